@@ -1,0 +1,46 @@
+# Every target sets up all it needs; `make demo` and `make test` work on a fresh machine with Python 3.11+.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint bench format clean
+
+demo: $(VENV)/.light
+	$(BIN)/mtcd demo --out runs/demo
+
+test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
+lint: $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.lint
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) runs build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(VENV)/.python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	touch $@
+
+$(VENV)/.light: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.test: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e '.[test]'
+	touch $@ $(VENV)/.light
+
+$(VENV)/.lint: $(VENV)/.test
+	$(PIP) install -c constraints.txt -e '.[test,lint]'
+	touch $@

@@ -1,0 +1,89 @@
+"""mtcd: vertical federated learning over any network.
+
+>>> import mtcd
+>>> data = mtcd.synthetic("ridge", samples=60, features=8, clients=4)
+>>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "cycle", mtcd.MTCD(tokens=2, hops=4), mtcd.Stop(gap=1e-3))
+>>> run.status
+'converged'
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtcd.data.synthetic import synthetic
+    from mtcd.data.tables import TableShare, read_tables
+    from mtcd.data.vertical import VerticalData, split
+    from mtcd.errors import MtcdError
+    from mtcd.history import History, Measurement
+    from mtcd.ledger.costs import Costs
+    from mtcd.ledger.ledger import Ledger
+    from mtcd.methods.mtcd import MTCD, STCD
+    from mtcd.methods.svfl import SVFL
+    from mtcd.model.linear import Glm
+    from mtcd.network.topology import Network, make_network, network_from_edges, read_network
+    from mtcd.run import Run
+    from mtcd.stop import Stop
+    from mtcd.training import train
+
+# where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
+_HOMES = {
+    "Costs": "mtcd.ledger.costs",
+    "Glm": "mtcd.model.linear",
+    "History": "mtcd.history",
+    "Ledger": "mtcd.ledger.ledger",
+    "MTCD": "mtcd.methods.mtcd",
+    "Measurement": "mtcd.history",
+    "MtcdError": "mtcd.errors",
+    "Network": "mtcd.network.topology",
+    "Run": "mtcd.run",
+    "STCD": "mtcd.methods.mtcd",
+    "SVFL": "mtcd.methods.svfl",
+    "Stop": "mtcd.stop",
+    "TableShare": "mtcd.data.tables",
+    "VerticalData": "mtcd.data.vertical",
+    "make_network": "mtcd.network.topology",
+    "network_from_edges": "mtcd.network.topology",
+    "read_network": "mtcd.network.topology",
+    "read_tables": "mtcd.data.tables",
+    "split": "mtcd.data.vertical",
+    "synthetic": "mtcd.data.synthetic",
+    "train": "mtcd.training",
+}
+
+__version__ = "0.1.0"
+__all__ = [
+    "MTCD",
+    "STCD",
+    "SVFL",
+    "Costs",
+    "Glm",
+    "History",
+    "Ledger",
+    "Measurement",
+    "MtcdError",
+    "Network",
+    "Run",
+    "Stop",
+    "TableShare",
+    "VerticalData",
+    "make_network",
+    "network_from_edges",
+    "read_network",
+    "read_tables",
+    "split",
+    "synthetic",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'mtcd' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

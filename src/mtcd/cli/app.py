@@ -1,0 +1,120 @@
+"""The command line: parse, call, print. Heavy imports wait until a command needs them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mtcd.errors import MtcdError
+
+app = typer.Typer(
+    help=(
+        "Vertical federated learning over any network.\n\n"
+        "Parties hold different features of the same samples. A token, the aggregate of what they all know, "
+        "roams from neighbour to neighbour; each party it visits improves its own part of the model. "
+        "Several tokens can roam at once and sync at a server now and then (mtcd), one can roam without any "
+        "server (stcd), or the server can ask everybody in every round (svfl).\n\n"
+        "Start with: [bold]mtcd demo[/bold], then write a config and [bold]mtcd train[/bold] it."
+    ),
+    epilog="Exit codes: 0 ended as asked, 1 the training diverged, 2 something in the input is wrong, 130 interrupted.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.yaml", help="What to train, on what, and how.")]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one key of the config, such as method.hops=16. Repeatable."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
+AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from mtcd import __version__
+
+        typer.echo(f"mtcd {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Options of the program itself."""
+
+
+@app.command()
+def train(
+    config: ConfigFile,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Folder for the run. Default: a new one, runs/CONFIG.")
+    ] = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
+) -> None:
+    """Train a model as CONFIG.yaml says.
+
+    Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with all
+    defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png.
+    """
+    from mtcd.cli.train import train_config
+
+    raise typer.Exit(train_config(config, out, changes or [], seed, as_json, quiet))
+
+
+@app.command()
+def inspect(config: ConfigFile, changes: Changes = None, seed: Seed = None, as_json: AsJson = False) -> None:
+    """Show what CONFIG.yaml would run, without running it.
+
+    Who holds which columns, facts about the network, the size of the token, smoothness and the step-size limit of the
+    theorems, and the communication cost of an iteration.
+    """
+    from mtcd.cli.inspect import inspect_config
+
+    inspect_config(config, changes or [], seed, as_json)
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the picture.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of data and walks.")] = 0,
+) -> None:
+    """Ridge regression on a path of 40 clients: SVFL, STCD and MTCD side by side, in less than a minute."""
+    from mtcd.cli.demo import run_demo
+
+    run_demo(out, seed)
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line: errors in the input end with one paragraph on standard error and exit code 2."""
+    try:
+        app(arguments)
+    except MtcdError as error:
+        from rich.console import Console
+
+        Console(stderr=True).print(f"[bold red]Error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of a pipe left: not our error
+        sys.stderr.close()
+        sys.exit(0)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape
+
+    return escape(text)

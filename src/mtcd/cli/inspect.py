@@ -1,0 +1,107 @@
+"""mtcd inspect."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from mtcd.cli.show import screen, show_notes
+from mtcd.config.build import Setup, build
+from mtcd.config.read import read_config
+from mtcd.data.scaling import standardise
+from mtcd.errors import listing
+from mtcd.methods.mtcd import MTCD, check_connected
+from mtcd.network.spectrum import facts
+from mtcd.protocol.batches import Batches
+from mtcd.theory.stepsize import Smoothness, stability_limit
+
+
+def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool) -> None:
+    """Say what would run."""
+    setup = build(read_config(path, changes, seed))
+    found = examine(setup)
+    if as_json:
+        print(json.dumps(found, allow_nan=False))  # noqa: T201
+        return
+    show_notes(found["notes"])
+    screen.print(_clients_table(setup))
+    screen.print(_facts_table(found))
+
+
+def examine(setup: Setup) -> dict[str, Any]:
+    """The facts, in plain values; whatever train would refuse is refused here too."""
+    data = standardise(setup.data)[0] if setup.config.data.standardise else setup.data
+    problem = setup.model.problem(data)
+    smoothness = Smoothness(problem)
+    method, seed = setup.method, setup.config.seed
+    tokens = method.token_count(setup.network, seed) if isinstance(method, MTCD) else 0
+    if method.kind == "stcd":
+        check_connected(setup.network)
+    batches = Batches(problem.samples, method.batch, seed)
+    limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
+    chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
+    return {
+        "method": method.describe(),
+        "samples": data.samples,
+        "features": data.features,
+        "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
+        "network": asdict(facts(setup.network)),
+        "tokens": tokens,
+        "token_floats": batches.length * problem.outputs,
+        "smoothness": {
+            "overall": smoothness.overall,
+            "largest_block": float(smoothness.blocks.max()),
+            "blocks": smoothness.blocks.tolist(),
+        },
+        "stepsize": chosen,
+        "stepsize_limit": limit.value,
+        "stepsize_limit_rule": limit.reason,
+        "stepsize_auto": auto.value,
+        "stepsize_stability": stability_limit(smoothness),
+        "cost_per_iteration": method.iteration_cost(setup.network.size, tokens, setup.costs),
+        "notes": [*setup.notes, *data.notes],
+    }
+
+
+def _clients_table(setup: Setup) -> Table:
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("client", "columns", "neighbours"):
+        table.add_column(title)
+    network, limit = setup.network, 20
+    for k, (name, columns) in enumerate(zip(setup.data.clients, setup.data.columns, strict=True)):
+        if k == limit:
+            table.add_row(f"and {network.size - limit} more", "", "")
+            break
+        near = listing([network.clients[j] for j in network.neighbours[k]], 3)
+        table.add_row(escape(name), escape(f"{len(columns)}: {listing(columns, 4)}"), escape(near or "none"))
+    return table
+
+
+def _facts_table(found: dict[str, Any]) -> Table:
+    net, smooth = found["network"], found["smoothness"]
+    diameter = "none" if net["diameter"] is None else f"{net['diameter']}"
+    rows = {
+        "method": found["method"],
+        "data": f"{found['samples']:,} samples, {found['features']:,} columns",
+        "network": f"{net['clients']} clients, {net['edges']:,} links, "
+        + ("connected" if net["connected"] else f"NOT connected: {net['components']} pieces"),
+        "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
+        "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
+        "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",
+        "token": f"{found['token_floats']:,} floats",
+        "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
+        "step size": f"{found['stepsize']:.4g}",
+        "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
+        "cost of an iteration": f"{found['cost_per_iteration']:.6g}",
+    }
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows.items():
+        table.add_row(name, escape(value))
+    return table

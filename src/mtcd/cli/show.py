@@ -1,0 +1,69 @@
+"""What people see while a training runs, and when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from mtcd.history import Measurement
+from mtcd.run import Run
+from mtcd.training import Watch
+
+screen = Console()
+aside = Console(stderr=True)
+
+
+@contextmanager
+def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
+    """A bar with gap (or objective), hops, cost and time left, on standard error."""
+    if quiet:
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[state]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
+        task = bar.add_task(title, total=1.0, state="")
+
+        def watch(now: Measurement, fraction: float) -> None:
+            value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
+            bar.update(task, completed=fraction, state=f"{value}  {now.hops:,} hops  cost {now.cost:,.0f}")
+
+        yield watch
+
+
+def show_notes(notes: Iterable[str]) -> None:
+    """Things a user should hear of, on standard error."""
+    for note in notes:
+        aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
+
+
+def runs_table(runs: Iterable[Run]) -> Table:
+    """One row per run: method, hops, syncs, gap, cost."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("method")
+    for title in ("status", "hops", "syncs", "gap", "objective", "cost", "seconds"):
+        table.add_column(title, justify="left" if title == "status" else "right")
+    for run in runs:
+        last = run.final
+        table.add_row(
+            run.method,
+            run.status,
+            f"{last.hops:,}",
+            f"{last.syncs:,}",
+            "-" if last.gap is None else f"{last.gap:.2e}",
+            f"{last.objective:.6g}",
+            f"{last.cost:,.1f}",
+            f"{last.seconds:.1f}",
+        )
+    return table

@@ -1,0 +1,57 @@
+"""mtcd train."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from pathlib import Path
+
+from rich.markup import escape
+
+from mtcd.cli.show import aside, live_progress, runs_table, screen, show_notes
+from mtcd.config.build import Setup, build, resolved_yaml
+from mtcd.config.read import read_config
+from mtcd.files import check_folder, fresh_folder
+from mtcd.report.plots import plot_runs
+from mtcd.run import Run
+
+EXIT_CODES = {"diverged": 1, "interrupted": 130}
+
+
+def train_config(path: Path, out: Path | None, changes: list[str], seed: int | None, as_json: bool, quiet: bool) -> int:
+    """Train, write the run folder, show the outcome; returns the exit code."""
+    config = read_config(path, changes, seed)
+    folder = out or _new_folder(path.stem)
+    check_folder(folder)
+    setup = build(config)
+    if not quiet:
+        show_notes(setup.notes)
+    with live_progress(setup.method.describe(), quiet) as watch:
+        run = setup.train(watch)
+    write_run(run, setup, folder)
+    if not quiet:
+        show_notes(run.notes)
+        if not as_json:
+            screen.print(runs_table([run]))
+            screen.print(f"Run folder: {escape(str(folder))}", highlight=False, soft_wrap=True)
+    if run.status in EXIT_CODES:
+        aside.print(escape(run.message), highlight=False, soft_wrap=True)
+    elif not (quiet or as_json):
+        screen.print(escape(run.message), highlight=False, soft_wrap=True)
+    if as_json:
+        print(json.dumps(run.summary() | {"out": str(folder)}, allow_nan=False))  # noqa: T201
+    return EXIT_CODES.get(run.status, 0)
+
+
+def write_run(run: Run, setup: Setup, folder: Path) -> None:
+    """The whole run folder, or nothing."""
+    with fresh_folder(folder) as writing:
+        run.write(writing)
+        (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
+        plot_runs({run.method: run}, writing / "history.png")
+
+
+def _new_folder(name: str) -> Path:
+    """runs/NAME, or the first of runs/NAME-2, runs/NAME-3, ... that is free."""
+    candidates = itertools.chain([name], (f"{name}-{i}" for i in itertools.count(2)))
+    return next(Path("runs") / c for c in candidates if not (Path("runs") / c).exists())

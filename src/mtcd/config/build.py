@@ -1,0 +1,109 @@
+"""From a checked Config to the parts that train() takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from mtcd.config.schema import Config, MethodSection, OwnTable, TableData
+from mtcd.data.synthetic import synthetic
+from mtcd.data.tables import TableShare, read_tables
+from mtcd.data.vertical import VerticalData
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.topology import Network, make_network, read_network
+from mtcd.run import Run
+from mtcd.stop import Stop
+from mtcd.training import Watch, train
+
+# which keys of the method section each method reads, besides its kind
+USED = {
+    "mtcd": {"tokens", "hops", "local_updates", "stepsize", "batch", "combine", "walk", "clusters", "start"},
+    "stcd": {"local_updates", "stepsize", "walk", "start"},
+    "svfl": {"local_updates", "stepsize", "batch"},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """Everything a training needs, built from a config."""
+
+    config: Config
+    data: VerticalData
+    model: Glm
+    network: Network
+    method: Method
+    stop: Stop
+    costs: Costs
+    notes: tuple[str, ...]
+
+    def train(self, watch: Watch | None = None) -> Run:
+        """Train as the config says."""
+        return train(
+            self.data,
+            self.model,
+            self.network,
+            self.method,
+            self.stop,
+            self.costs,
+            seed=self.config.seed,
+            standardise=self.config.data.standardise,
+            watch=watch,
+        )
+
+
+def build(config: Config) -> Setup:
+    """Read the data and make the parts; settings are checked before any table is read."""
+    model = Glm(**config.model.model_dump())
+    method, notes = _method(config.method)
+    stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
+    data = _data(config)
+    return Setup(config, data, model, _network(config, data), method, stop, costs, notes)
+
+
+def resolved_yaml(config: Config) -> str:
+    """The config with all defaults filled in: training with it repeats the run."""
+    method = config.method.model_dump(mode="json", include=USED[config.method.kind] | {"kind"})
+    content = config.model_dump(mode="json", exclude_none=True) | {"method": method}
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+def _data(config: Config) -> VerticalData:
+    section = config.data
+    if isinstance(section, TableData):
+        clients: Any = section.clients
+        if isinstance(clients, dict):
+            clients = {
+                name: TableShare(share.table, share.columns) if isinstance(share, OwnTable) else share
+                for name, share in clients.items()
+            }
+        return read_tables(section.table, section.label, clients, id=section.id, ignore=section.ignore)
+    return synthetic(
+        section.synthetic,
+        section.samples,
+        section.features,
+        section.clients,
+        noise=section.noise,
+        classes=section.classes,
+        seed=config.seed,
+    )
+
+
+def _network(config: Config, data: VerticalData) -> Network:
+    section = config.network
+    if section.edges is not None:
+        return read_network(section.edges, data.clients)
+    return make_network(str(section.kind), data.clients, p=section.p, rows=section.rows, seed=config.seed)
+
+
+def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
+    settings = {name: getattr(section, name) for name in USED[section.kind]}
+    unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
+    notes = (f"{section.kind} has no use for {', '.join(unused)}: ignored.",) if unused else ()
+    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
+    return makers[section.kind](**settings), notes

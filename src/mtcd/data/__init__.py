@@ -1,0 +1,1 @@
+"""What the clients bring: tables, synthetic data, and matrices split by column."""

@@ -1,0 +1,74 @@
+"""Data made up from a seed: the same in every process, for examples, tests and benchmarks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.vertical import Array, VerticalData, split
+from mtcd.errors import DataError, did_you_mean
+from mtcd.seeding import stream
+
+ALIASES = {"linear": "ridge", "huber": "ridge", "squared-hinge": "logistic"}
+KINDS = ("ridge", "logistic", "multinomial", *ALIASES)
+
+# the spread of the class scores: large enough to learn from, small enough that every class is drawn
+SPREAD = 3.0
+
+
+def synthetic(
+    kind: str,
+    samples: int,
+    features: int,
+    clients: int,
+    noise: float = 0.1,
+    classes: int = 3,
+    seed: int = 0,
+) -> VerticalData:
+    """Standard normal features, split evenly over the clients, and labels that depend on all of them.
+
+    ``ridge`` (also ``linear``, ``huber``): a linear function plus normal noise of size ``noise``.
+    ``logistic`` (also ``squared-hinge``): classes 0 and 1, and ``multinomial``: ``classes`` classes, drawn
+    with the probabilities of a linear model; there, the draw is the noise.
+
+    >>> synthetic("ridge", samples=10, features=4, clients=2).blocks[0].shape
+    (10, 2)
+    """
+    if kind not in KINDS:
+        raise DataError(f"There is no synthetic data {kind!r}: {did_you_mean(kind, KINDS)}")
+    kind = ALIASES.get(kind, kind)
+    _check_sizes(samples, features, noise, classes, seed)
+    # drawn feature by feature and transposed: column-major without a copy
+    X = stream(seed, "synthetic features").standard_normal((features, samples)).T
+    if kind == "ridge":
+        theta = stream(seed, "synthetic coefficients").standard_normal(features)
+        y = X @ theta + noise * stream(seed, "synthetic noise").standard_normal(samples)
+        return split(X, y, clients)
+    drawn = _classes(X, 2 if kind == "logistic" else classes, seed)
+    return split(X, drawn, clients)
+
+
+def _check_sizes(samples: int, features: int, noise: float, classes: int, seed: int) -> None:
+    least = {"samples": (samples, 2), "features": (features, 1), "classes": (classes, 2), "seed": (seed, 0)}
+    for name, (value, minimum) in least.items():
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < minimum:
+            raise DataError(f"Synthetic data: {name} must be a whole number, {minimum} or more, but is {value!r}.")
+    if not 0 <= noise < np.inf:
+        raise DataError(f"Synthetic data: noise must be a number, 0 or more, but is {noise!r}.")
+
+
+def _classes(X: Array, classes: int, seed: int) -> NDArray[np.intp]:
+    """Classes 0, 1, ... drawn from the softmax of linear scores, by the largest score plus Gumbel noise."""
+    samples, features = X.shape
+    # for two classes the difference of the scores alone counts: one coefficient vector, as in logistic models
+    columns = 1 if classes == 2 else classes
+    theta = stream(seed, "synthetic coefficients").standard_normal((features, columns))
+    scores = SPREAD * (X @ theta) / np.sqrt(features)
+    if classes == 2:
+        scores = np.hstack([np.zeros_like(scores), scores])
+    scores += stream(seed, "synthetic noise").gumbel(size=(samples, classes))
+    drawn: NDArray[np.intp] = scores.argmax(axis=1)
+    present = len(np.unique(drawn))
+    if present < classes:
+        raise DataError(f"Only {present} of {classes} classes came up in {samples} samples: ask for more samples.")
+    return drawn

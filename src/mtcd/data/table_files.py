@@ -1,0 +1,132 @@
+"""CSV and Parquet files, read column by column, with the ids of their rows checked."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from mtcd.data.table_values import parsed
+from mtcd.errors import DataError, did_you_mean, listing
+
+DELIMITERS = (",", ";", "\t")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file in memory. Columns are taken out as they are used, so that nothing is held twice."""
+
+    path: Path
+    rows: int
+    columns: dict[str, pl.Series]  # without the id
+    ids: pl.DataFrame  # "id" (as text) and "row"; empty where there is no id
+
+
+def read_table(path: Path, key: str | None) -> Table:
+    """The table in a file; ``key`` is its id column, if it has one."""
+    if not path.exists():
+        raise DataError(f"There is no file {path}: check the path (it was looked for from {Path.cwd()}).")
+    if path.is_dir():
+        raise DataError(f"{path} is a folder: name a CSV or Parquet file in it.")
+    readers = {".csv": _read_csv, ".tsv": _read_csv, ".parquet": _read_parquet}
+    if path.suffix.lower() not in readers:
+        raise DataError(f"{path} ends in {path.suffix!r}: save the table as .csv or .parquet.")
+    try:
+        frame = readers[path.suffix.lower()](path, key)
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError, csv.Error) as error:
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise DataError(f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?") from None
+    if frame.height == 0 or frame.width == 0:
+        raise DataError(f"{path} is empty: it needs a header and at least two rows.")
+    columns = {column.name: column for column in frame.get_columns()}
+    if key is None:
+        return Table(path, frame.height, columns, pl.DataFrame())
+    if key not in columns:
+        raise DataError(f"{path} has no id column {key!r}: {did_you_mean(key, columns)}")
+    return Table(path, frame.height, columns, _ids(path, columns.pop(key)))
+
+
+def _read_parquet(path: Path, key: str | None) -> pl.DataFrame:
+    return pl.read_parquet(path, glob=False)
+
+
+def _read_csv(path: Path, key: str | None) -> pl.DataFrame:
+    """Ids are read as text (007 is not 7); every other column is a number if all its values are."""
+    separator, header = _header(path)
+    try:
+        frame = pl.read_csv(
+            path,
+            separator=separator,
+            infer_schema_length=None,  # a text in the last row must not go unseen
+            schema_overrides={key: pl.String} if key in header else None,
+            glob=False,
+        )
+    except pl.exceptions.ComputeError as error:
+        raise pl.exceptions.ComputeError(_long_row(path, separator, len(header)) or str(error)) from None
+    while frame.height and all(value is None for value in frame.row(-1)):
+        frame = frame.head(-1)  # blank lines at the end of the file
+    return pl.DataFrame([c if c.name == key else _number_if_it_is_one(c) for c in frame.get_columns()])
+
+
+def _number_if_it_is_one(column: pl.Series) -> pl.Series:
+    """Polars reads '+3', ' 2' and 'nan' as text."""
+    if column.dtype != pl.String:
+        return column
+    numbers = parsed(column)
+    return numbers if numbers.null_count() == column.null_count() else column
+
+
+def _header(path: Path) -> tuple[str, list[str]]:
+    """The delimiter, which is the one that gives the most columns, and the names of the columns."""
+    headers = {}
+    for delimiter in DELIMITERS:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            headers[delimiter] = next((row for row in csv.reader(file, delimiter=delimiter) if row), [])
+    separator = max(DELIMITERS, key=lambda d: len(headers[d]))
+    header = headers[separator]
+    if not header:
+        raise DataError(f"{path} is empty: it needs a header and at least two rows.")
+    name, count = Counter(header).most_common(1)[0]
+    if count > 1:
+        raise DataError(f"{path} has {count} columns named {name!r}: rename or remove all but one.")
+    if "" in header:
+        place = header.index("") + 1
+        raise DataError(f"Column {place} of {path} has no name: name it, or write the table without it.")
+    return separator, header
+
+
+def _long_row(path: Path, separator: str, width: int) -> str:
+    """What polars does not say when it refuses rows with too many values: which row."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        records = csv.reader(file, delimiter=separator)
+        next((row for row in records if row), None)
+        for number, row in enumerate(records, start=1):
+            if len(row) > width:
+                return f"row {number} has {len(row)} values, but the header has {width}"
+    return ""
+
+
+def _ids(path: Path, ids: pl.Series) -> pl.DataFrame:
+    """The ids as text, so that tables agree whatever the types they keep them in."""
+    name = ids.name
+    if ids.dtype.is_float():
+        ids = ids.fill_nan(None)
+        whole = ids.cast(pl.Int64, strict=False)
+        ids = whole if (whole.cast(pl.Float64) == ids.cast(pl.Float64)).all() else ids
+    if ids.dtype.is_nested() or ids.dtype in (pl.Binary, pl.Object):
+        raise DataError(f"The id column {name!r} of {path} holds {ids.dtype}: use numbers or text.")
+    text = ids.cast(pl.String)
+    missing = (text.is_null() | (text == "")).arg_true()
+    if len(missing):
+        raise DataError(f"Row {missing[0] + 1} of {path} has no id (column {name!r}): fill it in or remove it.")
+    repeated = text.is_duplicated().arg_true()
+    if len(repeated):
+        rows = [int(row) + 1 for row in (text == text[repeated[0]]).arg_true()]
+        raise DataError(
+            f"Id {text[repeated[0]]!r} (column {name!r} of {path}) is in rows {listing(rows)}: keep one row per id."
+        )
+    return pl.DataFrame({"id": text, "row": np.arange(len(text))})

@@ -1,0 +1,80 @@
+"""The values of a table's columns, as numbers or classes, with the row of whatever is wrong."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from mtcd.data.vertical import Array
+from mtcd.errors import DataError
+
+
+def parsed(text: pl.Series) -> pl.Series:
+    """The texts as numbers, null where they are none."""
+    return text.str.strip_chars().cast(pl.Float64, strict=False)
+
+
+def feature(path: Path, column: pl.Series) -> Array:
+    """A column of numbers; anything else in it is an error that names the row."""
+    where = f"Column {column.name!r} of {path}"
+    if not _is_numeric(column):
+        row, value = _first_text(column)
+        raise DataError(
+            f"{where} is not numeric: row {row} holds {value!r}. "
+            f"Turn it into numbers, or leave it out (ignore: [{column.name}])."
+        )
+    return _numbers(where, column, f", or leave the column out (ignore: [{column.name}])")
+
+
+def _is_numeric(column: pl.Series) -> bool:
+    return column.dtype in (pl.Boolean, pl.Null) or column.dtype.is_numeric()
+
+
+def _numbers(where: str, column: pl.Series, way_out: str = "") -> Array:
+    values: Array = column.cast(pl.Float64).to_numpy()
+    bad = np.flatnonzero(~np.isfinite(values))
+    if bad.size:
+        what = "missing" if np.isnan(values[bad[0]]) else "infinite"
+        raise DataError(f"{where} is {what} in row {bad[0] + 1}: mend the value or remove the row{way_out}.")
+    return values
+
+
+def _first_text(column: pl.Series) -> tuple[int, object]:
+    """The first value (and its row) that is no number: in a column of numbers, the culprit."""
+    odd = column.is_not_null()
+    if column.dtype == pl.String:
+        odd &= parsed(column).is_null()
+    row = int(odd.arg_true()[0]) if odd.any() else 0
+    return row + 1, column[row]
+
+
+def labels_of(path: Path, column: pl.Series) -> tuple[NDArray[np.generic], list[str]]:
+    """The labels: numbers, or texts that name classes (with a note where texts and numbers mix)."""
+    where = f"The label (column {column.name!r} of {path})"
+    labels: NDArray[np.generic]
+    notes: list[str] = []
+    if column.dtype in (pl.String, pl.Categorical, pl.Enum):
+        labels, notes = _classes(where, column.cast(pl.String))
+    elif _is_numeric(column):
+        labels = _numbers(where, column)
+        if column.dtype == pl.Boolean or column.dtype.is_integer():
+            labels = labels.astype(np.int64)  # so that classes are named 0 and 1, not 0.0 and 1.0
+    else:
+        raise DataError(f"{where} holds {column.dtype}: use numbers, or texts that name classes.")
+    if (labels == labels[0]).all():
+        raise DataError(f"{where} is {labels[0]} in every row: there is nothing to learn from it.")
+    return labels, notes
+
+
+def _classes(where: str, column: pl.Series) -> tuple[NDArray[np.str_], list[str]]:
+    missing = (column.is_null() | (column == "")).arg_true()
+    if len(missing):
+        raise DataError(f"{where} is missing in row {missing[0] + 1}: mend the value or remove the row.")
+    notes = []
+    if 0 < parsed(column).null_count() < len(column):
+        row, value = _first_text(column)
+        notes = [f"{where} mixes numbers with texts such as {value!r} in row {row}: all count as classes."]
+    return np.array(column.to_list(), dtype=np.str_), notes

@@ -1,0 +1,181 @@
+"""Vertical data out of CSV and Parquet files: one table for all clients, or tables joined on an id."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.table_files import Table, read_table
+from mtcd.data.table_values import feature, labels_of
+from mtcd.data.vertical import Array, VerticalData, check_owned_once, even_shares
+from mtcd.errors import DataError, did_you_mean, listing
+
+
+@dataclass(frozen=True)
+class TableShare:
+    """A client's own table. Without ``columns`` it holds all of them, but the id and the label."""
+
+    table: Path
+    columns: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class _Share:
+    """The columns of one table that one client holds."""
+
+    client: str
+    table: Table
+    columns: list[str]
+
+
+def read_tables(
+    table: Path,
+    label: str,
+    clients: int | Mapping[str, Sequence[str] | TableShare],
+    id: str | None = None,  # noqa: A002  (the word of the config)
+    ignore: Sequence[str] = (),
+) -> VerticalData:
+    """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its columns.
+
+    ``clients`` is their number (columns are split evenly, in order) or a mapping from names to columns
+    of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of ``table``; ids
+    that are not in every table are left out, and reported in the notes. ``ignore`` names columns that
+    are no features.
+    """
+    if label == id:
+        raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
+    main = read_table(Path(table), id)
+    if label not in main.columns:
+        hint = did_you_mean(label, main.columns)
+        raise DataError(f"{main.path} has no label column {label!r}: {hint}")
+    shares, notes = _shares(main, label, clients, id, ignore)
+    others = {s.table.path: s.table for s in shares if s.table is not main}
+    rows, unmatched = _matching_rows(main, list(others.values()))
+    positions = _positions(main, shares)
+    labels, mixed = labels_of(main.path, main.columns.pop(label))
+    matrix = _matrix(shares, rows, len(rows[main.path]))
+    bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
+    return VerticalData(
+        clients=tuple(s.client for s in shares),
+        columns=tuple(tuple(s.columns) for s in shares),
+        blocks=tuple(matrix[:, a:b] for a, b in itertools.pairwise(bounds)),
+        labels=labels[rows[main.path]],
+        notes=(*notes, *mixed, *unmatched),
+        positions=positions,
+    )
+
+
+def _positions(main: Table, shares: Sequence[_Share]) -> tuple[tuple[int, ...], ...]:
+    """Where each client's columns stand when the tables are laid side by side, the main one first."""
+    owned = {(share.table.path, column) for share in shares for column in share.columns}
+    tables = {main.path: main} | {share.table.path: share.table for share in shares}
+    side_by_side = [(path, column) for path, table in tables.items() for column in table.columns]
+    place = {cell: i for i, cell in enumerate(cell for cell in side_by_side if cell in owned)}
+    return tuple(tuple(place[share.table.path, column] for column in share.columns) for share in shares)
+
+
+def _matching_rows(main: Table, others: list[Table]) -> tuple[dict[Path, NDArray[np.intp]], list[str]]:
+    """For each table the rows of the samples that all tables have, in the order of the main table."""
+    if not others:
+        return {main.path: np.arange(main.rows)}, []
+    notes: list[str] = []
+    joined = main.ids.rename({"row": "0"})
+    for number, other in enumerate(others, start=1):
+        joined = joined.join(other.ids.rename({"row": str(number)}), on="id")
+        for one, two in ((main, other), (other, main)):
+            lost = one.ids.join(two.ids, on="id", how="anti").sort("row")["id"]
+            first = listing([repr(i) for i in lost[:5]])
+            if len(lost) == one.ids.height:
+                raise DataError(
+                    f"No id of {one.path} is in {two.path}: compare {first} with "
+                    f"{listing([repr(i) for i in two.ids['id'][:5]])}. The id must mean the same in both."
+                )
+            if len(lost):
+                more = ", ..." if len(lost) > 5 else ""
+                notes.append(
+                    f"{len(lost)} of {one.ids.height} ids of {one.path} are not in {two.path} "
+                    f"and are left out: {first}{more}"
+                )
+    if joined.height == 0:
+        raise DataError(f"No id is in all of {listing([t.path for t in (main, *others)])}: nothing to join.")
+    joined = joined.sort("0")
+    rows = {t.path: joined[str(n)].to_numpy() for n, t in enumerate((main, *others))}
+    return rows, notes
+
+
+def _shares(
+    main: Table,
+    label: str,
+    clients: int | Mapping[str, Sequence[str] | TableShare],
+    key: str | None,
+    ignore: Sequence[str],
+) -> tuple[list[_Share], list[str]]:
+    """Who holds which columns of which table, and what a user should hear about it."""
+    barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
+
+    def free(table: Table) -> list[str]:
+        return [column for column in table.columns if column not in barred]
+
+    if not isinstance(clients, Mapping):
+        clients = even_shares(free(main), clients)
+    tables = {main.path.resolve(): main}
+    shares, notes = [], []
+    for client, share in clients.items():
+        if not isinstance(share, TableShare):
+            share = TableShare(main.path, share)
+        table = _own_table(client, share, tables, key)
+        columns = free(table) if share.columns is None else _listed(client, table, share.columns, barred, key)
+        shares.append(_Share(client, table, columns))
+        if share.columns is None and table is not main and label in table.columns:
+            notes.append(f"Column {label!r} of {table.path} is named like the label: {client!r} leaves it out.")
+    for table in tables.values():
+        check_owned_once({s.client: s.columns for s in shares if s.table is table})
+    _check_ignored(ignore, list(tables.values()), key)
+    taken = {column for s in shares if s.table is main for column in s.columns}
+    unused = [column for column in free(main) if column not in taken]
+    if unused:
+        notes.append(f"No client takes these columns of {main.path}: {listing(unused)}.")
+    return shares, notes
+
+
+def _own_table(client: str, share: TableShare, tables: dict[Path, Table], key: str | None) -> Table:
+    """The table of this share, read on first use: several clients may hold columns of one table."""
+    place = Path(share.table).resolve()
+    if place not in tables:
+        if key is None:
+            raise DataError(f"Client {client!r} has its own table {share.table}: name the id to join it on.")
+        tables[place] = read_table(Path(share.table), key)
+    return tables[place]
+
+
+def _check_ignored(ignore: Sequence[str], tables: list[Table], key: str | None) -> None:
+    known = {column for table in tables for column in table.columns} | {key}
+    for column in ignore:
+        if column not in known:
+            names = sorted(name for name in known if name is not None)
+            raise DataError(f"Column {column!r} is to be ignored, but no table has it: {did_you_mean(column, names)}")
+
+
+def _listed(client: str, table: Table, columns: Sequence[str], barred: Mapping[str, str], key: str | None) -> list[str]:
+    for column in columns:
+        role = "the id" if column == key else barred.get(column)
+        if role is not None:
+            raise DataError(f"Client {client!r} lists column {column!r}, which is {role}: take it off the list.")
+        if column not in table.columns:
+            hint = did_you_mean(column, table.columns)
+            raise DataError(f"Client {client!r} lists column {column!r}, which {table.path} lacks: {hint}")
+    return list(columns)
+
+
+def _matrix(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]], samples: int) -> Array:
+    """All features in one column-major matrix, client by client."""
+    matrix = np.empty((samples, sum(len(s.columns) for s in shares)), order="F")
+    owned = [(s.table, column) for s in shares for column in s.columns]
+    for j, (table, column) in enumerate(owned):
+        matrix[:, j] = feature(table.path, table.columns.pop(column))[rows[table.path]]
+    return matrix

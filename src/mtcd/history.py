@@ -1,0 +1,92 @@
+"""What was measured on the way: one row per measurement."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.ledger.ledger import LINKS, Totals
+
+PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """The state of a training at one moment.
+
+    ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f - f*)/|f*|,
+    None where f* was not asked for. ``seconds`` is time spent training, not measuring.
+    """
+
+    iteration: int
+    hops: int
+    syncs: int
+    objective: float
+    gap: float | None
+    cost: float
+    messages: Totals
+    floats: Totals
+    seconds: float
+
+    def row(self) -> dict[str, Any]:
+        """One flat row, as in history.csv."""
+        row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
+        for what in ("messages", "floats"):
+            row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
+        return row | {"seconds": self.seconds}
+
+    @staticmethod
+    def from_row(row: dict[str, str]) -> Measurement:
+        """The inverse of ``row``, from text."""
+        totals = [{link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")]
+        return Measurement(
+            int(row["iteration"]),
+            int(row["hops"]),
+            int(row["syncs"]),
+            float(row["objective"]),
+            float(row["gap"]) if row["gap"] else None,
+            float(row["cost"]),
+            totals[0],
+            totals[1],
+            float(row["seconds"]),
+        )
+
+
+@dataclass(frozen=True)
+class History:
+    """All measurements of a run, in order.
+
+    ``history["gap"]`` is a column as an array; iterating gives the measurements.
+    """
+
+    rows: Sequence[Measurement]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    def __getitem__(self, column: str) -> NDArray[np.float64]:
+        values = [row.row()[column] for row in self.rows]
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+
+    def write(self, path: Path) -> None:
+        """As CSV; numbers are written so that they read back exactly."""
+        rows = [row.row() for row in self.rows]
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
+    @staticmethod
+    def read(path: Path) -> History:
+        """From CSV."""
+        with path.open(newline="") as file:
+            return History([Measurement.from_row(row) for row in csv.DictReader(file)])

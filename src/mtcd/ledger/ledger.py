@@ -1,0 +1,64 @@
+"""The ledger: what was sent, over which kind of link. It adds up; prices live in the cost model.
+
+Two accounts are kept. **Sent** is what really left a party. **Charged** is what the paper counts: it
+also charges a hop for a token that stays where it is (a lazy walk may), and for the hop before a sync,
+where the token goes up to the server instead of on to a neighbour.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+CLIENT_CLIENT, UPLINK, DOWNLINK = 0, 1, 2
+LINKS = ("client_client", "uplink", "downlink")
+
+Account = Literal["charged", "sent"]
+Totals = dict[str, int]
+
+
+@dataclass(slots=True)
+class Ledger:
+    """Messages and floats by kind of link; ``hops`` of all tokens; ``unsent_*``: those never sent.
+
+    Signals that carry no floats ('done', 'your turn') are not counted, and neither is the fixed
+    handful of header numbers of a message (token, iteration, hop, penalty).
+
+    >>> ledger = Ledger()
+    >>> ledger.record(UPLINK, floats=1000)
+    >>> ledger.record_unsent_hop(floats=1000)
+    >>> ledger.messages("sent"), ledger.messages("charged")["client_client"]
+    ({'client_client': 0, 'uplink': 1, 'downlink': 0}, 1)
+    """
+
+    message_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    float_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    hops: int = 0
+    unsent_hops: int = 0
+    unsent_floats: int = 0
+
+    def record(self, link: int, floats: int) -> None:
+        """One message of ``floats`` numbers went over this kind of link."""
+        self.message_counts[link] += 1
+        self.float_counts[link] += floats
+
+    def record_unsent_hop(self, floats: int) -> None:
+        """A hop that the paper charges, and that sends nothing."""
+        self.unsent_hops += 1
+        self.unsent_floats += floats
+
+    def messages(self, account: Account = "charged") -> Totals:
+        """Messages by kind of link."""
+        totals = dict(zip(LINKS, self.message_counts, strict=True))
+        totals["client_client"] += self.unsent_hops if account == "charged" else 0
+        return totals
+
+    def floats(self, account: Account = "charged") -> Totals:
+        """Numbers carried, by kind of link."""
+        totals = dict(zip(LINKS, self.float_counts, strict=True))
+        totals["client_client"] += self.unsent_floats if account == "charged" else 0
+        return totals
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain values, for JSON."""
+        return asdict(self)

@@ -1,0 +1,80 @@
+"""What a method is: settings, never progress. It casts the parties; they hold the state."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Literal
+
+from mtcd.errors import ConfigError
+from mtcd.ledger.costs import Costs
+from mtcd.network.topology import Network
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import Cast
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
+
+Stepsize = float | Literal["auto"]
+
+
+class Method(ABC):
+    """A training method. Subclasses are frozen dataclasses of settings."""
+
+    stepsize: Stepsize
+    local_updates: int
+    batch: int | None
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """Its name in configs and tables."""
+
+    @abstractmethod
+    def with_stepsize(self, stepsize: float) -> Method:
+        """The same method with this step size."""
+
+    @abstractmethod
+    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        """The parties of this method on this problem and network, ready to start."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The settings in a few words, for legends and tables."""
+
+    @abstractmethod
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        """The largest step size with a guarantee: the theorems' where they apply."""
+
+    def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
+        """What 'auto' stands for: the limit, unless more is known to be safe."""
+        return self.stepsize_limit(smoothness)
+
+    @abstractmethod
+    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
+        """What one iteration (a sync, a round; a hop of stcd) is charged, as in the paper."""
+
+    def _check_local_settings(self) -> None:
+        check_stepsize(self.stepsize)
+        check_count("local_updates", self.local_updates)
+        if self.batch is not None:
+            check_count("batch", self.batch)
+
+    def settled_stepsize(self) -> float:
+        """The step size as a number; 'auto' must have been settled by then."""
+        if isinstance(self.stepsize, str):
+            raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
+        return self.stepsize
+
+
+def check_stepsize(stepsize: Stepsize) -> None:
+    """Refuse a step size that cannot work."""
+    if isinstance(stepsize, str):
+        if stepsize != "auto":
+            raise ConfigError(f"method.stepsize is a number above 0 or 'auto', but is {stepsize!r}.")
+    elif not (stepsize > 0 and math.isfinite(stepsize)):
+        raise ConfigError(f"method.stepsize must be above 0, but is {stepsize}: try 'auto'.")
+
+
+def check_count(name: str, value: int) -> None:
+    """Refuse a count below 1."""
+    if value < 1:
+        raise ConfigError(f"method.{name} must be 1 or more, but is {value}.")

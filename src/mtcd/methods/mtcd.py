@@ -1,0 +1,147 @@
+"""MTCD as settings, and STCD as a setting of it. What the parties then do is in ``token_parties.py``;
+a version without messages, line by line as in the paper, is in ``reference.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from mtcd.errors import ConfigError, NetworkError
+from mtcd.ledger.costs import Costs
+from mtcd.methods.combine import make_combine
+from mtcd.methods.method import Method, Stepsize, check_count
+from mtcd.methods.roaming import Start, plan_roaming
+from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
+from mtcd.network.clusters import check_clusters, find_clusters
+from mtcd.network.topology import Network
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import Cast
+from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
+
+Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
+
+
+@dataclass(frozen=True)
+class MTCD(Method):
+    """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit, then sync.
+
+    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' (ours).
+    ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
+    ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
+    ``hops`` None means that the one token roams for ever, without a server: STCD.
+    """
+
+    tokens: int | None = None
+    hops: int | None = 16
+    local_updates: int = 1
+    stepsize: Stepsize = "auto"
+    batch: int | None = None
+    combine: str | None = None
+    walk: str = "lazy"
+    clusters: Clusters = None
+    start: Start = None
+
+    def __post_init__(self) -> None:
+        self._check_local_settings()
+        for name, value in (("tokens", self.tokens), ("hops", self.hops)):
+            if value is not None:
+                check_count(name, value)
+        make_combine(self.combine_rule)
+        if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
+            raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
+
+    @property
+    def kind(self) -> str:
+        """'stcd' for the setting without a server."""
+        return "stcd" if self.hops is None else "mtcd"
+
+    @property
+    def combine_rule(self) -> str:
+        """The rule in force: clusters imply 'cluster' unless something else is asked for."""
+        return self.combine or ("average" if self.clusters is None else "cluster")
+
+    def describe(self) -> str:
+        if self.hops is None:
+            return f"STCD, Q={self.local_updates}"
+        return f"MTCD, Γ={self.tokens or 'auto'}, S={self.hops}, Q={self.local_updates}, {self.combine_rule}"
+
+    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
+        """The cluster of each token, or None where tokens roam everywhere."""
+        if self.clusters is None and self.combine_rule != "cluster":
+            return None
+        if self.clusters is None or self.clusters == "auto":
+            return find_clusters(network, self.tokens, seed)
+        found = check_clusters(network, self.clusters)
+        if self.tokens not in (None, len(found)):
+            raise ConfigError(
+                f"method.tokens is {self.tokens}, but there are {len(found)} clusters: "
+                "with a token per cluster both numbers must be the same."
+            )
+        return found
+
+    def token_count(self, network: Network, seed: int) -> int:
+        """Gamma."""
+        clusters = self.token_clusters(network, seed)
+        return (self.tokens or 1) if clusters is None else len(clusters)
+
+    def with_stepsize(self, stepsize: float) -> MTCD:
+        return replace(self, stepsize=stepsize)
+
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        if self.hops is None:
+            return descent_limit(smoothness)
+        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch)
+
+    def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
+        if self.batch is None and (self.combine_rule == "average" or self.tokens == 1):
+            return descent_limit(smoothness)
+        return self.stepsize_limit(smoothness)
+
+    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
+        if self.hops is None:
+            return 1 / costs.ratio
+        uplinks = tokens if self.batch is None else clients
+        return uplinks + tokens + self.hops * tokens / costs.ratio
+
+    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        if self.hops is None:
+            check_connected(network)
+        clusters = self.token_clusters(network, seed)
+        tokens = (self.tokens or 1) if clusters is None else len(clusters)
+        plan = Plan(
+            tokens=tokens,
+            hops=self.hops,
+            local_updates=self.local_updates,
+            stepsize=self.settled_stepsize(),
+            # one token alone: all rules say the same, and this one costs least
+            combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
+            batches=Batches(problem.samples, self.batch, seed),
+            roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed),
+            shape=(problem.samples, problem.outputs) if problem.outputs > 1 else (problem.samples,),
+        )
+        clients = [TokenClient(k, problem.client(k), plan) for k in range(network.size)]
+        if self.hops is None:
+            return Cast(clients, None, plan.lone_token())
+        server = TokenServer(network.size, plan)
+        return Cast(clients, server, server.start_iteration())
+
+
+def STCD(  # noqa: N802 - reads as the method that it makes
+    local_updates: int = 1, stepsize: Stepsize = "auto", walk: str = "lazy", start: Start = None
+) -> MTCD:
+    """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
+    return MTCD(tokens=1, hops=None, local_updates=local_updates, stepsize=stepsize, walk=walk, start=start)
+
+
+def check_connected(network: Network) -> None:
+    """STCD has one token and no server: it can only train what it can reach."""
+    if not network.connected:
+        apart = network.components[1][0]
+        raise NetworkError(
+            f"stcd needs a connected network, but this one is in {len(network.components)} pieces "
+            f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
+            "Add links, or use mtcd with a server: it works on any network."
+        )

@@ -1,0 +1,140 @@
+"""The paper's two algorithms, line by line: no messages, no ledger, nothing clever.
+
+For reading, and for testing: the parties of ``token_parties.py`` and ``svfl.py`` must give the same iterates.
+Every token has its own full copy of theta here, Z is formed anew from all representations at every
+iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import LinearProblem
+from mtcd.network.topology import Network
+from mtcd.protocol.batches import Batches
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+Theta = list[Array]
+NextClient = Callable[[int, int], int]
+
+
+class Objective:
+    """f on a mini-batch: N/B times its loss, plus the regularisers."""
+
+    def __init__(self, problem: LinearProblem, rows: Rows | None) -> None:
+        self.problem = problem
+        self.rows = np.arange(problem.samples) if rows is None else rows
+        self.y = problem.labels[self.rows]
+
+    def h(self, k: int, theta_k: Array) -> Array:
+        """The representation h_k = X_k theta_k on the batch."""
+        return np.asarray(self.problem.blocks[k][self.rows] @ theta_k)
+
+    def token(self, theta: Theta) -> Array:
+        """The token of theta: the sum of all representations."""
+        return np.asarray(sum(self.h(k, theta_k) for k, theta_k in enumerate(theta)))
+
+    def step(self, k: int, theta_k: Array, Z: Array, eta: float) -> Array:
+        """theta_k - eta * (partial gradient), then the prox of the regulariser's kink."""
+        penalty, X = self.problem.penalties[k], self.problem.blocks[k][self.rows]
+        scale = self.problem.samples / len(self.rows)
+        gradient = scale * (X.T @ self.problem.loss.gradient(Z, self.y))
+        penalty.add_gradient(theta_k, gradient)
+        new = theta_k - eta * gradient
+        penalty.prox(new, eta)
+        return np.asarray(new)
+
+
+def token_roaming(
+    theta: Theta, Z: Array, k: int, f: Objective, S: int, Q: int, eta: float, next_client: NextClient
+) -> tuple[Theta, Array, int]:
+    """Algorithm 1, TokenRoaming: S visits with Q local updates each."""
+    theta, Z = list(theta), Z.copy()  # line 5
+    for s in range(S):  # line 6
+        for _ in range(Q):  # line 7, at client k
+            new = f.step(k, theta[k], Z, eta)  # line 8
+            Z = Z + f.h(k, new) - f.h(k, theta[k])  # line 9
+            theta[k] = new
+        k = next_client(s, k)  # line 10
+    return theta, Z, k
+
+
+def zeros(problem: LinearProblem) -> Theta:
+    """theta^0 = 0."""
+    return [problem.client(k).initial() for k in range(len(problem.blocks))]
+
+
+def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: int) -> Theta:
+    """Algorithm 1: theta after S hops."""
+    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed)
+    theta, f = zeros(problem), Objective(problem, None)
+
+    def next_client(s: int, k: int) -> int:
+        return roaming.next(0, 0, s + 1, k)
+
+    first, eta = roaming.first(0, 0), method.settled_stepsize()
+    return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
+
+
+def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
+    """Algorithm 2: theta^0, ..., theta^T."""
+    clusters = method.token_clusters(network, seed)
+    tokens = (method.tokens or 1) if clusters is None else len(clusters)
+    roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed)
+    batches = Batches(problem.samples, method.batch, seed)
+    S, Q, eta = method.hops or 0, method.local_updates, method.settled_stepsize()
+    iterates = [zeros(problem)]
+    for t in range(T):  # line 2
+        theta = iterates[-1]
+        f = Objective(problem, batches.rows(t))  # line 4
+        Z = f.token(theta)  # lines 5, 6
+        ends, visited = [], []
+        for gamma in range(tokens):  # line 7
+            trail: list[int] = []
+
+            def next_client(s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail) -> int:
+                trail.append(k)
+                return roaming.next(gamma, t, s + 1, k)
+
+            first = roaming.first(gamma, t)  # line 8
+            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9
+            visited.append(set(trail))
+        iterates.append(
+            [
+                combine(method.combine_rule, theta[k], [end[k] for end in ends], [k in seen for seen in visited])
+                for k in range(network.size)
+            ]
+        )  # lines 10, 11
+    return iterates
+
+
+def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> Array:
+    """sum_gamma w_gamma theta_k(gamma), the weights of a client for each rule."""
+    if not any(came):
+        return start  # all copies are theta^t
+    # average: 1/Gamma each; otherwise equal among those that came, which is one-hot where a single one did
+    weights = [1 / len(copies) if rule == "average" else seen / sum(came) for seen in came]
+    return np.asarray(sum(w * copy for w, copy in zip(weights, copies, strict=True)))
+
+
+def svfl(problem: LinearProblem, method: SVFL, seed: int, rounds: int) -> list[Theta]:
+    """FedBCD: every client takes Q steps on the same Z, the others as they were."""
+    batches = Batches(problem.samples, method.batch, seed)
+    iterates = [zeros(problem)]
+    for t in range(rounds):
+        theta, f = iterates[-1], Objective(problem, batches.rows(t))
+        Z = f.token(theta)
+        iterates.append(
+            [
+                token_roaming(theta, Z, k, f, 1, method.local_updates, method.settled_stepsize(), lambda s, k: k)[0][k]
+                for k in range(len(theta))
+            ]
+        )
+    return iterates

@@ -1,0 +1,116 @@
+"""SVFL: the client-server baseline (FedBCD). Everybody uploads, the server returns the aggregate to all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method, Stepsize
+from mtcd.network.topology import Network
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress
+from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
+
+Array = NDArray[np.float64]
+
+
+class Shared(NamedTuple):
+    """The aggregate on the batch of this round, to every client."""
+
+    round: int
+    aggregate: Array
+
+
+class Upload(NamedTuple):
+    """A client's representation on the next batch, and its penalty."""
+
+    representation: Array
+    penalty: float
+
+
+@dataclass(frozen=True)
+class SVFL(Method):
+    """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale, all upload."""
+
+    local_updates: int = 1
+    stepsize: Stepsize = "auto"
+    batch: int | None = None
+
+    def __post_init__(self) -> None:
+        self._check_local_settings()
+
+    @property
+    def kind(self) -> str:
+        return "svfl"
+
+    def describe(self) -> str:
+        return f"SVFL, Q={self.local_updates}"
+
+    def with_stepsize(self, stepsize: float) -> SVFL:
+        return replace(self, stepsize=stepsize)
+
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        return theorem_limit(smoothness, 1, self.local_updates, self.batch)
+
+    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
+        return 2 * clients
+
+    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        batches = Batches(problem.samples, self.batch, seed)
+        clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
+        shape = (batches.length, problem.outputs) if problem.outputs > 1 else (batches.length,)
+        server = SVFLServer(network.size, np.zeros(shape), batches)
+        return Cast(clients, server, server.start_round())
+
+
+class SVFLClient(Client):
+    """Client k: Q steps on a private copy of the aggregate."""
+
+    def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
+        self.number, self.model, self.batches = number, model, batches
+        self.local_updates, self.stepsize = method.local_updates, method.settled_stepsize()
+        self.theta = model.initial()
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        shared: Shared = message.payload
+        rows = self.batches.rows(shared.round)
+        self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, self.stepsize)
+        h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
+        return [Message(self.number, SERVER, Upload(h, self.model.penalty(self.theta)), h.size)]
+
+    def parameters(self) -> Array:
+        """theta_k."""
+        return self.theta
+
+
+class SVFLServer(Party):
+    """Sums the representations and sends the sum to all."""
+
+    def __init__(self, clients: int, aggregate: Array, batches: Batches) -> None:
+        self.clients, self.batches = clients, batches
+        self.aggregate, self.penalty = aggregate, 0.0
+        self.round = 0
+        self.uploads: list[Upload] = []
+
+    def start_round(self) -> Sequence[Message]:
+        """The aggregate to every client."""
+        known = self.aggregate if self.batches.size is None else None
+        shared = Shared(self.round, self.aggregate)
+        progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
+        return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in range(self.clients))]
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        self.uploads.append(message.payload)
+        if len(self.uploads) < self.clients:
+            return []
+        self.aggregate = np.asarray(sum(upload.representation for upload in self.uploads))
+        self.penalty = sum(upload.penalty for upload in self.uploads)
+        self.uploads = []
+        self.round += 1
+        return self.start_round()

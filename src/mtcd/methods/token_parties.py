@@ -1,0 +1,211 @@
+"""The parties of MTCD: the paper's Algorithm 2, with Algorithm 1 (TokenRoaming) inside.
+
+Read :class:`TokenClient` for what happens when a token arrives (the roaming), and
+:class:`TokenServer` for the sync. STCD is the same client with one token, endless roaming and no server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.combine import Cluster, Combine
+from mtcd.methods.roaming import Roaming
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import ClientModel
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
+from mtcd.protocol.token import Token
+
+Array = NDArray[np.float64]
+Weighed = tuple[Array, float]  # parameters and their penalty
+
+
+class Done(NamedTuple):
+    """A token of a mini-batch has roamed its S hops: the sync does not need the token itself."""
+
+
+class Share(NamedTuple):
+    """The server asks for a fresh representation, on the mini-batch of iteration t."""
+
+    t: int
+
+
+class Fresh(NamedTuple):
+    """A client's representation on the mini-batch asked for, and its penalty."""
+
+    representation: Array
+    penalty: float
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The settings, settled for one problem and network; every party knows them."""
+
+    tokens: int
+    hops: int | None
+    local_updates: int
+    stepsize: float
+    combine: Combine
+    batches: Batches
+    roaming: Roaming
+    shape: tuple[int, ...]
+
+    @cached_property
+    def one_visitor(self) -> bool:
+        """Whether no client can be visited by two tokens between syncs."""
+        return isinstance(self.combine, Cluster)
+
+    def token(self, index: int, t: int, aggregate: Array, penalty: float) -> Token:
+        """A token as the server sends it out."""
+        change = None if self.combine.same_everywhere else np.zeros_like(aggregate)
+        return Token(index, t, 0, aggregate.copy(), penalty, sync_change=change)
+
+    def first_aggregate(self) -> Array:
+        """theta = 0 at the start, so H = 0 on any batch, and nobody has to send anything."""
+        return np.zeros((self.batches.length, *self.shape[1:]))
+
+    def lone_token(self) -> list[Message]:
+        """STCD: the token is born at its first client."""
+        first = self.roaming.first(0, 0)
+        token = self.token(0, 0, self.first_aggregate(), 0.0)
+        return [Message(first, MONITOR, token), Message(first, first, token)]
+
+
+class TokenClient(Client):
+    """Client k: keeps theta_k, and one copy of it for each token that visits between two syncs.
+
+    Parameters are kept together with their penalty r(theta_k), so that it is computed once.
+    """
+
+    def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
+        self.number, self.model, self.plan = number, model, plan
+        self.t = 0
+        self.theta: Weighed = self._weighed(model.initial())
+        self.copies: dict[int, Weighed] = {}
+        self.combined = self.theta
+        """What the coming sync will make of the copies; theta_k itself where no token has come by."""
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        if isinstance(message.payload, Share):
+            return [self.share(message.payload.t)]
+        return self.host(message.payload)
+
+    def host(self, token: Token) -> Sequence[Message]:
+        """A visit: update theta_k and the token, then pass the token on (Algorithm 1, lines 6-10)."""
+        plan = self.plan
+        self.visit(token)
+        token.hop += 1
+        floats = token.floats
+        if plan.hops is None:
+            to = plan.roaming.next(0, 0, token.hop, self.number)
+            return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
+        if token.hop < plan.hops:
+            to = plan.roaming.next(token.index, token.t, token.hop, self.number)
+            return [Message(self.number, to, token, floats, floats)]
+        if plan.batches.size is None:
+            return [Message(self.number, SERVER, token, floats, floats)]
+        return [Message(self.number, SERVER, Done(), 0, floats)]
+
+    def visit(self, token: Token) -> None:
+        """Q local updates of the copy theta_k(gamma), the token kept true."""
+        plan = self.plan
+        if token.t != self.t:
+            self.settle(token.t)
+        old, old_penalty = self.copies.get(token.index, self.theta)
+        rows = plan.batches.rows(token.t)
+        new = self.model.improve(old, token.aggregate, rows, plan.local_updates, plan.stepsize)
+        copy = self.copies[token.index] = self._weighed(new)
+        token.penalty += copy[1] - old_penalty
+        before, self.combined = self.combined, self._combine(copy, old)
+        token.sync_penalty += self.combined[1] - before[1]
+        if token.sync_change is not None:
+            token.sync_change += self.model.represent(self.combined[0], rows)
+            token.sync_change -= self.model.represent(before[0], rows)
+
+    def _combine(self, copy: Weighed, old: Array) -> Weighed:
+        """The combination of all copies, now that one of them has moved on from ``old``."""
+        plan = self.plan
+        if plan.one_visitor:
+            return copy
+        if plan.combine.same_everywhere:
+            return self._weighed(self.combined[0] + plan.combine.weight(1, plan.tokens) * (copy[0] - old))
+        copies = [theta for theta, _ in self.copies.values()]
+        return self._weighed(plan.combine.copies(self.theta[0], copies, plan.tokens))
+
+    def _weighed(self, theta: Array) -> Weighed:
+        return theta, self.model.penalty(theta)
+
+    def settle(self, t: int) -> None:
+        """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11).
+
+        A client learns of a sync from the next thing that it hears, so idle clients cost nothing.
+        """
+        self.theta, self.copies, self.t = self.combined, {}, t
+
+    def parameters(self) -> Array:
+        """theta_k, copies combined."""
+        return self.combined[0]
+
+    def copy_for(self, token: Token) -> Array:
+        """theta_k(gamma): what this client holds for the token."""
+        if token.t != self.t:
+            return self.combined[0]
+        return self.copies.get(token.index, self.theta)[0]
+
+    def share(self, t: int) -> Message:
+        """Send h_k on the next mini-batch to the server (Algorithm 2, line 5)."""
+        self.settle(t)
+        theta, penalty = self.theta
+        fresh = self.model.represent(theta, self.plan.batches.rows(t))
+        return Message(self.number, SERVER, Fresh(fresh, penalty), fresh.size)
+
+
+class TokenServer(Party):
+    """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
+
+    def __init__(self, clients: int, plan: Plan) -> None:
+        self.clients, self.plan = clients, plan
+        self.t = 0
+        self.aggregate, self.penalty = plan.first_aggregate(), 0.0
+        self.back: list[Token | Done] = []
+        self.fresh = 0
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        if isinstance(message.payload, Fresh):
+            return self.gather(message.payload)
+        self.back.append(message.payload)
+        return self.sync() if len(self.back) == self.plan.tokens else []
+
+    def start_iteration(self) -> Sequence[Message]:
+        """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
+        t, plan = self.t, self.plan
+        known = self.aggregate if plan.batches.size is None else None
+        messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
+        for index in range(plan.tokens):
+            token = plan.token(index, t, self.aggregate, self.penalty)
+            messages.append(Message(SERVER, plan.roaming.first(index, t), token, self.aggregate.size))
+        return messages
+
+    def sync(self) -> Sequence[Message]:
+        """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""
+        self.t += 1
+        tokens = [token for token in self.back if isinstance(token, Token)]
+        self.back = []
+        if tokens:
+            self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
+            self.penalty += sum(token.sync_penalty for token in tokens)
+            return self.start_iteration()
+        self.aggregate, self.penalty, self.fresh = np.zeros_like(self.aggregate), 0.0, 0
+        return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
+
+    def gather(self, fresh: Fresh) -> Sequence[Message]:
+        """Z^t = sum_k h_k on the mini-batch (line 6)."""
+        self.aggregate += fresh.representation
+        self.penalty += fresh.penalty
+        self.fresh += 1
+        return self.start_iteration() if self.fresh == self.clients else []

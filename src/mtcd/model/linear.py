@@ -1,0 +1,159 @@
+"""Generalised linear models: h_k = X_k theta_k, the aggregate is their sum, no fusion parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtcd.data.vertical import Block, VerticalData
+from mtcd.errors import ConfigError, did_you_mean
+from mtcd.model.steps import SquaredSteps, Steps, plain_steps
+from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
+from mtcd.objective.penalty import Penalty
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+LOSSES: dict[str, type[Loss]] = {
+    "ridge": Squared,
+    "linear": Squared,
+    "logistic": Logistic,
+    "multinomial": Multinomial,
+    "huber": Huber,
+    "squared-hinge": SquaredHinge,
+}
+
+
+@dataclass(frozen=True)
+class Glm:
+    """f(theta) = sum_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
+
+    ``kind``: ridge and linear (squared loss / 2), logistic (labels 0/1 or -1/1), multinomial (any
+    class labels), huber (with ``delta``), squared-hinge. ``alpha`` is ridge's name for l2 (1 unless
+    given). ``intercept`` adds one unpenalised column of ones at the first client.
+
+    >>> Glm("ridge", alpha=10).l2
+    10.0
+    """
+
+    kind: str = "ridge"
+    alpha: float | None = None
+    l1: float = 0.0
+    l2: float = 0.0
+    intercept: bool = False
+    delta: float = 1.0
+    loss: Loss = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.kind not in LOSSES:
+            raise ConfigError(f"model.kind: no model is called {self.kind!r}; {did_you_mean(self.kind, LOSSES)}")
+        if self.kind != "huber" and self.delta != 1.0:
+            raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
+        self._settle_alpha()
+        Penalty(self.l1, self.l2)  # checks both
+        loss = Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind]()
+        object.__setattr__(self, "loss", loss)
+
+    def _settle_alpha(self) -> None:
+        if self.kind != "ridge":
+            if self.alpha is not None:
+                raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
+            return
+        if self.l2 and self.alpha is not None:
+            raise ConfigError("model.alpha and model.l2 are the same thing for ridge: give one of them.")
+        alpha = self.l2 or (1.0 if self.alpha is None else self.alpha)
+        object.__setattr__(self, "alpha", float(alpha))
+        object.__setattr__(self, "l2", float(alpha))
+
+    def problem(self, data: VerticalData) -> LinearProblem:
+        """This model on this data: one block per client, labels encoded."""
+        labels, classes = self.loss.encode(data.labels)
+        penalties = [Penalty(self.l1, self.l2, free=int(self.intercept and k == 0)) for k in range(len(data.blocks))]
+        blocks = [_with_ones(X) if penalty.free else X for X, penalty in zip(data.blocks, penalties, strict=True)]
+        return LinearProblem(self.loss, labels, classes, tuple(blocks), tuple(penalties))
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProblem:
+    """A model on data: what the parties train, and what is measured."""
+
+    loss: Loss
+    labels: Array
+    classes: tuple[str | float, ...]
+    blocks: tuple[Block, ...]
+    penalties: tuple[Penalty, ...]
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return len(self.labels)
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in a representation."""
+        return self.loss.outputs(self.classes)
+
+    def client(self, k: int) -> LinearClient:
+        """What client k trains."""
+        return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k])
+
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token: the loss at its aggregate plus the penalty that it carries."""
+        return self.loss.value(aggregate, self.labels) + penalty
+
+    def aggregate(self, parameters: Sequence[Array]) -> Array:
+        """H = sum_k X_k theta_k."""
+        total = np.zeros(self.labels.shape)
+        for X, theta in zip(self.blocks, parameters, strict=True):
+            total += X @ theta
+        return total
+
+    def evaluate(self, parameters: Sequence[Array]) -> float:
+        """f, from scratch: asks every client, so it is for measuring only."""
+        penalty = sum(r.value(theta) for r, theta in zip(self.penalties, parameters, strict=True))
+        return self.objective(self.aggregate(parameters), penalty)
+
+
+class LinearClient:
+    """Client k's side of the model: its block, and the local updates on it."""
+
+    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
+        self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
+        self._prepared_for: tuple[int, float] | None = None
+        self._steps: Steps
+
+    def initial(self) -> Array:
+        """theta_k = 0, so that the first token is zero and free."""
+        return np.zeros((self.X.shape[1], *self.y.shape[1:]))
+
+    def represent(self, theta: Array, rows: Rows | None = None) -> Array:
+        """h_k = X_k theta_k, on all samples or on these rows."""
+        return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
+
+    def penalty(self, theta: Array) -> float:
+        """r(theta_k)."""
+        return self.regulariser.value(theta)
+
+    def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
+        """Q local updates; the aggregate is kept true in place, the new theta_k is returned."""
+        if rows is None:
+            if self._prepared_for != (Q, eta):
+                self._steps, self._prepared_for = self._prepare(Q, eta), (Q, eta)
+            return self._steps(theta, aggregate)
+        X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
+        return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
+
+    def _prepare(self, Q: int, eta: float) -> Steps:
+        """The steps on all samples, by the shortcut where there is one. Made at the first visit."""
+        if isinstance(self.loss, Squared) and SquaredSteps.fits(self.X, self.regulariser, Q):
+            return SquaredSteps(self.X, self.y, self.regulariser, Q, eta)
+        return lambda theta, z: plain_steps(self.X, self.y, self.loss, self.regulariser, theta, z, Q, eta)
+
+
+def _with_ones(X: Block) -> Block:
+    ones = np.ones((X.shape[0], 1))
+    return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.asfortranarray(np.hstack([X, ones]))

@@ -1,0 +1,107 @@
+"""A trained model: the parameters of all clients, put together to look at and to predict with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from mtcd.data.scaling import Scaling
+from mtcd.data.vertical import Block, VerticalData
+from mtcd.errors import DataError
+from mtcd.model.linear import Glm
+
+Array = NDArray[np.float64]
+Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedModel:
+    """theta_k of every client. ``intercept`` stands apart (0 if there is none).
+
+    Clients are in order; ``columns[k]`` are their columns, ``positions[k]`` where these stood in the
+    original order. ``scaling`` is applied to new samples first, where the training data was scaled.
+    """
+
+    model: Glm
+    classes: tuple[str | float, ...]
+    clients: tuple[str, ...]
+    columns: tuple[tuple[str, ...], ...]
+    positions: tuple[tuple[int, ...], ...]
+    thetas: tuple[Array, ...]
+    intercept: Array
+    scaling: Scaling | None = None
+
+    @staticmethod
+    def assemble(
+        model: Glm,
+        data: VerticalData,
+        classes: tuple[str | float, ...],
+        thetas: Sequence[Array],
+        scaling: Scaling | None,
+    ) -> TrainedModel:
+        """From what the clients hold at the end: the intercept is the last entry of the first client."""
+        first = thetas[0]
+        intercept = first[-1] if model.intercept else np.zeros(first.shape[1:])
+        own = (first[:-1], *thetas[1:]) if model.intercept else tuple(thetas)
+        return TrainedModel(
+            model, classes, data.clients, data.columns, data.positions, own, np.asarray(intercept), scaling
+        )
+
+    @property
+    def coefficients(self) -> Array:
+        """All parameters in the original order of the columns: (d,), or (d, classes)."""
+        return np.asarray(np.concatenate(self.thetas)[self._order()])
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the order of ``coefficients``."""
+        stacked = [name for names in self.columns for name in names]
+        return tuple(stacked[i] for i in self._order())
+
+    def decision(self, X: Samples) -> Array:
+        """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per class."""
+        blocks = self._blocks(X)
+        if self.scaling is not None:
+            blocks = self.scaling.apply(blocks)
+        return np.asarray(sum(block @ theta for block, theta in zip(blocks, self.thetas, strict=True)) + self.intercept)
+
+    def predict(self, X: Samples) -> NDArray[np.generic]:
+        """Values in regression, the labels of the classes otherwise."""
+        shown = self.model.loss.predict(self.decision(X))
+        return np.asarray(self.classes)[shown.astype(int)] if self.classes else shown
+
+    def _order(self) -> NDArray[np.intp]:
+        """Where each original column is in the clients' stacked columns."""
+        return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
+
+    def _blocks(self, X: Any) -> tuple[Block, ...]:
+        if isinstance(X, VerticalData):
+            return X.blocks
+        if isinstance(X, Mapping) or hasattr(X, "columns"):
+            return tuple(np.column_stack([_column(X, name) for name in names]) for names in self.columns)
+        return self._matrix_blocks(sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=float))
+
+    def _matrix_blocks(self, X: Array) -> tuple[Block, ...]:
+        width = sum(len(names) for names in self.columns)
+        if X.ndim != 2 or X.shape[1] != width:
+            raise DataError(f"This model wants a matrix of {width} columns, but got one of shape {X.shape}.")
+        place = np.empty(width, dtype=int)
+        place[self._order()] = np.arange(width)
+        bounds = np.cumsum([len(names) for names in self.columns])[:-1]
+        return tuple(X[:, own] for own in np.split(place, bounds))
+
+
+def _column(table: Any, name: str) -> Array:
+    try:
+        return np.asarray(table[name], dtype=float)
+    except KeyError:
+        raise DataError(f"The new samples have no column {name!r}, which this model was trained on.") from None
+    except (TypeError, ValueError):
+        raise DataError(f"Column {name!r} of the new samples does not hold numbers only.") from None
+    except Exception as error:  # data frames raise errors of their own for an unknown column
+        raise DataError(f"Column {name!r} of the new samples cannot be read: {error}") from None

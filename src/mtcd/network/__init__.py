@@ -1,0 +1,1 @@
+"""Who can talk to whom, how clients are grouped, and how a token walks."""

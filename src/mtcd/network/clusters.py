@@ -1,0 +1,231 @@
+"""Clusters: groups of clients, each connected, every client in exactly one."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from itertools import islice
+
+import networkx as nx
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackError
+
+from mtcd.errors import NetworkError, listing
+from mtcd.network.spectrum import adjacency, fiedler_sparse, laplacian
+from mtcd.network.topology import ClientNames, Network, breadth_first, connected_pieces
+from mtcd.seeding import stream
+
+Cluster = tuple[int, ...]
+
+DENSE_LIMIT = 64  # up to this many clients all eigenvectors are cheap
+MOVES = 32  # clients that may change sides after a cut, to even the sides out
+
+
+def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> tuple[Cluster, ...]:
+    """Connected clusters of the network: ``count`` of them and even in size, or its communities without it.
+
+    Evenness gives way to connectedness: a star in two is one leaf and the rest. ``seed`` matters to the
+    communities alone.
+
+    >>> from mtcd.network.topology import make_network
+    >>> find_clusters(make_network("path", "abcd"), count=2)
+    ((0, 1), (2, 3))
+    """
+    if count is None:
+        return _communities(network, seed)
+    parts = network.components
+    if count < len(parts):
+        raise NetworkError(
+            f"{count} clusters asked for, but a cluster must be connected, and the network has {len(parts)} "
+            f"connected component(s): ask for at least {len(parts)}"
+        )
+    if count > network.size:
+        raise NetworkError(
+            f"{count} clusters asked for, but there are {network.size} clients: a token per cluster needs a "
+            f"client for each"
+        )
+    A = adjacency(network)
+    todo = list(zip(parts, _shares([len(part) for part in parts], count), strict=True))
+    done: list[Cluster] = []
+    while todo:
+        members, share = todo.pop()
+        if share == 1:
+            done.append(members)
+        elif share == len(members):
+            done.extend((k,) for k in members)
+        else:
+            todo.extend(_bisect(network, A, members, share))
+    return tuple(sorted(done))
+
+
+def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> tuple[Cluster, ...]:
+    """Clusters that a person wrote down, by names or numbers, as sorted numbers; refused if they cannot be."""
+    names = ClientNames(network.clients)
+    clusters = [tuple(sorted(names.number(who, f"cluster {c}") for who in g)) for c, g in enumerate(groups)]
+    home: dict[int, int] = {}
+    for c, cluster in enumerate(clusters):
+        if not cluster:
+            raise NetworkError(f"cluster {c} is empty: remove it, or put a client in it")
+        for k in cluster:
+            if k in home:
+                raise NetworkError(
+                    f"client '{network.clients[k]}' is in cluster {home[k]} and again in cluster {c}: "
+                    f"keep it in one place"
+                )
+            home[k] = c
+    missing = [name for k, name in enumerate(network.clients) if k not in home]
+    if missing:
+        raise NetworkError(f"every client belongs in a cluster, but these are in none: {listing(missing)}")
+    for c, cluster in enumerate(clusters):
+        _check_connected(network, c, cluster)
+    return tuple(clusters)
+
+
+def _check_connected(network: Network, c: int, cluster: Cluster) -> None:
+    pieces = connected_pieces(network.neighbours, cluster)
+    if len(pieces) > 1:
+        stranded = listing([network.clients[k] for k in min(pieces, key=len)])
+        raise NetworkError(
+            f"cluster {c} is not connected: no path inside it joins {stranded} to the rest; add the "
+            f"clients between them, or split it"
+        )
+
+
+def _communities(network: Network, seed: int) -> tuple[Cluster, ...]:
+    draw = int(stream(seed, "clusters").integers(2**32))
+    found = nx.community.louvain_communities(network.graph, seed=draw)
+    return tuple(sorted(piece for group in found for piece in connected_pieces(network.neighbours, group)))
+
+
+def _shares(sizes: Sequence[int], count: int) -> list[int]:
+    """``count`` clusters dealt to parts in proportion to size: one each, then to the fullest per cluster."""
+    shares = [1] * len(sizes)
+    heap = [(-float(size), part) for part, size in enumerate(sizes)]
+    heapq.heapify(heap)
+    for _ in range(count - len(sizes)):
+        part = heap[0][1]
+        shares[part] += 1
+        heapq.heapreplace(heap, (-sizes[part] / shares[part], part))
+    return shares
+
+
+def _bisect(network: Network, A: sp.csr_array, members: Cluster, count: int) -> list[tuple[Cluster, int]]:
+    """Two connected sides of the connected ``members``, and the share of ``count`` clusters of each."""
+    half = count // 2
+    target = round(len(members) * half / count)
+    order = _order(network, A, members)
+    sides = _connect(network, set(order[:target]), set(order[target:]))
+    sides = _even_out(network, sides, order, target)
+    if len(sides[0]) != target:
+        cut = _tree_cut(network, members, target)
+        sides = min(sides, cut, key=lambda pair: abs(len(pair[0]) - target))
+    sizes = [len(side) for side in sides]
+    shares = [half, count - half] if sizes[0] == target else _shares(sizes, count)
+    return [(tuple(sorted(side)), share) for side, share in zip(sides, shares, strict=True)]
+
+
+def _order(network: Network, A: sp.csr_array, members: Cluster) -> list[int]:
+    """The members from one end of the graph to the other, along the Fiedler vector."""
+    at = np.array(members)
+    inner = A[at][:, at]
+    if inner.nnz == len(at) * (len(at) - 1):  # complete: one order is as good as another
+        return list(members)
+    try:
+        along = _fiedler(laplacian(inner))
+    except ArpackError:  # by distance from a client at the edge: cruder, but it cannot fail
+        edge = breadth_first(network.neighbours, members[0], set(members))[-1][0]
+        return [k for level in breadth_first(network.neighbours, edge, set(members)) for k in level]
+    # rounded: clients that are alike but for rounding errors go by their numbers
+    return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]
+
+
+def _fiedler(L: sp.csr_array) -> NDArray[np.float64]:
+    """The Fiedler vector; where there are several, the one that goes most with the numbers of the clients.
+
+    On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs
+    this is left to where ``fiedler_sparse`` starts.)
+    """
+    numbers = np.linspace(-1, 1, L.shape[0])
+    if L.shape[0] > DENSE_LIMIT:
+        vector = fiedler_sparse(L)[1]
+        return vector if vector @ numbers >= 0 else -vector
+    values, vectors = scipy.linalg.eigh(L.toarray())
+    space = vectors[:, 1:][:, values[1:] <= values[1] + 1e-9 * values[-1]]
+    along: NDArray[np.float64] = space @ (space.T @ numbers)
+    size = np.linalg.norm(along)
+    return along / size if size > 1e-6 else space[:, 0]
+
+
+def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int], set[int]]:
+    """Both sides connected, if their union is: stray pieces change sides.
+
+    What is left of ``low`` is connected; then every piece of ``high`` touches it, for pieces of one side do
+    not touch each other. So all but one of those can join it.
+    """
+    low, strays = _largest(network, low)
+    high, strays = _largest(network, high | strays)
+    return low | strays, high
+
+
+def _largest(network: Network, side: set[int]) -> tuple[set[int], set[int]]:
+    pieces = connected_pieces(network.neighbours, side)
+    largest = max(pieces, key=len)
+    return set(largest), side.difference(largest)
+
+
+def _even_out(
+    network: Network, sides: tuple[set[int], set[int]], order: list[int], target: int
+) -> tuple[set[int], set[int]]:
+    """Moves clients across the cut, one by one, while that brings the low side nearer to ``target``.
+
+    A client can go if it has a neighbour across and those it leaves stay connected without it. Of these, the
+    first to go is the one nearest to the other end.
+    """
+    low, high = sides
+    for _ in range(min(MOVES, abs(len(low) - target))):
+        giver, taker, nearest = (low, high, order[::-1]) if len(low) > target else (high, low, order)
+        touching = (k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k]))
+        mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
+        if mover is None:
+            break
+        giver.remove(mover)
+        taker.add(mover)
+    return low, high
+
+
+def _can_spare(network: Network, side: set[int], client: int) -> bool:
+    return len(connected_pieces(network.neighbours, side - {client})) == 1
+
+
+def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int], set[int]]:
+    """The cut of one edge of a spanning tree that comes nearest to ``target``: on a tree, the best there is."""
+    order, below = _spanning_tree(network, members)
+
+    def off(i: int) -> int:
+        return min(abs(below[order[i]] - target), abs(len(order) - below[order[i]] - target))
+
+    i = min(range(1, len(order)), key=off)
+    hanging = set(order[i : i + below[order[i]]])
+    rest = set(members) - hanging
+    return (hanging, rest) if abs(len(hanging) - target) <= abs(len(rest) - target) else (rest, hanging)
+
+
+def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[int, int]]:
+    """A depth-first tree: its clients, each followed by all that hang below it, and how many those are.
+
+    The client itself is counted. Depth first, because such a tree is long, and so can be cut anywhere.
+    """
+    unseen, parents, stack = set(members), dict[int, int](), [(members[0], -1)]
+    while stack:
+        k, parent = stack.pop()
+        if k in unseen:
+            unseen.remove(k)
+            parents[k] = parent
+            stack.extend((j, k) for j in network.neighbours[k] if j in unseen)
+    below = dict.fromkeys(parents, 1)
+    for k in list(parents)[:0:-1]:
+        below[parents[k]] += below[k]
+    return list(parents), below

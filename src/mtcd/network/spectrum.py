@@ -1,0 +1,143 @@
+"""Facts about a network that say how fast a token gets about: spectra, distances, degrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
+from mtcd.network.topology import Network, breadth_first
+from mtcd.seeding import stream
+
+Floats = NDArray[np.float64]
+
+DENSE_LIMIT = 1500  # up to this K all eigenvalues are computed, to full precision
+EXACT_DIAMETER_LIMIT = 2000  # up to this K the diameter is computed whatever it takes
+SWEEPS = 64  # breadth-first searches spent on the diameter above that
+LANCZOS_RESTARTS = 100
+
+
+@dataclass(frozen=True)
+class NetworkFacts:
+    """What to know of a network before training over it.
+
+    ``diameter`` is None when the network is not connected, and a lower bound when not ``diameter_exact``.
+    """
+
+    clients: int
+    edges: int
+    connected: bool
+    components: int
+    algebraic_connectivity: float
+    diameter: int | None
+    diameter_exact: bool
+    degree_min: int
+    degree_mean: float
+    degree_max: int
+
+
+def facts(network: Network) -> NetworkFacts:
+    """The facts of a network."""
+    degrees = [len(near) for near in network.neighbours]
+    hops, exact = diameter(network)
+    return NetworkFacts(
+        clients=network.size,
+        edges=network.edges,
+        connected=network.connected,
+        components=len(network.components),
+        algebraic_connectivity=algebraic_connectivity(network),
+        diameter=hops,
+        diameter_exact=exact,
+        degree_min=min(degrees),
+        degree_mean=2 * network.edges / network.size,
+        degree_max=max(degrees),
+    )
+
+
+def algebraic_connectivity(network: Network) -> float:
+    """The second least eigenvalue of the Laplacian; 0 when the network is in pieces, or has one client."""
+    if network.size == 1 or not network.connected:
+        return 0.0
+    L = laplacian(adjacency(network))
+    if network.size <= DENSE_LIMIT:
+        return float(scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])[0])
+    return float(fiedler_sparse(L)[0])
+
+
+def adjacency(network: Network) -> sp.csr_array:
+    """A, with A_kj = 1 for neighbours k and j."""
+    ends = np.cumsum([0, *(len(near) for near in network.neighbours)])
+    others = np.fromiter((j for near in network.neighbours for j in near), dtype=np.int64, count=ends[-1])
+    return sp.csr_array((np.ones(ends[-1]), others, ends), shape=(network.size, network.size))
+
+
+def laplacian(A: sp.csr_array) -> sp.csr_array:
+    """L = D - A, D the diagonal of the degrees."""
+    return sp.csr_array(sp.diags_array(np.asarray(A.sum(axis=1)).ravel()) - A)
+
+
+def fiedler_sparse(L: sp.csr_array) -> tuple[float, Floats]:
+    """The second least eigenvalue of a connected graph's Laplacian, and an eigenvector of it.
+
+    Lanczos alone is quick where the graph mixes well. A graph that does not is long, so its levels around a
+    client are narrow, and then L + I/K^2 factorises cheaply: Lanczos on its inverse needs a few steps only.
+    (1/K^2 is below the least value that a connected graph can have, about pi^2/K^2.)
+    """
+    K = L.shape[0]
+    # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers of the
+    # clients that is a sensible one. The noise keeps it off symmetric vectors that never reach the rest.
+    start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(K)
+    inverse = {"sigma": -1 / K**2, "which": "LM"}
+    long = dijkstra(abs(L), indices=0, unweighted=True).max() ** 2 >= K
+    first = inverse if long else {"which": "SA", "maxiter": LANCZOS_RESTARTS}
+    solve = partial(eigsh, L.tocsc(), k=2, v0=start, ncv=min(K, 40))
+    try:
+        values, vectors = solve(**first)
+    except ArpackNoConvergence:
+        values, vectors = solve(**inverse)
+    order = np.argsort(values)
+    return float(values[order[1]]), vectors[:, order[1]]
+
+
+def diameter(network: Network) -> tuple[int | None, bool]:
+    """The longest of the shortest paths, and whether it is exact (if not: a lower bound).
+
+    Two sweeps give a lower bound, which is exact on trees. Any two clients further apart than 2(i - 1) have
+    one of them at distance i or more from the middle: so the search goes through the clients from the
+    furthest inwards, until the bound is as large as anything that is left could be.
+    """
+    if not network.connected:
+        return None, True
+    far = _levels(network, _levels(network, 0)[-1][0])
+    bound, other_end = len(far) - 1, far[-1][0]
+    if network.edges == network.size - 1:
+        return bound, True
+    half = bound // 2
+    halfway = sorted(set(far[half]) & set(_levels(network, other_end)[bound - half]))
+    levels = _levels(network, halfway[len(halfway) // 2])
+    sweeps_left = network.size if network.size <= EXACT_DIAMETER_LIMIT else SWEEPS
+    for distance in range(len(levels) - 1, 0, -1):
+        for client in levels[distance]:
+            if bound >= 2 * distance:
+                return bound, True
+            if sweeps_left == 0:
+                return bound, False
+            sweeps_left -= 1
+            bound = max(bound, len(_levels(network, client)) - 1)
+    return bound, True
+
+
+def lazy_transition_matrix(network: Network) -> sp.csr_array:
+    """P of the lazy uniform walk: P_kj = 1/(deg_k + 1) for j = k and for each neighbour j of k."""
+    A = adjacency(network) + sp.eye_array(network.size)
+    return sp.csr_array(sp.diags_array(1 / np.asarray(A.sum(axis=1)).ravel()) @ A)
+
+
+def _levels(network: Network, start: int) -> list[list[int]]:
+    return breadth_first(network.neighbours, start, set(range(network.size)))

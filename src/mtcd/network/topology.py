@@ -1,0 +1,267 @@
+"""The graph of the clients: standard kinds, edge lists, and files."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import NetworkError, did_you_mean, listing
+from mtcd.seeding import stream
+
+Neighbours = tuple[tuple[int, ...], ...]
+Edges = NDArray[np.int64]  # one row (k, j) for each edge
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Who can talk to whom: an undirected graph over clients 0..K-1."""
+
+    clients: tuple[str, ...]
+    neighbours: Neighbours  # sorted, without the client itself
+
+    @property
+    def size(self) -> int:
+        """K, the number of clients."""
+        return len(self.clients)
+
+    @cached_property
+    def edges(self) -> int:
+        """How many pairs of clients can talk."""
+        return sum(map(len, self.neighbours)) // 2
+
+    @cached_property
+    def graph(self) -> nx.Graph:
+        """The same graph for networkx; its nodes are the numbers of the clients."""
+        graph = nx.Graph()
+        graph.add_nodes_from(range(self.size))
+        graph.add_edges_from((k, j) for k, near in enumerate(self.neighbours) for j in near if k < j)
+        return graph
+
+    @cached_property
+    def components(self) -> tuple[tuple[int, ...], ...]:
+        """The connected components, each sorted, in the order of their first members."""
+        return connected_pieces(self.neighbours, range(self.size))
+
+    @property
+    def connected(self) -> bool:
+        """Whether a token can get from any client to any other."""
+        return len(self.components) == 1
+
+
+def make_network(
+    kind: str, clients: Sequence[str], *, p: float | None = None, rows: int | None = None, seed: int = 0
+) -> Network:
+    """A network of a standard kind: one of ``KINDS``.
+
+    ``p`` is the probability of each edge of an Erdos-Renyi graph, which is used as it is drawn, connected or
+    not. ``rows`` is the number of rows of a grid; without it the grid is as near to a square as K allows.
+
+    >>> make_network("path", ["a", "b", "c"]).neighbours
+    ((1,), (0, 2), (1,))
+    """
+    names, K = _checked(clients), len(clients)
+    if kind not in KINDS:
+        raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
+    if p is not None and kind != "erdos-renyi":
+        raise NetworkError(f"p is for the kind 'erdos-renyi' only: leave it out for '{kind}'")
+    if rows is not None and kind != "grid":
+        raise NetworkError(f"rows is for the kind 'grid' only: leave it out for '{kind}'")
+    if kind == "complete":  # directly: its list of edges would be far larger than the network
+        everyone = tuple(range(K))
+        return Network(names, tuple(everyone[:k] + everyone[k + 1 :] for k in everyone))
+    if kind == "grid":
+        edges = _grid(K, rows)
+    elif kind == "erdos-renyi":
+        edges = _erdos_renyi(K, p, seed)
+    else:
+        edges = _FIXED[kind](K)
+    return Network(names, _neighbours(edges, K))
+
+
+def network_from_edges(edges: Iterable[tuple[str | int, str | int]] | nx.Graph, clients: Sequence[str]) -> Network:
+    """A network from pairs of clients, or from a networkx graph.
+
+    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one, directions are
+    ignored.
+
+    >>> network_from_edges([("a", "c"), (2, 0), ("b", "b")], ["a", "b", "c"]).neighbours
+    ((2,), (), (0,))
+    """
+    names = ClientNames(clients)
+    if isinstance(edges, nx.Graph):
+        for node in edges:  # an isolated node that is no client is a mistake too
+            names.number(node, "the graph")
+        edges = edges.edges()
+    rows = ((f"edge {row}", edge) for row, edge in enumerate(edges, start=1))
+    return _from_rows(names, rows)
+
+
+def read_network(path: Path, clients: Sequence[str]) -> Network:
+    """A network from a CSV file with the columns ``source`` and ``target``, one edge to a line."""
+    names = ClientNames(clients)
+    try:
+        # utf-8-sig: spreadsheets put a byte order mark before the header
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            return _from_rows(names, _csv_rows(file, path))
+    except OSError as error:
+        raise NetworkError(f"cannot read the network {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise NetworkError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one") from error
+
+
+class ClientNames:
+    """Finds the number of a client from whatever a person calls it."""
+
+    def __init__(self, clients: Sequence[str]):
+        self.clients = _checked(clients)
+        self._numbers = {name: k for k, name in enumerate(self.clients)}
+        # With clients called '1'..'K' the text '1' is a name; reading '0' as a number beside it would
+        # join the wrong clients in silence, so there texts are names and nothing else.
+        self._text_may_be_number = not any(name.isdecimal() for name in self.clients)
+
+    def number(self, who: object, where: str) -> int:
+        """The number of the client ``who``, a name or a number; ``where`` opens the error if it is unknown."""
+        if isinstance(who, str):
+            if who in self._numbers:
+                return self._numbers[who]
+            if not (self._text_may_be_number and who.isdecimal()):
+                raise NetworkError(f"{where}: no client is called '{who}'; {did_you_mean(who, self.clients)}")
+            who = int(who)
+        if not isinstance(who, (int, np.integer)) or isinstance(who, bool):
+            raise NetworkError(f"{where}: {who!r} is neither the name of a client nor its number")
+        if not 0 <= who < len(self.clients):
+            last = len(self.clients) - 1
+            raise NetworkError(f"{where}: there is no client {who}; numbers run from 0 to {last}")
+        return int(who)
+
+
+def breadth_first(neighbours: Neighbours, start: int, unseen: set[int]) -> list[list[int]]:
+    """The members of ``unseen`` that ``start`` reaches through it, by distance; they are taken out of it."""
+    unseen.discard(start)
+    levels, level = [], [start]
+    while level:
+        levels.append(level)
+        level = []
+        for k in levels[-1]:
+            if not unseen:  # worth a check: on dense graphs it ends the search after a few clients
+                break
+            found = unseen.intersection(neighbours[k])
+            unseen.difference_update(found)
+            level.extend(sorted(found))
+    return levels
+
+
+def connected_pieces(neighbours: Neighbours, members: Iterable[int]) -> tuple[tuple[int, ...], ...]:
+    """The connected pieces of the graph on ``members`` alone, sorted as ``Network.components`` is."""
+    unseen = set(members)
+    return tuple(
+        tuple(sorted(k for level in breadth_first(neighbours, start, unseen) for k in level))
+        for start in sorted(unseen)
+        if start in unseen
+    )
+
+
+def _checked(clients: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(clients)
+    if not names:
+        raise NetworkError("a network needs at least one client")
+    doubled = [name for name, times in Counter(names).items() if times > 1]
+    if doubled:
+        raise NetworkError(f"names of clients must differ, but these repeat: {listing(doubled)}")
+    return names
+
+
+def _neighbours(edges: Edges, K: int) -> Neighbours:
+    both = np.concatenate([edges, edges[:, ::-1]])
+    both = both[both[:, 0] != both[:, 1]]
+    codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
+    codes = codes[np.diff(codes, prepend=-1) > 0]  # each once; np.unique takes ten times as long
+    ends = np.searchsorted(codes, np.arange(K + 1) * K).tolist()
+    others = (codes % K).tolist()
+    return tuple(tuple(others[ends[k] : ends[k + 1]]) for k in range(K))
+
+
+def _path(K: int) -> Edges:
+    return np.column_stack([np.arange(K - 1), np.arange(1, K)])
+
+
+def _cycle(K: int) -> Edges:
+    return np.column_stack([np.arange(K), (np.arange(K) + 1) % K])
+
+
+def _star(K: int) -> Edges:
+    return np.column_stack([np.zeros(K - 1, dtype=np.int64), np.arange(1, K)])
+
+
+def _empty(K: int) -> Edges:
+    return np.empty((0, 2), dtype=np.int64)
+
+
+def _grid(K: int, rows: int | None) -> Edges:
+    if rows is None:
+        rows = next(r for r in range(isqrt(K), 0, -1) if K % r == 0)
+    elif rows < 1 or K % rows:
+        fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=20)
+        raise NetworkError(f"{K} clients do not fill {rows} rows: choose rows from {fitting}")
+    at = np.arange(K).reshape(rows, -1)
+    along, down = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])
+    return np.concatenate([np.column_stack([a.ravel(), b.ravel()]) for a, b in (along, down)])
+
+
+def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
+    """Each pair is an edge with probability p: as many pairs as a binomial says, any as likely as another."""
+    if p is None:
+        raise NetworkError("the kind 'erdos-renyi' needs p, the probability of each edge, from 0 to 1")
+    if not 0 <= p <= 1:
+        raise NetworkError(f"p is a probability, from 0 to 1; got {p}")
+    rng = stream(seed, "network")
+    pairs = K * (K - 1) // 2
+    chosen = rng.choice(pairs, rng.binomial(pairs, p), replace=False, shuffle=False) if pairs else np.arange(0)
+    # pair number j(j-1)/2 + k is (k, j), k < j
+    firsts = np.arange(K) * (np.arange(K) - 1) // 2
+    j = np.searchsorted(firsts, chosen, side="right") - 1
+    return np.column_stack([chosen - firsts[j], j])
+
+
+def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Network:
+    edges = []
+    for where, edge in rows:
+        if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
+            raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}")
+        edges.append((names.number(edge[0], where), names.number(edge[1], where)))
+    array = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    return Network(names.clients, _neighbours(array, len(names.clients)))
+
+
+def _csv_rows(file: Iterable[str], path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
+    reader = csv.reader(file)
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    for column in ("source", "target"):
+        if column not in header:
+            raise NetworkError(
+                f"{path} has no column '{column}': its first line must be a header with the columns "
+                f"source,target; it has: {listing(header) or 'nothing'}"
+            )
+    places = {column: header.index(column) for column in ("source", "target")}
+    for row in reader:
+        if not row:  # a blank line
+            continue
+        cells = {column: row[at].strip() if at < len(row) else "" for column, at in places.items()}
+        where = f"{path}, row {reader.line_num}"
+        for column, cell in cells.items():
+            if not cell:
+                raise NetworkError(f"{where}: the cell '{column}' is empty; fill it in or remove the row")
+        yield where, (cells["source"], cells["target"])
+
+
+_FIXED: dict[str, Callable[[int], Edges]] = {"cycle": _cycle, "path": _path, "star": _star, "empty": _empty}
+KINDS = ("complete", "cycle", "path", "grid", "star", "erdos-renyi", "empty")

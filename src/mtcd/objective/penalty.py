@@ -1,0 +1,56 @@
+"""The regulariser r of one client: l1*|theta|_1 + l2/2*|theta|^2, not on unpenalised columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import ConfigError
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """r(theta) = l1 * sum|theta_j| + l2/2 * sum theta_j^2 over the penalised columns j.
+
+    ``free`` counts unpenalised columns at the end of the block (the intercept is one).
+
+    >>> float(Penalty(l1=1.0, l2=2.0).value(np.array([3.0, -1.0])))
+    14.0
+    """
+
+    l1: float = 0.0
+    l2: float = 0.0
+    free: int = 0
+
+    def __post_init__(self) -> None:
+        for name, value in (("l1", self.l1), ("l2", self.l2)):
+            if not (np.isfinite(value) and value >= 0):
+                raise ConfigError(f"{name} must be a number of 0 or more, but is {value}.")
+
+    def value(self, theta: Array) -> float:
+        """r(theta)."""
+        theta = self._penalised(theta).ravel()
+        value = 0.0
+        if self.l2:
+            value += 0.5 * self.l2 * float(theta.dot(theta))
+        if self.l1:
+            value += self.l1 * float(np.abs(theta).sum())
+        return value
+
+    def add_gradient(self, theta: Array, gradient: Array) -> None:
+        """Add the gradient of the smooth part, l2 * theta, to ``gradient`` in place."""
+        if self.l2:
+            self._penalised(gradient)[...] += self.l2 * self._penalised(theta)
+
+    def prox(self, theta: Array, stepsize: float) -> None:
+        """Soft-threshold in place: theta <- sign(theta) * max(|theta| - stepsize*l1, 0)."""
+        if self.l1:
+            part, width = self._penalised(theta), stepsize * self.l1
+            part -= np.minimum(np.maximum(part, -width), width)
+
+    def _penalised(self, theta: Array) -> Array:
+        return theta[: len(theta) - self.free] if self.free else theta

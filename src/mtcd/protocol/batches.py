@@ -1,0 +1,56 @@
+"""Mini-batches that all parties agree on without a word: they share a seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import ConfigError
+from mtcd.seeding import shuffled
+
+Rows = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """The batch B^t: epochs over a shuffled order of the samples, one batch per iteration.
+
+    A rest of fewer than ``size`` samples is left out of that epoch, so that all batches weigh the
+    same. ``size`` None is the full batch, whose rows are None: all of them.
+    """
+
+    samples: int
+    size: int | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        if self.size is not None and not 1 <= self.size <= self.samples:
+            raise ConfigError(
+                f"method.batch is {self.size}, but there are {self.samples} samples: "
+                f"choose 1 to {self.samples}, or null for all of them."
+            )
+
+    @property
+    def length(self) -> int:
+        """Samples in a batch."""
+        return self.samples if self.size is None else self.size
+
+    @property
+    def per_epoch(self) -> int:
+        """Iterations in an epoch."""
+        return self.samples // self.length
+
+    def rows(self, iteration: int) -> Rows | None:
+        """B^t; None stands for all samples."""
+        if self.size is None:
+            return None
+        epoch, place = divmod(iteration, self.per_epoch)
+        return _order(self.seed, epoch, self.samples)[place * self.size : (place + 1) * self.size]
+
+
+@lru_cache(maxsize=4)
+def _order(seed: int, epoch: int, samples: int) -> Rows:
+    return shuffled(seed, "batch", (epoch,), samples)

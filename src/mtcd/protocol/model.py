@@ -1,0 +1,42 @@
+"""What the protocol asks of a client's model. Any model with these methods can be trained."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+
+class ClientModel(Protocol):
+    """The representation model h_k of one client, with its data. It holds no parameters: they pass through."""
+
+    def initial(self) -> Array:
+        """theta_k at the start."""
+
+    def represent(self, theta: Array, rows: Rows | None = None) -> Array:
+        """h_k(theta_k), on all samples or on these rows."""
+
+    def penalty(self, theta: Array) -> float:
+        """The regulariser r(theta_k)."""
+
+    def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
+        """Q local updates of theta_k; the aggregate is kept true in place."""
+
+
+class Problem(Protocol):
+    """All the clients' models, as a method sees them."""
+
+    @property
+    def samples(self) -> int:
+        """N."""
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in a representation."""
+
+    def client(self, k: int) -> ClientModel:
+        """Client k's model."""

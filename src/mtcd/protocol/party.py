@@ -1,0 +1,74 @@
+"""Parties and messages: a party is what it does when a message arrives. No I/O, no engine.
+
+An engine carries messages between parties and records them on the ledger; the parties are the same
+objects in every engine.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+SERVER = -1
+MONITOR = -2
+
+
+class Message(NamedTuple):
+    """From one party to another. Clients are 0..K-1, the server is SERVER.
+
+    ``floats`` counts the numbers it carries (0: a signal). ``hop`` is how many of them the paper
+    charges as a client-client hop: a visit ends with one, wherever the token then goes.
+    MONITOR is no party: progress sent there costs nothing and is for those who watch.
+    """
+
+    sender: int
+    to: int
+    payload: Any
+    floats: int = 0
+    hop: int = 0
+
+
+class Progress(NamedTuple):
+    """Told to the monitor when the parties hold one model: no other token is under way.
+
+    ``hop`` counts hops per token (t*S + s), ``t`` syncs. Where the full aggregate is known it comes
+    along with the penalty, so that the objective can be read off; otherwise it is None. A token that
+    is alone tells the same, so it can stand for it.
+    """
+
+    hop: int
+    t: int
+    aggregate: Array | None
+    penalty: float
+
+
+class Party(ABC):
+    """A client or the server."""
+
+    @abstractmethod
+    def receive(self, message: Message) -> Sequence[Message]:
+        """Do what this message asks for; return what is to be sent, in order."""
+
+
+class Client(Party):
+    """A client of any method: it can say which parameters it holds."""
+
+    @abstractmethod
+    def parameters(self) -> Array:
+        """theta_k as of now."""
+
+
+@dataclass(frozen=True)
+class Cast:
+    """All parties of a training, and the messages that set it going."""
+
+    clients: Sequence[Client]
+    server: Party | None
+    opening: Sequence[Message]

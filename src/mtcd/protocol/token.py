@@ -1,0 +1,36 @@
+"""The token: the aggregate that roams, with what is needed to read the objective off it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(slots=True)
+class Token:
+    """Token gamma = ``index`` in iteration ``t`` (so many syncs are behind it), after ``hop`` visits in it.
+
+    Invariant, at all times: ``aggregate`` equals sum_k h_k(theta_k(index)), and ``penalty`` equals
+    sum_k r(theta_k(index)), over the copies theta_k(index) that the clients hold for this token.
+
+    Clients average their copies at the sync, which the token's own sums cannot foresee. So each visit
+    also adds what it changes in the *combined* model: ``sync_penalty``, and ``sync_change`` where the
+    server could not compute the combined aggregate from the tokens (None otherwise).
+    """
+
+    index: int
+    t: int
+    hop: int
+    aggregate: Array
+    penalty: float
+    sync_penalty: float = 0.0
+    sync_change: Array | None = None
+
+    @property
+    def floats(self) -> int:
+        """How many numbers travel with it."""
+        return self.aggregate.size + (0 if self.sync_change is None else self.sync_change.size)

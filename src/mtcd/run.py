@@ -1,0 +1,200 @@
+"""A run: what a training leaves behind. It predicts, and is saved and loaded without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.scaling import Scaling
+from mtcd.errors import DivergedError, MtcdError
+from mtcd.files import MARKER, fresh_folder
+from mtcd.history import History, Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.model.linear import Glm
+from mtcd.model.trained import Samples, TrainedModel
+
+Array = NDArray[np.float64]
+FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """The result of :func:`mtcd.train`.
+
+    ``status``: converged, iterations, seconds, cost, interrupted or diverged; ``message`` says it in a
+    sentence. A diverged run has no model: asking for one is an error that says what to do.
+    """
+
+    status: str
+    message: str
+    method: str
+    history: History
+    ledger: Ledger
+    costs: Costs
+    model: TrainedModel | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def final(self) -> Measurement:
+        """The last measurement."""
+        return self.history.rows[-1]
+
+    @property
+    def objective(self) -> float:
+        """f at the end; of a diverged run, the last finite value."""
+        return self.final.objective
+
+    @property
+    def gap(self) -> float | None:
+        """(f - f*)/|f*| at the end; None where f* was not asked for."""
+        return self.final.gap
+
+    @property
+    def parameters(self) -> Mapping[str, Array]:
+        """theta_k of every client, its columns in order."""
+        trained = self.trained()
+        return dict(zip(trained.clients, trained.thetas, strict=True))
+
+    @property
+    def coefficients(self) -> Array:
+        """All parameters in the original order of the columns: (d,), or (d, classes)."""
+        return self.trained().coefficients
+
+    @property
+    def intercept(self) -> Array:
+        """The unpenalised constant, 0 where none was asked for."""
+        return self.trained().intercept
+
+    def trained(self) -> TrainedModel:
+        """The model; an error if the run diverged."""
+        if self.model is None:
+            raise DivergedError(f"This run has no model. {self.message}")
+        return self.model
+
+    def decision(self, X: Samples) -> Array:
+        """The aggregate of new samples: one number each, or one per class. Takes what ``predict`` takes."""
+        return self.trained().decision(X)
+
+    def predict(self, X: Samples) -> NDArray[np.generic]:
+        """Predictions for new samples: values in regression, the labels of the classes otherwise.
+
+        ``X`` is a matrix with the columns in their original order, a table (anything that gives a
+        column for a name: a dict of arrays, a data frame), or vertical data.
+        """
+        return self.trained().predict(X)
+
+    def summary(self) -> dict[str, Any]:
+        """The outcome in plain values: what ``mtcd train --json`` prints."""
+        last = self.final
+        return {
+            "status": self.status,
+            "message": self.message,
+            "method": self.method,
+            "objective": last.objective,
+            "gap": last.gap,
+            "iterations": last.iteration,
+            "hops": last.hops,
+            "syncs": last.syncs,
+            "cost": last.cost,
+            "messages": last.messages,
+            "floats": last.floats,
+            "sent": {
+                "cost": self.costs.total(self.ledger, "sent"),
+                "messages": self.ledger.messages("sent"),
+                "floats": self.ledger.floats("sent"),
+            },
+            "seconds": last.seconds,
+            "notes": list(self.notes),
+        }
+
+    def save(self, folder: str | Path) -> None:
+        """Write the run into a folder (JSON, CSV and npz): all of it, or nothing."""
+        with fresh_folder(Path(folder)) as writing:
+            self.write(writing)
+
+    def write(self, folder: Path) -> None:
+        """The files of a run, into a folder that exists."""
+        about: dict[str, Any] = {"format": FORMAT, **self.summary()}
+        about["costs"] = {"ratio": self.costs.ratio, "account": self.costs.account}
+        if self.model is not None:
+            about["model"] = _describe_model(self.model)
+            np.savez(folder / "parameters.npz", allow_pickle=False, **_arrays(self.model))
+        self.history.write(folder / "history.csv")
+        _write_json(folder / "ledger.json", self.ledger.to_dict())
+        _write_json(folder / MARKER, about)
+
+    @staticmethod
+    def load(folder: str | Path) -> Run:
+        """Read a run that was saved."""
+        try:
+            return _read(Path(folder))
+        except (OSError, KeyError, TypeError, ValueError) as error:
+            raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+
+
+def _read(folder: Path) -> Run:
+    about = json.loads((folder / MARKER).read_text())
+    if about["format"] != FORMAT:
+        raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
+    return Run(
+        status=about["status"],
+        message=about["message"],
+        method=about["method"],
+        history=History.read(folder / "history.csv"),
+        ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
+        costs=Costs(**about["costs"]),
+        model=_read_model(about["model"], folder / "parameters.npz") if "model" in about else None,
+        notes=tuple(about["notes"]),
+    )
+
+
+def _describe_model(trained: TrainedModel) -> dict[str, Any]:
+    glm = trained.model
+    return {
+        "glm": {name: getattr(glm, name) for name in ("kind", "l1", "l2", "intercept", "delta")},
+        "classes": list(trained.classes),
+        "clients": list(trained.clients),
+        "columns": [list(names) for names in trained.columns],
+        "positions": [list(places) for places in trained.positions],
+        "scaled": trained.scaling is not None,
+    }
+
+
+def _arrays(trained: TrainedModel) -> dict[str, Array]:
+    """One array per client under its name, and under ``/...`` what belongs to all."""
+    arrays = {f"theta/{client}": theta for client, theta in zip(trained.clients, trained.thetas, strict=True)}
+    arrays["intercept"] = trained.intercept
+    if trained.scaling is not None:
+        arrays["means"] = np.concatenate(trained.scaling.means)
+        arrays["scales"] = np.concatenate(trained.scaling.scales)
+    return arrays
+
+
+def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
+    columns = tuple(tuple(names) for names in about["columns"])
+    bounds = np.cumsum([len(names) for names in columns])[:-1]
+    with np.load(path, allow_pickle=False) as arrays:
+        scaling = None
+        if about["scaled"]:
+            scaling = Scaling(*(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales")))
+        return TrainedModel(
+            model=Glm(**about["glm"]),
+            classes=tuple(about["classes"]),
+            clients=tuple(about["clients"]),
+            columns=columns,
+            positions=tuple(tuple(places) for places in about["positions"]),
+            thetas=tuple(arrays[f"theta/{client}"] for client in about["clients"]),
+            intercept=arrays["intercept"],
+            scaling=scaling,
+        )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")

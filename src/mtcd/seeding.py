@@ -1,0 +1,44 @@
+"""Randomness as a function of what it is for.
+
+Every draw belongs to a seed, a purpose and ids such as (token, iteration): the same draw comes out
+whoever asks for it, in whatever order and in whatever process. That is what makes engines agree,
+and reruns repeat. Philox is used because its streams are independent by construction.
+"""
+
+from __future__ import annotations
+
+import zlib
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+BLOCK = 256
+
+
+def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
+    """The generator for one purpose, for example ``stream(seed, "start", token, iteration)``.
+
+    >>> float(stream(0, "start", 1).random()) == float(stream(0, "start", 1).random())
+    True
+    """
+    entropy = (seed, zlib.crc32(purpose.encode()), *ids)
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
+
+
+@lru_cache(maxsize=4096)
+def _uniform_block(seed: int, purpose: str, ids: tuple[int, ...], block: int) -> tuple[float, ...]:
+    return tuple(stream(seed, purpose, *ids, block).random(BLOCK).tolist())
+
+
+def uniform(seed: int, purpose: str, ids: tuple[int, ...], position: int) -> float:
+    """The number at ``position`` of an endless row of uniform numbers in [0, 1), read at random.
+
+    Made in blocks, so that a long walk costs next to nothing and any hop can be looked up alone.
+    """
+    return _uniform_block(seed, purpose, ids, position // BLOCK)[position % BLOCK]
+
+
+def shuffled(seed: int, purpose: str, ids: tuple[int, ...], count: int) -> NDArray[np.intp]:
+    """0..count-1 in an order that depends on the seed, the purpose and the ids alone."""
+    return stream(seed, purpose, *ids).permutation(count)

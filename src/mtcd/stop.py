@@ -1,0 +1,51 @@
+"""When to stop: the first limit that is reached."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mtcd.errors import ConfigError
+from mtcd.history import Measurement
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
+    token), ``seconds`` of training, or so much communication ``cost``.
+
+    A training ends at the first moment, at or after the limit, when the parties hold one model.
+    """
+
+    gap: float | None = None
+    iterations: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        limits = {name: getattr(self, name) for name in ("gap", "iterations", "seconds", "cost")}
+        for name, value in limits.items():
+            if value is not None and not (value >= 0 and math.isfinite(value)):
+                raise ConfigError(f"stop.{name} must be a number of 0 or more, but is {value}.")
+        if all(value is None for value in limits.values()):
+            raise ConfigError("stop: give at least one of gap, iterations, seconds, cost.")
+
+    def reached(self, now: Measurement) -> str | None:
+        """Which limit has been reached: the status of the run, or None."""
+        if self.gap is not None and now.gap is not None and now.gap <= self.gap:
+            return "converged"
+        for name, value in (("iterations", now.iteration), ("seconds", now.seconds), ("cost", now.cost)):
+            limit = getattr(self, name)
+            if limit is not None and value >= limit:
+                return name
+        return None
+
+    def fraction(self, now: Measurement, first_gap: float | None) -> float:
+        """How far along the nearest limit is, for a progress bar: 0 to 1."""
+        parts = [0.0]
+        for name, value in (("iterations", now.iteration), ("seconds", now.seconds), ("cost", now.cost)):
+            limit = getattr(self, name)
+            parts.append(value / limit if limit else 0.0)
+        if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
+            parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
+        return min(max(parts), 1.0)

@@ -1,0 +1,78 @@
+"""Step sizes: what the theorems allow, what is stable at one client, and what 'auto' chooses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.model.linear import LinearProblem
+from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Smoothness:
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed when asked for."""
+
+    problem: LinearProblem
+
+    @cached_property
+    def overall(self) -> float:
+        """L."""
+        return overall_smoothness(self.problem.blocks, self.problem.loss, self._l2)
+
+    @cached_property
+    def blocks(self) -> Array:
+        """L_k, one per client."""
+        return block_smoothness(self.problem.blocks, self.problem.loss, self._l2)
+
+    def batch(self, size: int | None) -> float:
+        """L of the objective that a mini-batch of this size stands for, at worst.
+
+        A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at most
+        as curved as N copies of the longest sample.
+        """
+        if size is None:
+            return self.overall
+        N, loss = self.problem.samples, self.problem.loss
+        longest = N * loss.curvature * sample_norm(self.problem.blocks)
+        return min(N / size * (self.overall - self._l2), longest) + self._l2
+
+    @property
+    def _l2(self) -> float:
+        return self.problem.penalties[0].l2
+
+
+@dataclass(frozen=True)
+class StepsizeRule:
+    """A step size, and the sentence that says where it comes from."""
+
+    value: float
+    reason: str
+
+
+def theorem_limit(smoothness: Smoothness, S: int, Q: int, batch: int | None = None) -> StepsizeRule:
+    """1/(2*L*S*Q): the largest step size of both theorems."""
+    L = smoothness.batch(batch)
+    what = "L of a mini-batch" if batch else "L"
+    return StepsizeRule(
+        1.0 / (2.0 * L * S * Q), f"1/(2 L S Q), the theorems' limit, with {what} = {L:.4g}, S = {S}, Q = {Q}"
+    )
+
+
+def descent_limit(smoothness: Smoothness) -> StepsizeRule:
+    """1/max_k L_k: with it, no local step ever raises f, and so neither does a roam.
+
+    Averaging models that are no worse than the start gives one that is no worse, if f is convex.
+    """
+    largest = float(smoothness.blocks.max())
+    return StepsizeRule(1.0 / largest, f"1/max_k L_k, with which no visit raises f, max_k L_k = {largest:.4g}")
+
+
+def stability_limit(smoothness: Smoothness) -> float:
+    """2/max_k L_k: above it, the steps of some single client may diverge by themselves."""
+    return 2.0 / float(smoothness.blocks.max())

@@ -1,0 +1,220 @@
+"""train(): joins data, model, network and method, runs them in this process, and measures on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import perf_counter
+
+import networkx as nx
+import numpy as np
+
+from mtcd.data.scaling import standardise as standardised
+from mtcd.data.vertical import VerticalData
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.history import History, Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.method import Method
+from mtcd.model.linear import Glm, LinearProblem
+from mtcd.model.trained import TrainedModel
+from mtcd.network.topology import Network, make_network, network_from_edges
+from mtcd.objective.cache import cached_optimum
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.party import Cast, Progress
+from mtcd.run import Run
+from mtcd.stop import Stop
+from mtcd.theory.stepsize import Smoothness, stability_limit
+
+Watch = Callable[[Measurement, float], None]
+# measure again when the iterations have grown by this much: a million hops need a thousand measurements
+SPACING = 1.01
+# a training whose objective is this many times that of the start has diverged
+HOPELESS = 1e3
+
+
+def train(
+    data: VerticalData,
+    model: Glm | None = None,
+    network: Network | nx.Graph | str = "complete",
+    method: Method | None = None,
+    stop: Stop | None = None,
+    costs: Costs | None = None,
+    seed: int = 0,
+    standardise: bool = False,
+    watch: Watch | None = None,
+) -> Run:
+    """Train a model on vertically split data over a network, and return the :class:`Run`.
+
+    f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k)
+
+    ``network`` is a kind by name, a networkx graph over the clients, or a :class:`Network`; ``method`` is
+    MTCD(...), STCD(...) or SVFL(...). ``watch`` is called with every measurement and how far along it is.
+
+    >>> import mtcd
+    >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
+    >>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(local_updates=5), mtcd.Stop(gap=1e-6))
+    >>> run.status, run.coefficients.shape
+    ('converged', (12,))
+    """
+    if method is None:
+        raise ConfigError("train needs a method: MTCD(...), STCD(...) or SVFL(...).")
+    model, stop, costs = model or Glm(), stop or Stop(iterations=10_000), costs or Costs()
+    data, scaling = standardised(data) if standardise else (data, None)
+    problem = model.problem(data)
+    smoothness = Smoothness(problem)
+    method, notes = settle_stepsize(method, smoothness)
+    cast = method.cast(problem, as_network(network, data.clients, seed), seed)
+    best = best_objective(data, model, problem) if stop.gap is not None else None
+    training = Training(problem, cast, costs, best)
+    status = training.follow(stop, watch)
+    thetas = [client.parameters() for client in cast.clients]
+    if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):
+        status = "diverged"
+    return Run(
+        status=status,
+        message=_sentence(status, method, smoothness, training.rows[-1]),
+        method=method.describe(),
+        history=History(training.rows),
+        ledger=training.ledger,
+        costs=costs,
+        model=None if status == "diverged" else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
+        notes=(*data.notes, *notes),
+    )
+
+
+def as_network(network: Network | nx.Graph | str, clients: tuple[str, ...], seed: int) -> Network:
+    """A network from whatever describes it, checked against the clients."""
+    if isinstance(network, str):
+        return make_network(network, clients, seed=seed)
+    if isinstance(network, Network):
+        if network.clients != clients:
+            raise ConfigError("The network and the data do not have the same clients in the same order.")
+        return network
+    return network_from_edges(network, clients)
+
+
+def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
+    """The method with 'auto' replaced by a number, and a note that says which."""
+    if method.stepsize != "auto":
+        return method, ()
+    rule = method.auto_stepsize(smoothness)
+    return method.with_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
+
+
+def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
+    """f*, from the cache if this data and model have been seen before."""
+    key = f"{data.fingerprint} {model}"
+    return cached_optimum(key, lambda: optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value)
+
+
+class Training:
+    """Follows the parties in this process, and measures on the way."""
+
+    def __init__(self, problem: LinearProblem, cast: Cast, costs: Costs, best: float | None) -> None:
+        self.problem, self.cast, self.costs, self.best = problem, cast, costs, best
+        self.ledger = Ledger()
+        self.rows: list[Measurement] = []
+        self.clock = _Clock()
+
+    def follow(self, stop: Stop, watch: Watch | None) -> str:
+        """Run until a limit is reached; returns the status."""
+        due: float = 0
+        limit = math.inf if stop.iterations is None else stop.iterations
+        engine = LocalEngine(self.cast, self.ledger)
+        progress = None
+        try:
+            with np.errstate(all="ignore"):  # a diverging training overflows: that is seen when measuring
+                for progress in engine.run():
+                    if progress.hop < due and not self._out_of_time_or_money(stop):
+                        continue
+                    status = self._measure(progress, stop, watch)
+                    if status is not None:
+                        return status
+                    due = min(max(progress.hop + 1, math.ceil(progress.hop * SPACING)), limit)
+        except KeyboardInterrupt:
+            if progress is None:
+                raise
+            # whatever was under way, the clients hold a model: measure that one
+            held = self.problem.evaluate([client.parameters() for client in self.cast.clients])
+            self.rows.append(self._row(progress, held))
+            return "interrupted"
+        raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
+
+    def _out_of_time_or_money(self, stop: Stop) -> bool:
+        if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
+            return True
+        return stop.cost is not None and self.costs.total(self.ledger) >= stop.cost
+
+    def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
+        with self.clock.paused():
+            objective = self._objective(progress)
+            first = self.rows[0] if self.rows else None
+            if not math.isfinite(objective) or (first and objective > HOPELESS * first.objective):
+                return "diverged"
+            row = self._row(progress, objective)
+            self.rows.append(row)
+            if watch is not None:
+                watch(row, stop.fraction(row, self.rows[0].gap))
+            status = stop.reached(row)
+            return "diverged" if status and objective > self.rows[0].objective else status
+
+    def _objective(self, progress: Progress) -> float:
+        if progress.aggregate is not None:
+            return self.problem.objective(progress.aggregate, progress.penalty)
+        return self.problem.evaluate([client.parameters() for client in self.cast.clients])
+
+    def _row(self, progress: Progress, objective: float) -> Measurement:
+        account = self.costs.account
+        return Measurement(
+            iteration=progress.hop,
+            hops=self.ledger.hops,
+            syncs=progress.t,
+            objective=objective,
+            gap=None if self.best is None else (objective - self.best) / abs(self.best),
+            cost=self.costs.total(self.ledger),
+            messages=self.ledger.messages(account),
+            floats=self.ledger.floats(account),
+            seconds=self.clock.seconds(),
+        )
+
+
+class _Clock:
+    """Time spent training: it stands still while something is measured."""
+
+    def __init__(self) -> None:
+        self._started: float | None = perf_counter()
+        self._before = 0.0
+
+    def seconds(self) -> float:
+        return self._before + (0.0 if self._started is None else perf_counter() - self._started)
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self._before, self._started = self.seconds(), None
+        try:
+            yield
+        finally:
+            self._started = perf_counter()
+
+
+def _sentence(status: str, method: Method, smoothness: Smoothness, last: Measurement) -> str:
+    at = f"after {last.iteration} iterations and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
+    if status == "converged":
+        return f"Reached the gap asked for {at}."
+    if status == "interrupted":
+        return f"Interrupted {at}; the model is the one the clients held then."
+    if status == "diverged":
+        return _divergence(method, smoothness)
+    return f"Stopped at the limit of {status} {at}."
+
+
+def _divergence(method: Method, smoothness: Smoothness) -> str:
+    limit = method.stepsize_limit(smoothness)
+    return (
+        f"Diverged: the objective grew beyond where it started, so the stepsize {method.stepsize:.4g} is too large. "
+        f"It is guaranteed to work up to {limit.value:.4g} ({limit.reason}); above {stability_limit(smoothness):.4g} "
+        "a client alone can diverge. Set a smaller stepsize, or stepsize: auto."
+    )

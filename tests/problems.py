@@ -1,0 +1,90 @@
+"""Small problems, networks and settings for the tests, chosen by hypothesis or by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import strategies as st
+
+from mtcd.data.vertical import VerticalData, split
+from mtcd.methods.mtcd import MTCD
+from mtcd.model.linear import Glm
+from mtcd.network.topology import Network, network_from_edges
+
+MODELS = (
+    Glm("ridge", alpha=0.7),
+    Glm("linear", l1=0.3),
+    Glm("linear", l1=0.2, l2=0.5, intercept=True),
+    Glm("ridge", alpha=2.0, intercept=True),
+    Glm("logistic", l1=0.1, l2=0.2),
+    Glm("logistic", l2=0.2, intercept=True),
+    Glm("multinomial", l1=0.05, l2=0.3),
+    Glm("multinomial", intercept=True),
+    Glm("huber", delta=0.8, l2=0.4),
+    Glm("squared-hinge", l1=0.2, l2=0.1),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    data: VerticalData
+    model: Glm
+    network: Network
+    seed: int
+
+    def __repr__(self) -> str:
+        shapes = [block.shape for block in self.data.blocks]
+        return f"Case({self.model}, blocks={shapes}, neighbours={self.network.neighbours}, seed={self.seed})"
+
+
+def make_data(model: Glm, samples: int, widths: list[int], seed: int, sparse: bool = False) -> VerticalData:
+    """Random features in blocks of these widths, labels that suit the model."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, sum(widths)))
+    if sparse:
+        X = sp.csr_array(X * (rng.random(X.shape) < 0.4))
+    score = X @ rng.standard_normal(sum(widths)) + 0.1 * rng.standard_normal(samples)
+    labels = score
+    if model.kind in ("logistic", "squared-hinge"):
+        labels = (score > np.median(score)).astype(float)
+    if model.kind == "multinomial":
+        labels = np.array(["a", "b", "c"])[np.argsort(np.argsort(score)) * 3 // samples]
+    bounds = np.cumsum([0, *widths])
+    clients = {f"c{k}": list(range(bounds[k], bounds[k + 1])) for k in range(len(widths))}
+    return split(X, labels, clients)
+
+
+@st.composite
+def networks(draw: st.DrawFn, size: int, connected: bool = False) -> Network:
+    pairs = [(i, j) for i in range(size) for j in range(i)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    if connected:  # a random tree underneath
+        edges += [(i, draw(st.integers(0, i - 1))) for i in range(1, size)]
+    return network_from_edges(edges, [f"c{k}" for k in range(size)])
+
+
+@st.composite
+def cases(draw: st.DrawFn, connected: bool = False) -> Case:
+    model = draw(st.sampled_from(MODELS))
+    widths = draw(st.lists(st.integers(1, 5), min_size=2, max_size=6))
+    seed = draw(st.integers(0, 10_000))
+    data = make_data(model, draw(st.integers(6, 14)), widths, seed, sparse=draw(st.booleans()))
+    return Case(data, model, draw(networks(len(widths), connected)), seed)
+
+
+@st.composite
+def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
+    size = case.network.size
+    combine = draw(st.sampled_from(["average", "cluster", "visitors"]))
+    fewest = nx.number_connected_components(case.network.graph) if combine == "cluster" else 1
+    return MTCD(
+        tokens=draw(st.integers(fewest, size)),
+        hops=draw(st.integers(1, 5)),
+        local_updates=draw(st.integers(1, 4)),
+        stepsize=draw(st.sampled_from([1e-3, 5e-3])),
+        batch=draw(st.sampled_from([None, 1, 3, case.data.samples])),
+        combine=combine,
+    )

@@ -1,0 +1,152 @@
+"""The config: what is written is what runs, and what is wrong is named."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+import mtcd
+from mtcd.config.build import build, resolved_yaml
+from mtcd.config.read import read_config
+from mtcd.errors import ConfigError
+
+BASE = """
+data: {synthetic: ridge, samples: 30, features: 8, clients: 4}
+model: {kind: ridge, alpha: 10}
+network: {kind: path}
+method: {kind: mtcd, tokens: 2, hops: 64, local_updates: 20, stepsize: 1e-5, batch: null, combine: average, walk: lazy}
+stop: {gap: 1e-4, iterations: 2e5}
+costs: {ratio: 100}
+seed: 7
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_numbers_are_read_as_people_write_them(tmp_path) -> None:
+    config = read_config(written(tmp_path, BASE))
+    assert config.method.stepsize == 1e-5
+    assert config.stop.iterations == 200_000
+    assert config.stop.gap == 1e-4
+    assert config.seed == 7
+
+
+def test_the_parts_are_built_as_written(tmp_path) -> None:
+    setup = build(read_config(written(tmp_path, BASE)))
+    assert setup.method == mtcd.MTCD(tokens=2, hops=64, local_updates=20, stepsize=1e-5, combine="average")
+    assert setup.model == mtcd.Glm("ridge", alpha=10)
+    assert setup.network.neighbours == ((1,), (0, 2), (1, 3), (2,))
+    assert setup.stop == mtcd.Stop(gap=1e-4, iterations=200_000)
+    assert setup.data.fingerprint == mtcd.synthetic("ridge", 30, 8, 4, seed=7).fingerprint
+
+
+def test_changes_from_the_command_line(tmp_path) -> None:
+    changes = [
+        "method.hops=16",
+        "method.clusters=[[0, 1], [2, 3]]",
+        "network.kind=cycle",
+        "stop.gap=null",
+        "model.intercept=true",
+    ]
+    config = read_config(written(tmp_path, BASE), changes, seed=3)
+    assert (config.method.hops, config.network.kind, config.stop.gap, config.seed) == (16, "cycle", None, 3)
+    assert config.method.clusters == [[0, 1], [2, 3]]
+    assert config.model.intercept is True
+
+
+def test_the_resolved_config_repeats_itself(tmp_path) -> None:
+    config = read_config(written(tmp_path, BASE), ["method.kind=svfl"])
+    again = read_config(written(tmp_path, resolved_yaml(config)))
+    assert resolved_yaml(again) == resolved_yaml(config)
+    assert "tokens" not in yaml.safe_load(resolved_yaml(config))["method"]
+
+
+def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
+    setup = build(read_config(written(tmp_path, BASE), ["method.kind=stcd"]))
+    assert setup.method == mtcd.STCD(local_updates=20, stepsize=1e-5)
+    assert "batch, combine, hops, tokens" in setup.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("method.tokns=2", "unknown key 'method.tokns', did you mean 'tokens'"),
+        ("modle.kind=ridge", "unknown key 'modle', did you mean 'model'"),
+        ("data.sample=3", "unknown key 'data.sample', did you mean 'samples'"),
+        ("costs.ration=3", "did you mean 'ratio'"),
+        ("network.zzz=3", "unknown key 'network.zzz', known: kind, p, rows, edges"),
+        ("method.kind=mtdc", "method.kind: .*'mtcd'.*got 'mtdc'"),
+        ("method.hops=often", "method.hops: .*integer.*got 'often'"),
+        ("data.clients=0", "data.clients: .*greater than or equal to 1"),
+        ("network.edges=links.csv", "network: give either a kind"),
+        ("seed=-1", "seed: "),
+        ("method.stepsize=quick", "method.stepsize"),
+        ("method.hops", "not of the form"),
+        ("method.hops=[1", "not valid YAML"),
+        ("seed.value=3", "'seed' holds a value"),
+        ("data=null", "data"),
+    ],
+)
+def test_a_wrong_key_or_value_is_named(tmp_path, change: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        read_config(written(tmp_path, BASE), [change])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("model.kind=rigde", "model.kind: no model is called 'rigde'.*ridge"),
+        ("model.l2=3", "alpha and model.l2"),
+        ("model.l1=-1", "l1"),
+        ("model.delta=2", "huber"),
+        ("method.stepsize=0", "stepsize must be above 0"),
+        ("method.stepsize=-1e-3", "stepsize must be above 0"),
+        ("method.combine=mean", "method.combine"),
+        ("stop={}", "stop: give at least one"),
+        ("stop.gap=-1", "stop.gap"),
+        ("costs.ratio=0", "costs.ratio"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_named(tmp_path, change: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        build(read_config(written(tmp_path, BASE), [change]))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not a config"),
+        ("- a\n- b\n", "is not a config"),
+        ("data: {synthetic: ridge", "line 1.* is not valid YAML"),
+        ("seed: 1\nseed: 2\n", "line 2.*'seed' is given twice"),
+        ("seed: 1\n", "the key 'data' is missing"),
+        ("data: {table: x.csv, clients: 2}", "the key 'data.label' is missing"),
+        ("data: {synthetic: ridge, samples: 3, features: 2}", "the key 'data.clients' is missing"),
+        ("data: 3", "data"),
+    ],
+)
+def test_files_that_are_no_config(tmp_path, text: str, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        read_config(written(tmp_path, text))
+
+
+def test_a_missing_file_and_a_folder(tmp_path) -> None:
+    with pytest.raises(ConfigError, match="no config file"):
+        read_config(tmp_path / "nowhere.yaml")
+    with pytest.raises(ConfigError, match="cannot be read"):
+        read_config(tmp_path)
+
+
+def test_paths_are_looked_for_beside_the_config_and_then_from_here(tmp_path, monkeypatch) -> None:
+    (tmp_path / "configs").mkdir()
+    table = "y,a,b\n1,2,3\n2,1,1\n3,0,5\n"
+    (tmp_path / "configs" / "beside.csv").write_text(table)
+    (tmp_path / "here.csv").write_text(table)
+    monkeypatch.chdir(tmp_path)
+    for name in ("beside.csv", "here.csv"):
+        config = written(tmp_path / "configs", f"data: {{table: {name}, label: y, clients: 2}}")
+        assert build(read_config(config)).data.samples == 3

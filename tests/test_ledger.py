@@ -1,0 +1,112 @@
+"""What was sent and what is charged, against the formulas of the paper."""
+
+import itertools
+
+import pytest
+
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
+from problems import MODELS, make_data
+
+N, K, R = 20, 8, 50.0
+
+
+def after(method: Method, iterations: int, model: Glm = MODELS[0], network: str = "cycle") -> Ledger:
+    """The ledger when the parties first hold the model of this iteration."""
+    data = make_data(model, N, [2] * K, seed=2)
+    ledger = Ledger()
+    cast = method.cast(model.problem(data), make_network(network, data.clients), 3)
+    next(itertools.islice(LocalEngine(cast, ledger).run(), iterations, None))
+    return ledger
+
+
+@pytest.mark.parametrize("T", [0, 1, 7])
+@pytest.mark.parametrize(("tokens", "S"), [(1, 5), (3, 1), (4, 6)])
+@pytest.mark.parametrize("combine", ["average", "cluster"])
+def test_mtcd_full_batch_is_charged_two_gamma_and_a_hop_per_visit(T, tokens, S, combine) -> None:
+    ledger = after(MTCD(tokens=tokens, hops=S, stepsize=1e-4, combine=combine), T)
+    assert ledger.messages() == {"client_client": T * S * tokens, "uplink": T * tokens, "downlink": T * tokens}
+    assert ledger.floats() == {link: N * count for link, count in ledger.messages().items()}
+    assert Costs(R).total(ledger) == pytest.approx(T * (2 * tokens + S * tokens / R))
+    assert ledger.hops == T * S * tokens
+
+
+@pytest.mark.parametrize("T", [0, 1, 7])
+@pytest.mark.parametrize(("tokens", "S", "B"), [(1, 5, 4), (3, 2, 20)])
+def test_mtcd_mini_batch_is_charged_an_uplink_from_everybody(T, tokens, S, B) -> None:
+    ledger = after(MTCD(tokens=tokens, hops=S, stepsize=1e-4, batch=B), T)
+    assert ledger.messages() == {"client_client": T * S * tokens, "uplink": T * K, "downlink": T * tokens}
+    assert ledger.floats() == {link: B * count for link, count in ledger.messages().items()}
+    assert Costs(R).total(ledger) == pytest.approx(T * (K + tokens + S * tokens / R))
+
+
+@pytest.mark.parametrize(("T", "batch"), [(0, None), (1, None), (6, None), (6, 5)])
+def test_svfl_is_charged_two_k_per_round(T, batch) -> None:
+    ledger = after(SVFL(stepsize=1e-4, batch=batch), T)
+    assert ledger.messages("charged") == ledger.messages("sent")
+    assert ledger.messages() == {"client_client": 0, "uplink": T * K, "downlink": T * K}
+    assert ledger.floats()["uplink"] == T * K * (batch or N)
+    assert Costs(R).total(ledger) == T * 2 * K
+
+
+@pytest.mark.parametrize("hops", [0, 1, 500])
+def test_stcd_is_charged_a_hop_per_visit_and_sends_none_when_it_stays(hops) -> None:
+    ledger = after(STCD(stepsize=1e-4), hops)
+    assert ledger.messages() == {"client_client": hops, "uplink": 0, "downlink": 0}
+    assert Costs(R).total(ledger) == pytest.approx(hops / R)
+    sent = ledger.messages("sent")["client_client"]
+    assert sent + ledger.unsent_hops == hops
+    if hops == 500:  # a lazy walk on a cycle stays put one time in three
+        assert 280 < sent < 390
+
+
+def test_on_a_network_without_edges_nothing_is_sent_between_clients() -> None:
+    ledger = after(MTCD(tokens=2, hops=9, stepsize=1e-4), 3, network="empty")
+    assert ledger.messages("sent")["client_client"] == 0
+    assert ledger.messages("charged")["client_client"] == 3 * 2 * 9
+
+
+def test_the_last_hop_before_a_sync_is_charged_but_not_sent() -> None:
+    ledger = after(MTCD(tokens=2, hops=1, stepsize=1e-4), 5)
+    assert ledger.messages("sent") == {"client_client": 0, "uplink": 10, "downlink": 10}
+    assert ledger.messages("charged")["client_client"] == 10
+
+
+def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_per_class() -> None:
+    visitors = after(MTCD(tokens=2, hops=3, stepsize=1e-4, combine="visitors"), 1)
+    assert visitors.floats() == {"client_client": 2 * 3 * 2 * N, "uplink": 2 * 2 * N, "downlink": 2 * N}
+    classes = after(MTCD(tokens=2, hops=3, stepsize=1e-4), 1, model=Glm("multinomial", l2=0.1))
+    assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
+
+
+def test_a_ledger_adds_up() -> None:
+    ledger = Ledger()
+    for link, floats in ((CLIENT_CLIENT, 10), (CLIENT_CLIENT, 5), (UPLINK, 7), (DOWNLINK, 1)):
+        ledger.record(link, floats)
+    ledger.record_unsent_hop(100)
+    assert ledger.messages("sent") == {"client_client": 2, "uplink": 1, "downlink": 1}
+    assert ledger.floats("sent") == {"client_client": 15, "uplink": 7, "downlink": 1}
+    assert ledger.messages("charged")["client_client"] == 3
+    assert ledger.floats("charged")["client_client"] == 115
+    assert Costs(ratio=4, account="sent").total(ledger) == 2 + 2 / 4
+    assert Costs(ratio=4).total(ledger) == 2 + 3 / 4
+    assert Costs(ratio=4).total(ledger, "sent") == 2 + 2 / 4
+
+
+@pytest.mark.parametrize("settings", [{"ratio": 0}, {"ratio": -1}, {"ratio": float("inf")}, {"account": "both"}])
+def test_costs_that_make_no_sense_are_refused(settings) -> None:
+    with pytest.raises(ConfigError, match="costs"):
+        Costs(**settings)
+
+
+@pytest.mark.parametrize("method", [MTCD(tokens=3, hops=4, stepsize=1e-4), SVFL(stepsize=1e-4), STCD(stepsize=1e-4)])
+def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method) -> None:
+    tokens = 3 if method.kind == "mtcd" else 0
+    assert Costs(R).total(after(method, 5)) == pytest.approx(5 * method.iteration_cost(K, tokens, Costs(R)))

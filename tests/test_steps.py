@@ -1,0 +1,75 @@
+"""Local updates: the squared loss's shortcuts against plain steps, and plain steps against the definition."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtcd.model.steps import SquaredSteps, _summed_powers, plain_steps
+from mtcd.objective.losses import Logistic, Squared
+from mtcd.objective.penalty import Penalty
+
+PENALTIES = [
+    Penalty(),
+    Penalty(l2=0.7),
+    Penalty(l1=0.4),
+    Penalty(l1=0.2, l2=0.3),
+    Penalty(l2=1.5, free=1),
+    Penalty(l1=0.3, l2=0.1, free=2),
+]
+
+
+def block(shape: tuple[int, int], sparse: bool, seed: int = 0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape)
+    y, theta, z = rng.standard_normal(shape[0]), rng.standard_normal(shape[1]), rng.standard_normal(shape[0])
+    return (sp.csr_array(X * (rng.random(shape) < 0.5)) if sparse else np.asfortranarray(X)), y, theta, z
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("shape", [(30, 5), (6, 6), (5, 17), (9, 1)])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize(("Q", "eta"), [(2, 1e-2), (7, 3e-3), (50, 1e-2), (4, 0.3)])
+def test_the_squared_loss_at_once_is_the_same_as_step_by_step(penalty, shape, sparse, Q, eta) -> None:
+    X, y, theta, z = block(shape, sparse)
+    if not SquaredSteps.fits(X, penalty, Q):
+        assert shape[1] > shape[0]
+        assert penalty.l1 or penalty.free
+        return
+    quick_z, plain_z, before = z.copy(), z.copy(), theta.copy()
+    quick = SquaredSteps(X, y, penalty, Q, eta)(theta, quick_z)
+    plain = plain_steps(X, y, Squared(), penalty, theta, plain_z, Q, eta)
+    size = max(1.0, np.abs(plain).max())
+    np.testing.assert_allclose(quick, plain, rtol=1e-9, atol=1e-10 * size)
+    np.testing.assert_allclose(quick_z, plain_z, rtol=1e-9, atol=1e-9 * size)
+    assert np.array_equal(theta, before), "the old parameters must stay: other copies point at them"
+
+
+@given(st.floats(0, 1e3), st.integers(1, 200), st.floats(1e-9, 1e-3))
+def test_summed_powers_against_the_sum(eigenvalue: float, Q: int, eta: float) -> None:
+    expected = eta * sum((1 - eta * eigenvalue) ** q for q in range(Q))
+    np.testing.assert_allclose(_summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-10)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_step_is_a_proximal_gradient_step_on_the_batch(sparse: bool) -> None:
+    X, _, theta, z = block((12, 4), sparse)
+    y = (z > 0).astype(float)
+    penalty, eta, scale = Penalty(l1=0.3, l2=0.2), 0.05, 2.5
+    gradient = scale * (X.T @ (1 / (1 + np.exp(-z)) - y)) + 0.2 * theta
+    moved = theta - eta * gradient
+    expected = np.sign(moved) * np.maximum(np.abs(moved) - eta * 0.3, 0)
+    kept = z.copy()
+    new = plain_steps(X, y, Logistic(), penalty, theta, z, 1, eta, scale)
+    np.testing.assert_allclose(new, expected, atol=1e-14)
+    np.testing.assert_allclose(z - kept, X @ (expected - theta), atol=1e-13)
+
+
+def test_a_block_at_rest_is_left_alone() -> None:
+    """A heavy l1 keeps theta at 0: the remaining steps are skipped, and nothing changes."""
+    X, y, _, z = block((12, 4), False)
+    kept = z.copy()
+    new = plain_steps(X, (y > 0).astype(float), Logistic(), Penalty(l1=1e3), np.zeros(4), z, 50, 0.1)
+    assert not new.any()
+    assert np.array_equal(z, kept)

@@ -1,0 +1,243 @@
+"""train(): it finds the optimum, stops when asked, says when it diverges, and its run can be kept."""
+
+import math
+
+import networkx as nx
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.preprocessing import StandardScaler
+
+import mtcd
+from mtcd.errors import ConfigError, DataError, DivergedError, MtcdError
+from mtcd.model.linear import Glm
+from mtcd.training import best_objective
+from problems import MODELS, make_data
+
+WIDTHS = [2, 3, 1, 2]
+
+
+@pytest.mark.parametrize("model", [m for m in MODELS if m.l2], ids=lambda m: f"{m.kind}-{m.l1}-{m.l2}-{m.intercept}")
+@pytest.mark.parametrize(
+    "method",
+    [
+        mtcd.STCD(local_updates=3),
+        mtcd.MTCD(tokens=2, hops=3, local_updates=2),
+        mtcd.MTCD(tokens=2, hops=2, local_updates=2, combine="visitors", stepsize=2e-3),
+        mtcd.MTCD(tokens=2, hops=2, combine="cluster", stepsize=4e-3),
+        mtcd.SVFL(local_updates=2, stepsize=2e-3),
+    ],
+    ids=lambda m: m.describe(),
+)
+def test_every_method_finds_the_optimum_of_every_model(model: Glm, method) -> None:
+    data = make_data(model, 30, WIDTHS, seed=4)
+    run = mtcd.train(data, model, "cycle", method, mtcd.Stop(gap=1e-6, iterations=60_000), seed=1)
+    assert run.status == "converged", run.message
+    assert 0 <= run.gap + 1e-12 <= 1e-6 + 1e-12
+    held = [*run.parameters.values()]
+    if model.intercept:
+        held[0] = np.append(held[0], [run.intercept], axis=0)
+    assert model.problem(data).evaluate(held) == pytest.approx(run.objective, rel=1e-9)
+
+
+def test_ridge_agrees_with_scikit_learn_on_real_data_split_by_name() -> None:
+    X, y = load_diabetes(return_X_y=True)
+    owners = {"clinic": [7, 0, 3], "lab": [1, 2, 9], "home": [8, 4, 5, 6]}
+    run = mtcd.train(
+        mtcd.split(X, y, owners), Glm("ridge", alpha=0.1, intercept=True), "path",
+        mtcd.STCD(local_updates=20), mtcd.Stop(gap=1e-13, iterations=200_000),
+    )  # fmt: skip
+    expected = Ridge(alpha=0.1, tol=1e-12).fit(X, y)
+    np.testing.assert_allclose(run.coefficients, expected.coef_, rtol=1e-3, atol=0.3)
+    np.testing.assert_allclose(run.intercept, expected.intercept_, rtol=1e-4)
+    np.testing.assert_allclose(run.predict(X), expected.predict(X), rtol=1e-2)
+
+
+def test_logistic_regression_predicts_as_scikit_learn_does() -> None:
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    run = mtcd.train(
+        mtcd.split(X, 2 * y - 1, clients=6), Glm("logistic", l2=1.0), "complete",
+        mtcd.MTCD(tokens=3, hops=6, local_updates=10), mtcd.Stop(gap=1e-7, iterations=30_000),
+    )  # fmt: skip
+    expected = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=5000).fit(X, y)
+    np.testing.assert_allclose(run.coefficients, expected.coef_[0], atol=2e-3)
+    assert set(np.unique(run.predict(X))) == {-1, 1}
+    assert np.mean((run.predict(X) + 1) / 2 == expected.predict(X)) > 0.999
+
+
+def test_multinomial_predicts_class_names_and_mini_batches_learn() -> None:
+    X, y = load_iris(return_X_y=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    run = mtcd.train(
+        mtcd.split(X, names, clients=4), Glm("multinomial", l2=0.1, intercept=True), "star",
+        mtcd.MTCD(tokens=2, hops=3, local_updates=2, batch=30, stepsize=1e-4), mtcd.Stop(iterations=9000),
+        standardise=True,
+    )  # fmt: skip
+    assert run.gap is None
+    assert np.mean(run.predict(X) == names) > 0.9
+    assert run.coefficients.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("stop", "status"),
+    [
+        (mtcd.Stop(iterations=100), "iterations"),
+        (mtcd.Stop(cost=3.0), "cost"),
+        (mtcd.Stop(seconds=0.05), "seconds"),
+        (mtcd.Stop(gap=1e-2, iterations=10**7), "converged"),
+    ],
+)
+def test_it_stops_as_asked(stop: mtcd.Stop, status: str) -> None:
+    data = make_data(MODELS[0], 30, WIDTHS, seed=4)
+    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(local_updates=2, stepsize=1e-4), stop)
+    assert run.status == status
+    if status == "iterations":
+        assert run.final.iteration == run.final.hops == 100
+    if status == "cost":
+        assert run.final.cost == pytest.approx(3.0, abs=0.011)
+    if status == "seconds":
+        assert 0.05 <= run.final.seconds < 1.0
+    if status == "converged":
+        assert run.gap <= 1e-2 < run.history["gap"][-2]
+
+
+def test_history_tells_the_way_without_a_row_for_every_hop() -> None:
+    data = make_data(MODELS[0], 30, WIDTHS, seed=4)
+    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(stepsize=1e-4), mtcd.Stop(gap=0, iterations=50_000))
+    history = run.history
+    assert history["iteration"][0] == 0
+    assert history["iteration"][-1] == 50_000
+    assert len(history) < 1000
+    assert (np.diff(history["iteration"]) > 0).all()
+    assert (np.diff(history["objective"]) <= 1e-9).all(), "small steps of coordinate descent never go up"
+    assert (np.diff(history["seconds"]) >= 0).all()
+    np.testing.assert_allclose(history["cost"], history["iteration"] / 100)
+    best = best_objective(data, MODELS[0], MODELS[0].problem(data))
+    np.testing.assert_allclose(history["gap"], (history["objective"] - best) / best)
+
+
+@pytest.mark.parametrize("stepsize", [0.05, 1.0, 1e6, 1e150])
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda eta: mtcd.STCD(local_updates=5, stepsize=eta),
+        lambda eta: mtcd.MTCD(tokens=2, hops=4, local_updates=5, stepsize=eta),
+        lambda eta: mtcd.MTCD(tokens=2, hops=4, local_updates=5, stepsize=eta, batch=10),
+        lambda eta: mtcd.SVFL(local_updates=5, stepsize=eta),
+    ],
+)
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[2], Glm("squared-hinge", l2=0.1)], ids=lambda m: m.kind)
+def test_too_large_a_step_is_said_with_the_limit_and_leaves_no_nan(model: Glm, method, stepsize: float) -> None:
+    data = make_data(model, 60, WIDTHS, seed=4)
+    run = mtcd.train(data, model, "path", method(stepsize), mtcd.Stop(iterations=4000))
+    if run.status != "diverged":  # l1 and the hinge bound some of the smaller ones
+        assert stepsize == 0.05
+        return
+    assert "stepsize" in run.message
+    assert "guaranteed to work up to" in run.message
+    assert all(math.isfinite(value) for value in run.history["objective"])
+    assert math.isfinite(run.summary()["objective"])
+    with pytest.raises(DivergedError, match="too large"):
+        run.predict(np.zeros((1, 8)))
+
+
+def test_auto_step_sizes_never_diverge_and_say_their_rule() -> None:
+    for model in MODELS:
+        data = make_data(model, 40, WIDTHS, seed=9)
+        for method in (
+            mtcd.STCD(local_updates=4),
+            mtcd.MTCD(tokens=3, hops=4, local_updates=4),
+            mtcd.MTCD(tokens=3, hops=4, combine="cluster"),
+            mtcd.MTCD(tokens=3, hops=2, batch=7),
+            mtcd.SVFL(local_updates=4),
+            mtcd.SVFL(batch=1),
+        ):
+            run = mtcd.train(data, model, "cycle", method, mtcd.Stop(iterations=400))
+            assert run.status == "iterations"
+            assert run.objective < run.history["objective"][0]
+            assert "stepsize auto" in run.notes[-1]
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+@pytest.mark.parametrize("model", [MODELS[2], MODELS[5], MODELS[7]], ids=lambda m: m.kind)
+def test_a_saved_run_comes_back_the_same(tmp_path, model: Glm, scaled: bool) -> None:
+    data = make_data(model, 30, WIDTHS, seed=4)
+    stop = mtcd.Stop(gap=1e-3, iterations=500) if model.l2 else mtcd.Stop(iterations=500)
+    run = mtcd.train(data, model, "path", mtcd.MTCD(tokens=2, hops=4), stop, mtcd.Costs(ratio=7), standardise=scaled)
+    run.save(tmp_path / "run")
+    back = mtcd.Run.load(tmp_path / "run")
+    assert back.summary() == run.summary()
+    assert list(back.history) == list(run.history)
+    assert back.ledger == run.ledger
+    assert np.array_equal(back.coefficients, run.coefficients)
+    assert np.array_equal(back.predict(data), run.predict(data))
+    X = np.hstack(data.blocks)
+    table = {name: X[:, j] for j, name in enumerate(run.trained().column_names)}
+    np.testing.assert_allclose(back.decision(X), run.decision(data), atol=1e-12)
+    np.testing.assert_allclose(back.decision(table), run.decision(data), atol=1e-12)
+    with np.load(tmp_path / "run" / "parameters.npz", allow_pickle=False) as arrays:
+        assert {f"theta/{name}" for name in data.clients} <= set(arrays)
+
+
+def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
+    data = make_data(MODELS[0], 20, WIDTHS, seed=4)
+    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(), mtcd.Stop(iterations=10))
+    run.save(tmp_path / "deep" / "run")
+    run.save(tmp_path / "deep" / "run")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("precious")
+    with pytest.raises(ConfigError, match="not a run"):
+        run.save(tmp_path / "other")
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(ConfigError, match="is a file"):
+        run.save(tmp_path / "file")
+    assert (tmp_path / "other" / "thesis.txt").read_text() == "precious"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["deep", "file", "other"]
+    with pytest.raises(MtcdError, match="not a complete run"):
+        mtcd.Run.load(tmp_path / "other")
+
+
+def test_bad_samples_to_predict_are_refused() -> None:
+    data = make_data(MODELS[0], 20, WIDTHS, seed=4)
+    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(), mtcd.Stop(iterations=10))
+    with pytest.raises(DataError, match="8 columns"):
+        run.predict(np.zeros((3, 7)))
+    with pytest.raises(DataError, match="no column 'x0'"):
+        run.predict({"x1": np.zeros(3)})
+
+
+def test_a_networkx_graph_over_the_clients_is_a_network() -> None:
+    data = make_data(MODELS[0], 20, WIDTHS, seed=4)
+    by_graph, by_name = (
+        mtcd.train(data, MODELS[0], network, mtcd.STCD(stepsize=1e-3), mtcd.Stop(iterations=50))
+        for network in (nx.path_graph(4), "path")
+    )
+    assert np.array_equal(by_graph.coefficients, by_name.coefficients)
+
+
+def test_train_wants_a_method_and_a_network_that_fits() -> None:
+    data = make_data(MODELS[0], 20, WIDTHS, seed=4)
+    with pytest.raises(ConfigError, match="method"):
+        mtcd.train(data, MODELS[0])
+    with pytest.raises(ConfigError, match="same clients"):
+        mtcd.train(data, MODELS[0], mtcd.make_network("path", ["a", "b"]), mtcd.STCD())
+
+
+@pytest.mark.parametrize("settings", [{}, {"gap": -1.0}, {"iterations": -5}, {"seconds": float("nan")}])
+def test_stops_that_make_no_sense_are_refused(settings) -> None:
+    with pytest.raises(ConfigError, match="stop"):
+        mtcd.Stop(**settings)
+
+
+def test_an_interrupt_leaves_the_model_the_clients_hold() -> None:
+    data = make_data(MODELS[0], 20, WIDTHS, seed=4)
+
+    def watch(now: mtcd.Measurement, fraction: float) -> None:
+        if now.iteration >= 20:
+            raise KeyboardInterrupt
+
+    run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(stepsize=1e-3), mtcd.Stop(iterations=10_000), watch=watch)
+    assert run.status == "interrupted"
+    assert MODELS[0].problem(data).evaluate(list(run.parameters.values())) == pytest.approx(run.objective)
