@@ -38,7 +38,7 @@ def trail(network: Network, hops: int) -> list[int]:
     roaming = plan_roaming(network, 1, None, "lazy", None, 0)
     clients = [roaming.first(0, 0)]
     for hop in range(1, hops):
-        clients.append(roaming.next(0, 0, hop, clients[-1]))
+        clients.append(roaming.next(0, hop, clients[-1]))
     return clients
 
 
@@ -62,9 +62,11 @@ def hop(name: str, problem: LinearProblem, network: Network, method: Method, hop
 
 
 def sync(name: str, problem: LinearProblem, network: Network, tokens: int, hops: int, floor: float) -> float:
-    """Seconds of a whole iteration of MTCD, per visit; one line of the report if there is a floor."""
-    training = Endless(problem, network, MTCD(tokens=tokens, hops=hops, local_updates=20, stepsize=1e-6))
-    training.advance(40)
+    """Seconds of a visit of MTCD with its share of the syncs; tokens start at the same twenty clients."""
+    start = dict.fromkeys(network.clients[:20], 1.0)
+    method = MTCD(tokens=tokens, hops=hops, local_updates=20, stepsize=1e-6, start=start)
+    training = Endless(problem, network, method)
+    training.advance(200)  # builds what each visited client keeps
     (seconds,) = best_of(lambda: training.advance(40))
     per_visit = seconds / (40 * tokens * hops)
     report(name, per_visit, floor or per_visit, note="floor: the same with 40 clients" if floor else "")

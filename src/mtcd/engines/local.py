@@ -6,16 +6,16 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Party, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
 
 
 class LocalEngine:
     """Carries messages between the parties of a cast, and records each on the ledger as it is sent."""
 
     def __init__(self, cast: Cast, ledger: Ledger) -> None:
-        self.clients, self.server = cast.clients, cast.server
-        self.ledger = ledger
+        self.parties = dict(enumerate(cast.clients)) | ({} if cast.server is None else {SERVER: cast.server})
         self.opening = cast.opening
+        self.ledger = ledger
 
     def run(self) -> Iterator[Progress]:
         """Deliver messages for ever; yields whenever the parties hold one model, before it changes again."""
@@ -28,19 +28,11 @@ class LocalEngine:
                 else:
                     self._record(message)
                     waiting.append(message)
-            delivered = waiting.popleft()
-            outgoing = self._party(delivered.to).receive(delivered)
-
-    def _party(self, address: int) -> Party:
-        if address != SERVER:
-            return self.clients[address]
-        if self.server is None:
-            raise LookupError("a message was sent to the server, but this cast has none")
-        return self.server
+            message = waiting.popleft()
+            outgoing = self.parties[message.to].receive(message)
 
     def _record(self, message: Message) -> None:
-        sender, to, _, floats, hop = message
-        ledger = self.ledger
+        sender, to, floats, hop, ledger = message.sender, message.to, message.floats, message.hop, self.ledger
         if hop:
             ledger.hops += 1
             if to in (SERVER, sender):  # charged as a hop, though no neighbour gets anything

@@ -77,7 +77,7 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
     theta, f = zeros(problem), Objective(problem, None)
 
     def next_client(s: int, k: int) -> int:
-        return roaming.next(0, 0, s + 1, k)
+        return roaming.next(0, s + 1, k)
 
     first, eta = roaming.first(0, 0), method.settled_stepsize()
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
@@ -101,7 +101,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
 
             def next_client(s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail) -> int:
                 trail.append(k)
-                return roaming.next(gamma, t, s + 1, k)
+                return roaming.next(gamma, t * S + s + 1, k)
 
             first = roaming.first(gamma, t)  # line 8
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9

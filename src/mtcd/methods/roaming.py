@@ -46,9 +46,9 @@ class Roaming:
         """k ~ P_gamma, for iteration t."""
         return self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
 
-    def next(self, token: int, iteration: int, hop: int, client: int) -> int:
-        """Where the token goes from ``client`` after ``hop`` visits."""
-        return self.walks[token].next(client, uniform(self.seed, "walk", (token, iteration), hop))
+    def next(self, token: int, hops: int, client: int) -> int:
+        """Where the token goes from ``client`` after so many hops in all (t*S + s)."""
+        return self.walks[token].next(client, uniform(self.seed, "walk", (token,), hops))
 
 
 def plan_roaming(

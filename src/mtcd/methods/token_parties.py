@@ -6,6 +6,7 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -56,6 +57,11 @@ class Plan:
     shape: tuple[int, ...]
 
     @cached_property
+    def floats(self) -> int:
+        """Numbers in a token on its way."""
+        return math.prod((self.batches.length, *self.shape[1:])) * (1 if self.combine.same_everywhere else 2)
+
+    @cached_property
     def one_visitor(self) -> bool:
         """Whether no client can be visited by two tokens between syncs."""
         return isinstance(self.combine, Cluster)
@@ -93,26 +99,25 @@ class TokenClient(Client):
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, Share):
             return [self.share(message.payload.t)]
-        return self.host(message.payload)
+        self.visit(message.payload)
+        return self.pass_on(message.payload)
 
-    def host(self, token: Token) -> Sequence[Message]:
-        """A visit: update theta_k and the token, then pass the token on (Algorithm 1, lines 6-10)."""
-        plan = self.plan
-        self.visit(token)
+    def pass_on(self, token: Token) -> Sequence[Message]:
+        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
+        plan, floats = self.plan, self.plan.floats
         token.hop += 1
-        floats = token.floats
         if plan.hops is None:
-            to = plan.roaming.next(0, 0, token.hop, self.number)
+            to = plan.roaming.next(0, token.hop, self.number)
             return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
         if token.hop < plan.hops:
-            to = plan.roaming.next(token.index, token.t, token.hop, self.number)
+            to = plan.roaming.next(token.index, token.t * plan.hops + token.hop, self.number)
             return [Message(self.number, to, token, floats, floats)]
         if plan.batches.size is None:
             return [Message(self.number, SERVER, token, floats, floats)]
         return [Message(self.number, SERVER, Done(), 0, floats)]
 
     def visit(self, token: Token) -> None:
-        """Q local updates of the copy theta_k(gamma), the token kept true."""
+        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         plan = self.plan
         if token.t != self.t:
             self.settle(token.t)

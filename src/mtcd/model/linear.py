@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError, did_you_mean
-from mtcd.model.steps import SquaredSteps, Steps, plain_steps
+from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
 from mtcd.objective.penalty import Penalty
 
@@ -123,6 +123,7 @@ class LinearClient:
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
+        self.penalty = penalty.value
         self._prepared_for: tuple[int, float] | None = None
         self._steps: Steps
 
@@ -134,24 +135,15 @@ class LinearClient:
         """h_k = X_k theta_k, on all samples or on these rows."""
         return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
 
-    def penalty(self, theta: Array) -> float:
-        """r(theta_k)."""
-        return self.regulariser.value(theta)
-
     def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates; the aggregate is kept true in place, the new theta_k is returned."""
         if rows is None:
-            if self._prepared_for != (Q, eta):
-                self._steps, self._prepared_for = self._prepare(Q, eta), (Q, eta)
+            if self._prepared_for != (Q, eta):  # at the first visit
+                self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta)
+                self._prepared_for = (Q, eta)
             return self._steps(theta, aggregate)
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
-
-    def _prepare(self, Q: int, eta: float) -> Steps:
-        """The steps on all samples, by the shortcut where there is one. Made at the first visit."""
-        if isinstance(self.loss, Squared) and SquaredSteps.fits(self.X, self.regulariser, Q):
-            return SquaredSteps(self.X, self.y, self.regulariser, Q, eta)
-        return lambda theta, z: plain_steps(self.X, self.y, self.loss, self.regulariser, theta, z, Q, eta)
 
 
 def _with_ones(X: Block) -> Block:

@@ -2,8 +2,9 @@
 
     theta <- prox_{eta r}( theta - eta * (X^T l'(z) + l2*theta) ),    z <- z + X*(theta_new - theta)
 
-:func:`plain_steps` does just that. For the squared loss the gradient is linear in theta, so Q steps
-need X only twice: :class:`SquaredSteps`. Both change z in place and return the new theta.
+:func:`plain_steps` does just that. For the squared loss the gradient is linear in theta: with
+M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps need
+X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`).
 """
 
 from __future__ import annotations
@@ -14,27 +15,30 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mtcd.objective.losses import Loss
+from mtcd.data.vertical import Block
+from mtcd.objective.losses import Loss, Squared
 from mtcd.objective.penalty import Penalty
 
 Array = NDArray[np.float64]
+Steps = Callable[[Array, Array], Array]
+"""(theta, z) -> the new theta; z is brought up to date in place."""
+
 # an eigendecomposition of more than this takes longer than the steps that it saves
 LARGEST_GRAM = 1500
 
-Step = Callable[[Array, Array], Array]  # (theta, gradient) -> the change of theta
-Steps = Callable[[Array, Array], Array]  # (theta, z) -> the new theta; z is changed in place
+
+def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """Q steps of size eta on all samples, by the quickest way that is exact."""
+    if isinstance(loss, Squared) and Q > 1 and min(X.shape) <= LARGEST_GRAM:
+        if X.shape[1] <= X.shape[0]:
+            return (gram_steps if penalty.l1 else closed_steps)(X, y, penalty, Q, eta)
+        if not (penalty.l1 or penalty.free):
+            return wide_steps(X, y, penalty, Q, eta)
+    return lambda theta, z: plain_steps(X, y, loss, penalty, theta, z, Q, eta)
 
 
 def plain_steps(
-    X: Array,
-    y: Array,
-    loss: Loss,
-    penalty: Penalty,
-    theta: Array,
-    z: Array,
-    Q: int,
-    eta: float,
-    scale: float = 1.0,
+    X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float, scale: float = 1.0
 ) -> Array:
     """Q steps, one after the other. ``scale`` (N/B) makes a mini-batch stand for all samples."""
     transposed = X.T
@@ -53,78 +57,82 @@ def plain_steps(
     return theta
 
 
-class SquaredSteps:
-    """Q steps at once for the squared loss: exact, and the products with X do not grow with Q.
+def closed_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """Without l1 the steps add up: theta_Q = theta - P g, P = eta * sum_{q<Q} (I - eta*M)^q."""
+    weights = _l2_weights(X, penalty)
+    eigenvalues, V = np.linalg.eigh(_dense(X.T @ X) + np.diag(weights))
+    P = (V * summed_powers(eigenvalues, Q, eta)) @ V.T
+    transposed, target = X.T, X.T @ y
 
-    With M = X^T X + l2*I the gradient after a step is (I - eta*M) times the one before. Without l1,
-    the Q steps add up to  theta_Q = theta - P g,  P = eta * sum_{q<Q} (I - eta*M)^q,  computed in the
-    eigenbasis of M. With l1 the steps are taken one by one, but on M instead of X. A block that is
-    wider than tall uses the eigenbasis of X X^T, which is smaller.
+    def steps(theta: Array, z: Array) -> Array:
+        gradient = transposed.dot(z)
+        gradient -= target
+        gradient += weights * theta
+        step = P.dot(gradient)
+        z -= X.dot(step)
+        return np.asarray(theta - step)
+
+    return steps
+
+
+def gram_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """With l1 the steps are taken one by one, but on M instead of X."""
+    weights = _l2_weights(X, penalty)
+    M = _dense(X.T @ X) + np.diag(weights)
+    transposed, target = X.T, X.T @ y
+
+    def steps(theta: Array, z: Array) -> Array:
+        gradient = transposed.dot(z)
+        gradient -= target
+        gradient += weights * theta
+        start = theta
+        for _ in range(Q):
+            new = theta - eta * gradient
+            penalty.prox(new, eta)
+            gradient += M.dot(new - theta)
+            theta = new
+        z += X.dot(theta - start)
+        return theta
+
+    return steps
+
+
+def wide_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+    """A block wider than tall, by the smaller matrix X X^T (four products with X).
+
+    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of X X^T to (p(s + l2) - p(l2)) / s, and
+    p(m) = eta * sum_{q<Q} (1 - eta*m)^q.
     """
+    transposed, target, l2 = X.T, X.T @ y, penalty.l2
+    s, U = np.linalg.eigh(_dense(X @ transposed))
+    outside = float(summed_powers(np.array([l2]), Q, eta)[0])
+    inside = summed_powers(s + l2, Q, eta) - outside
+    W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s[-1])) @ U.T
 
-    def __init__(self, X: Array, y: Array, penalty: Penalty, Q: int, eta: float) -> None:
-        self.X, self.transposed = X, X.T
-        self.penalty, self.Q, self.eta = penalty, Q, eta
-        self.target = X.T @ y
-        self.weights = np.full(X.shape[1], penalty.l2)
-        self.weights[X.shape[1] - penalty.free :] = 0.0
-        self._step = self._wide() if X.shape[1] > X.shape[0] else self._proximal() if penalty.l1 else self._closed()
+    def steps(theta: Array, z: Array) -> Array:
+        gradient = transposed.dot(z) - target + l2 * theta
+        step = outside * gradient + transposed.dot(W.dot(X.dot(gradient)))
+        z -= X.dot(step)
+        return np.asarray(theta - step)
 
-    @staticmethod
-    def fits(X: Array, penalty: Penalty, Q: int) -> bool:
-        """Whether it pays: more than one step, and a Gram matrix that is small enough."""
-        wide = X.shape[1] > X.shape[0]
-        return Q > 1 and min(X.shape) <= LARGEST_GRAM and not (wide and (penalty.l1 or penalty.free))
-
-    def __call__(self, theta: Array, z: Array) -> Array:
-        """theta after Q steps; z is brought up to date in place."""
-        gradient: Array = self.transposed.dot(z)
-        gradient -= self.target
-        gradient += self.weights * theta
-        step = self._step(theta, gradient)
-        z -= self.X.dot(step)
-        return theta - step
-
-    def _closed(self) -> Step:
-        eigenvalues, V = np.linalg.eigh(self._hessian())
-        P = (V * _summed_powers(eigenvalues, self.Q, self.eta)) @ V.T
-        return lambda theta, gradient: P.dot(gradient)
-
-    def _proximal(self) -> Step:
-        M = self._hessian()
-
-        def step(theta: Array, gradient: Array) -> Array:
-            current = theta
-            for _ in range(self.Q):
-                new = current - self.eta * gradient
-                self.penalty.prox(new, self.eta)
-                gradient += M @ (new - current)
-                current = new
-            return np.asarray(theta - current)
-
-        return step
-
-    def _wide(self) -> Step:
-        """P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of X X^T to (p(s + l2) - p(l2)) / s."""
-        s, U = np.linalg.eigh(_dense(self.X @ self.transposed))
-        outside = float(_summed_powers(np.array([self.penalty.l2]), self.Q, self.eta)[0])
-        inside = _summed_powers(s + self.penalty.l2, self.Q, self.eta) - outside
-        seen = s > 1e-12 * s[-1]
-        W = (U * np.divide(inside, s, out=np.zeros_like(s), where=seen)) @ U.T
-        return lambda theta, gradient: outside * gradient + self.transposed @ (W @ (self.X @ gradient))
-
-    def _hessian(self) -> Array:
-        return _dense(self.transposed @ self.X) + np.diag(self.weights)
+    return steps
 
 
-def _dense(matrix: Array) -> Array:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)  # type: ignore[attr-defined]
-
-
-def _summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
+def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
     """eta * sum_{q<Q} (1 - eta*m)^q = (1 - (1 - eta*m)^Q) / m, without cancellation for small m."""
     m = np.maximum(eigenvalues, 0.0)
     with np.errstate(all="ignore"):
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
     return np.where(Q * eta * m < 1e-14, eta * Q, np.where(eta * m < 0.5, small, large))
+
+
+def _l2_weights(X: Block, penalty: Penalty) -> Array:
+    """l2 for every column, 0 for the unpenalised ones at the end."""
+    weights = np.full(X.shape[1], penalty.l2)
+    weights[X.shape[1] - penalty.free :] = 0.0
+    return weights
+
+
+def _dense(matrix: Block) -> Array:
+    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)

@@ -122,7 +122,9 @@ class Logistic(_TwoClasses):
         return float(np.logaddexp(0.0, z).sum() - y @ z)
 
     def gradient(self, z: Array, y: Array) -> Array:
-        return _sigmoid(z) - y
+        p = _sigmoid(z)
+        p -= y
+        return p
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         p = _sigmoid(z)

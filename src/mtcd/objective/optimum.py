@@ -1,9 +1,9 @@
 """The optimum f* of a generalised linear model, to about 12 digits, for measuring relative gaps.
 
 Ridge has a closed form. Everything else is solved by damped Newton steps on the coordinates that can
-move (the support and what violates the optimality conditions), with a few proximal gradient steps
-before each, which find the support where there is an l1 penalty, and a working set of columns that
-grows until no column outside violates the conditions. The solver returns only what it can certify.
+move (the support, and what violates the optimality conditions). With an l1 penalty each step minimises
+the quadratic model plus the penalty, over a working set of columns that grows until no column outside
+violates the conditions. A value is returned only with an estimate of its error that is small enough.
 """
 
 from __future__ import annotations
@@ -26,13 +26,12 @@ from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import overall_smoothness
 
 Array = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _TOLERANCE = 1e-12  # on (f - f*) / f
 _NEGLIGIBLE = 1e-9  # f* below this part of f(0) counts as zero: relative gaps drown in rounding
-_DIRECT = 3000  # up to so many unknowns, solve for the Newton step with a factorised Hessian
+_DIRECT = 4000  # up to so many unknowns, solve for the Newton step with a factorised Hessian
 _DAMPING = 1e-12  # the least damping of a Newton step, relative to the mean curvature of the loss
-_ROUNDS = 300  # Newton steps, over all; tens are usual
+_ROUNDS = 300  # Newton steps on one working set; ten or twenty are usual
 
 _REMEDY = "Add an l2 or l1 penalty, or stop after a number of iterations instead of at a gap."
 _UNATTAINED = (
@@ -43,7 +42,11 @@ _UNATTAINED = (
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """f* and where it is attained. ``gap`` bounds (as a Newton estimate) how far ``value`` lies above."""
+    """f* and where it is attained.
+
+    ``gap`` says how far ``value`` may lie above f*: a bound where every column is penalised, and at least
+    a Newton estimate.
+    """
 
     value: float
     parameters: list[Array]
@@ -63,12 +66,9 @@ def optimum(blocks: Sequence[Block], labels: Array, loss: Loss, penalties: Seque
     if len(blocks) != len(penalties):
         raise ConfigError(f"There are {len(blocks)} blocks but {len(penalties)} penalties: give one per block.")
     problem = _Problem.of(blocks, labels, loss, penalties)
-    if isinstance(loss, Squared) and not problem.l1.any() and problem.l2.any():
-        w, gap = _ridge(problem)
-    elif problem.l1.any():
-        w, gap = _lasso(problem)
-    else:
-        w, gap = _minimise(problem, problem.start())
+    lasso = bool(problem.l1.any())
+    closed = _ridge(problem) if isinstance(loss, Squared) and problem.l2.any() and not lasso else None
+    w, gap = closed or (_lasso(problem) if lasso else _minimise(problem, problem.start()))
     theta = np.split(problem.scale * w, problem.offsets[1:-1])
     return Optimum(problem.value(w, problem.forward(w)), theta, gap)
 
@@ -184,12 +184,12 @@ def _uncertain(gap: float) -> MtcdError:
     )
 
 
-def _ridge(problem: _Problem) -> tuple[Array, float]:
+def _ridge(problem: _Problem) -> tuple[Array, float] | None:
     """Closed form of 1/2 |P w + F u - y|^2 + 1/2 w^T Lambda w, u being unpenalised.
 
     With M = I - F F^+ the optimal u is eliminated: w solves (P^T M P + Lambda) w = P^T M y, directly or,
     where N < d, by Woodbury's identity with I + M P Lambda^-1 P^T M. Solved again for the remaining
-    gradient until that certifies the value: f - f* <= sum_j g_j^2 / (2 Lambda_j).
+    gradient until that certifies the value: f - f* <= sum_j g_j^2 / (2 Lambda_j). None if it never does.
     """
     free = np.flatnonzero(problem.l2 == 0)
     penalised = np.flatnonzero(problem.l2)
@@ -197,7 +197,10 @@ def _ridge(problem: _Problem) -> tuple[Array, float]:
     U, sigma, _ = np.linalg.svd(F, full_matrices=False)
     Q = U[:, sigma > 1e-12 * sigma.max(initial=0.0)]
     l2 = problem.l2[penalised]
-    solve = _ridge_solver(problem, penalised, Q)
+    try:
+        solve = _ridge_solver(problem, penalised, Q)
+    except LinAlgError:  # columns alike, and a penalty lost in rounding
+        return None
     w = problem.start()
     for _ in range(5):
         w[free] = 0.0
@@ -209,7 +212,7 @@ def _ridge(problem: _Problem) -> tuple[Array, float]:
         if gap <= _TOLERANCE * value:
             return w, gap
         w[penalised] -= solve(g)
-    raise _uncertain(gap / value)
+    return None
 
 
 def _ridge_solver(problem: _Problem, penalised: NDArray[np.int_], Q: Array) -> Callable[[Array], Array]:
@@ -228,10 +231,10 @@ def _ridge_solver(problem: _Problem, penalised: NDArray[np.int_], Q: Array) -> C
         z = problem.forward(w)
         return z - Q @ (Q.T @ z)
 
-    inverse = np.divide(problem.scale**2, problem.l2, out=np.zeros_like(problem.l2), where=problem.l2 > 0)
     gram = np.zeros((samples, samples))
-    for block, begin, end in zip(problem.blocks, problem.offsets[:-1], problem.offsets[1:], strict=True):
-        gram += _dense((block * inverse[begin:end]) @ block.T)
+    for chunk in np.array_split(penalised, 1 + len(penalised) // 2000):
+        P = problem.columns(chunk)
+        gram += _dense((P / problem.l2[chunk]) @ P.T)
     gram -= Q @ (Q.T @ gram)
     gram -= (gram @ Q) @ Q.T
     factor = cho_factor(gram + np.eye(samples), overwrite_a=True, check_finite=False)
@@ -249,48 +252,50 @@ def _lasso(problem: _Problem) -> tuple[Array, float]:
     l1 = problem.l1.reshape(len(problem.l1), -1)[:, 0]
     rows = np.flatnonzero(l1 == 0)
     w, gap = problem.start(), 0.0
-    if len(rows):
-        w[rows], gap = _minimise(problem.restricted(rows), w[rows])
-    while True:
-        g = problem.subgradient(w, problem.gradient(w, problem.forward(w)))
-        g = np.abs(g).reshape(len(l1), -1).max(axis=1)
-        g[rows] = 0.0
-        # A violation v outside the set costs at most v/l1 of f: what is left lies below the tolerance.
-        violators = np.flatnonzero(g > _TOLERANCE * l1)
-        if len(violators) == 0:
-            return w, gap
-        worst = np.argsort(-g[violators], kind="stable")[: max(100, np.count_nonzero(w))]
-        rows = np.union1d(rows, violators[worst])
-        w[rows], gap = _minimise(problem.restricted(rows), w[rows])
+    for tolerance in (1e-3, 1e-6, _TOLERANCE):  # while the set grows, accuracy would be wasted
+        while True:
+            if len(rows):
+                w[rows], gap = _minimise(problem.restricted(rows), w[rows], tolerance)
+            g = problem.subgradient(w, problem.gradient(w, problem.forward(w)))
+            g = np.abs(g).reshape(len(l1), -1).max(axis=1)
+            g[rows] = 0.0
+            # A violation v outside the set costs at most v/l1 of f: what is left lies below the tolerance.
+            violators = np.flatnonzero(g > tolerance * l1)
+            if len(violators) == 0:
+                break
+            worst = np.argsort(-g[violators], kind="stable")[: max(100, np.count_nonzero(w))]
+            rows = np.union1d(rows, violators[worst])
+    return w, gap
 
 
-def _minimise(problem: _Problem, w: Array) -> tuple[Array, float]:
-    """Damped (proximal) Newton steps from w until the decrease that a step promises is negligible."""
-    damping, precise, runaway, relative = _DAMPING, False, 0, np.inf
+def _minimise(problem: _Problem, w: Array, tolerance: float = _TOLERANCE) -> tuple[Array, float]:
+    """Damped (proximal) Newton steps from w until what a step promises to gain is negligible."""
+    damping, runaway, relative = _DAMPING, 0, np.inf
     for _ in range(_ROUNDS):
         z = problem.forward(w)
         value, gradient = problem.value(w, z), problem.gradient(w, z)
         _check_not_negligible(problem, value)
         bound = _gap_bound(problem, w, problem.subgradient(w, gradient), value)
-        if bound <= _TOLERANCE * value:
+        if bound <= tolerance * value:
             return w, bound
-        step = _newton_step(problem, w, z, gradient, damping, 1e-6 if precise else 1e-2)
-        if step is None:  # the Hessian is not positive definite to within rounding
+        try:
+            step, exact = _newton_step(problem, w, z, gradient, damping, 1e-6 if relative <= 1e-3 else 1e-2)
+        except LinAlgError:  # the Hessian is not positive definite to within rounding
             damping *= 100.0
             continue
         promised = problem.slope(w, gradient, step)
         relative = -promised / value
-        if relative <= _TOLERANCE and precise and damping == _DAMPING:
-            if relative <= 1e-3 * _TOLERANCE or np.abs(problem.forward(step)).max() < 0.1:
-                return w, -promised
+        if relative <= tolerance and exact and damping == _DAMPING:
+            settled = relative <= 1e-3 * tolerance or np.abs(problem.forward(step)).max() < 0.1
+            if settled or tolerance > _TOLERANCE:
+                return w, max(-promised, 0.0)
             # The objective is flat, but the predictions keep moving: on their way to infinity?
             runaway += 1
             if runaway > 5:
                 raise ConfigError(_UNATTAINED)
-        precise = relative <= 1e-3
         w, length = _line_search(problem, w, value, promised, step)
         damping = max(_DAMPING, damping / 10.0) if length > 0.1 else 100.0 * damping
-    raise _uncertain(relative)
+    raise _uncertain(bound / value if np.isfinite(bound) else relative)
 
 
 def _gap_bound(problem: _Problem, w: Array, g: Array, value: float) -> float:
@@ -308,11 +313,12 @@ def _gap_bound(problem: _Problem, w: Array, g: Array, value: float) -> float:
 
 def _newton_step(
     problem: _Problem, w: Array, z: Array, gradient: Array, damping: float, accuracy: float
-) -> Array | None:
+) -> tuple[Array, bool]:
     """The step that minimises the damped quadratic model of the loss plus the penalty.
 
     -(H + damping)^-1 gradient without l1. Only entries that can move take part: those of the support, those
-    that violate the optimality conditions, those without l1. None where H is too close to singular.
+    that violate the optimality conditions, those without l1. Also whether the step is exact enough for
+    what it promises to be an estimate of the gap.
     """
     active = (w != 0) | (np.abs(gradient) > problem.l1) | (problem.l1 == 0)
     typical = _typical_curvature(problem, z)
@@ -321,21 +327,18 @@ def _newton_step(
     step = np.zeros_like(w)
     if len(rows) * z[:1].size > _DIRECT:
         if problem.l1.any():
-            return _proximal_steps(problem, w, 200) - w
-        step[active] = _conjugate_gradients(problem, z, gradient, diagonal, typical, accuracy)
-        return step
+            return _proximal_steps(problem, w, 200) - w, False
+        step, converged = _conjugate_gradients(problem, z, gradient, diagonal, typical, accuracy)
+        return step, converged and accuracy <= 1e-6
     chosen = active[rows].ravel()
     hessian = _hessian(problem, problem.columns(rows), z)[np.ix_(chosen, chosen)]
     hessian[np.diag_indices_from(hessian)] += diagonal
     l1 = np.broadcast_to(problem.l1, w.shape)[active]
-    try:
-        if l1.any():
-            step[active] = _quadratic_lasso(hessian, gradient[active], l1, w[active]) - w[active]
-        else:
-            step[active] = -_solve(hessian, gradient[active])
-    except LinAlgError:
-        return None
-    return step
+    if l1.any():
+        step[active] = _quadratic_lasso(hessian, gradient[active], l1, w[active]) - w[active]
+    else:
+        step[active] = -_solve(hessian, gradient[active])
+    return step, True
 
 
 def _solve(hessian: Array, b: Array) -> Array:
@@ -345,8 +348,8 @@ def _solve(hessian: Array, b: Array) -> Array:
 
 def _conjugate_gradients(
     problem: _Problem, z: Array, g: Array, diagonal: Array, typical: float, accuracy: float
-) -> Array:
-    """-(X^T loss''(z) X + diagonal)^-1 g for models too large to factorise."""
+) -> tuple[Array, bool]:
+    """-(X^T loss''(z) X + diagonal)^-1 g for models too large to factorise, and whether that was reached."""
 
     def product(v: Array) -> Array:
         curved = problem.loss.hessian_product(z, problem.y, problem.forward(v.reshape(g.shape)))
@@ -355,44 +358,50 @@ def _conjugate_gradients(
     shape = (g.size, g.size)
     operator = LinearOperator(shape, matvec=product, dtype=float)
     inverse = LinearOperator(shape, matvec=lambda v: v / (diagonal + typical), dtype=float)
-    return -np.asarray(cg(operator, g.ravel(), rtol=accuracy, maxiter=2000, M=inverse)[0])
+    solution, missed = cg(operator, g.ravel(), rtol=accuracy, maxiter=2000, M=inverse)
+    return -np.asarray(solution).reshape(g.shape), missed == 0
 
 
 def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
     """argmin over u of 1/2 (u-w)^T H (u-w) + g^T (u-w) + sum_j l1_j |u_j|, by feature-sign search.
 
-    Solve on the support with its signs; go there, or to the first entry that would change its sign,
-    which leaves the support; at the solution let the worst violators in. Every move descends, so no
-    support comes twice and the search ends.
+    Solve on the support with its signs and go there; entries that would change their sign become zero
+    and leave the support. If that does not descend, stop half-way, or where the first one crosses zero,
+    which always does. At the solution let the worst violators in. No support comes twice, so it ends.
     """
-    u = w.copy()
-    sign = np.sign(u)
-    inside = (u != 0) | (l1 == 0)
-    for _ in range(100 + 10 * len(u)):
+    u, slope, value = w, g, float(l1 @ np.abs(w))
+    inside, sign = (w != 0) | (l1 == 0), np.sign(w)
+    allowed = l1 * (1.0 + 1e-12) + 1e-14 * np.abs(g).max()
+    for _ in range(100 + 10 * len(w)):
         S = np.flatnonzero(inside)
-        slope = g + H @ (u - w)
-        move = -_solve(H[np.ix_(S, S)], slope[S] + l1[S] * sign[S])
-        # the part of the move after which each entry of S would change its sign
-        bounded = (l1[S] > 0) & ((u[S] + move) * sign[S] < 0)
-        part = np.ones(len(S))
-        part[bounded] = np.abs(u[S] / move)[bounded]
-        length = part.min(initial=1.0)
-        u[S] += length * move
-        leaving = S[bounded & (part <= length)]
-        u[leaving], inside[leaving] = 0.0, False
-        if len(leaving) == 0:
-            slope = g + H @ (u - w)
-            violation = np.where(inside, 0.0, np.abs(slope) - l1 * (1.0 + 1e-12))
-            worst = np.argsort(-violation, kind="stable")[:20]
-            worst = worst[violation[worst] > 0.5 * violation.max(initial=0.0)]
-            if len(worst) == 0:
+        move = np.zeros_like(u)
+        move[S] = -_solve(H[np.ix_(S, S)], slope[S] + l1[S] * sign[S])
+        crosses = inside & (l1 > 0) & ((u + move) * sign < 0)
+        crossing = np.full(len(u), np.inf)
+        crossing[crosses] = np.abs(u[crosses] / move[crosses])
+        times = np.sort(crossing[crosses])
+        for length in (1.0, *times[[len(times) // 2, 0] if len(times) else []]):
+            trial = u + length * move
+            leaving = crossing <= length
+            trial[leaving] = 0.0
+            curved = g + H @ (trial - w)
+            reached = 0.5 * float((trial - w) @ (g + curved)) + float(l1 @ np.abs(trial))
+            if reached < value:
                 break
+        u, slope, value = trial, curved, reached
+        inside &= ~leaving
+        if not leaving.any():
+            violation = np.where(inside, 0.0, np.abs(slope) - allowed)
+            worst = np.argsort(-violation, kind="stable")[: max(20, len(S) // 4)]
+            worst = worst[violation[worst] > 0.1 * violation.max(initial=0.0)]
+            if len(worst) == 0:
+                return u
             inside[worst], sign[worst] = True, -np.sign(slope[worst])
-    return u
+    raise LinAlgError("rounding keeps the search from ending; more damping helps")
 
 
-def _proximal_steps(problem: _Problem, w: Array, steps: int = 10) -> Array:
-    """A few steps of accelerated proximal gradient descent, restarted where the momentum points uphill."""
+def _proximal_steps(problem: _Problem, w: Array, steps: int) -> Array:
+    """Accelerated proximal gradient descent, restarted where the momentum points uphill."""
     smooth = problem.smoothness
     ahead, momentum = w, 1.0
     for _ in range(steps):

@@ -33,13 +33,9 @@ class Penalty:
 
     def value(self, theta: Array) -> float:
         """r(theta)."""
-        theta = self._penalised(theta).ravel()
-        value = 0.0
-        if self.l2:
-            value += 0.5 * self.l2 * float(theta.dot(theta))
-        if self.l1:
-            value += self.l1 * float(np.abs(theta).sum())
-        return value
+        part = (self._penalised(theta) if self.free else theta).ravel()
+        value = 0.5 * self.l2 * float(part.dot(part)) if self.l2 else 0.0
+        return value + self.l1 * float(np.abs(part).sum()) if self.l1 else value
 
     def add_gradient(self, theta: Array, gradient: Array) -> None:
         """Add the gradient of the smooth part, l2 * theta, to ``gradient`` in place."""

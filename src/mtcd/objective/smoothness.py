@@ -20,7 +20,7 @@ _DENSE_BLOCK = 1000
 # The same for all blocks together, where forming the Gram would take a copy of the columns.
 _DENSE_OVERALL = 64
 # Relative accuracy asked of Lanczos, whose answers come from below; the result is raised by as much.
-_TOLERANCE = 1e-9
+_TOLERANCE = 1e-7
 
 
 def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Array:

@@ -20,7 +20,8 @@ SERVER = -1
 MONITOR = -2
 
 
-class Message(NamedTuple):
+@dataclass(slots=True)
+class Message:
     """From one party to another. Clients are 0..K-1, the server is SERVER.
 
     ``floats`` counts the numbers it carries (0: a signal). ``hop`` is how many of them the paper

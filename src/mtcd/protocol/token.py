@@ -29,8 +29,3 @@ class Token:
     penalty: float
     sync_penalty: float = 0.0
     sync_change: Array | None = None
-
-    @property
-    def floats(self) -> int:
-        """How many numbers travel with it."""
-        return self.aggregate.size + (0 if self.sync_change is None else self.sync_change.size)

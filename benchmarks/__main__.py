@@ -1,0 +1,6 @@
+"""Everything: ``python -m benchmarks``."""
+
+from benchmarks import hops, memory, startup
+
+for benchmark in (hops, startup, memory):
+    benchmark.main()

@@ -1,0 +1,160 @@
+"""Losses and penalties against finite differences and brute force."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize_scalar
+
+from mtcd.errors import ConfigError, DataError
+from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
+from mtcd.objective.penalty import Penalty
+
+LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial()]
+STEP = 1e-5
+
+
+@st.composite
+def points(draw: st.DrawFn) -> tuple[Loss, Any, Any, Any]:
+    """A loss, an aggregate z, encoded labels and a direction."""
+    loss = draw(st.sampled_from(LOSSES))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    spread, samples = draw(st.floats(0.1, 10.0)), draw(st.integers(3, 12))
+    if isinstance(loss, Multinomial):
+        labels: Any = np.array(["a", "b", "c"])[np.arange(samples) % 3]
+    elif isinstance(loss, Logistic | SquaredHinge):
+        labels = np.arange(samples) % 2
+    else:
+        labels = rng.normal(scale=spread, size=samples)
+    y, _ = loss.encode(labels)
+    return loss, rng.normal(scale=spread, size=y.shape), y, rng.normal(size=y.shape)
+
+
+def away_from_kinks(loss: Loss, z: Any, y: Any) -> bool:
+    """Whether second differences make sense: huber and squared hinge have none at their kinks."""
+    if isinstance(loss, Huber):
+        return bool(np.all(np.abs(np.abs(z - y) - loss.delta) > 1e-3))
+    return not isinstance(loss, SquaredHinge) or bool(np.all(np.abs(1.0 - y * z) > 1e-3))
+
+
+@given(points())
+@settings(deadline=None)
+def test_gradient_is_the_derivative_of_the_value(point: tuple[Loss, Any, Any, Any]) -> None:
+    loss, z, y, v = point
+    difference = (loss.value(z + STEP * v, y) - loss.value(z - STEP * v, y)) / (2 * STEP)
+    assert np.vdot(loss.gradient(z, y), v) == pytest.approx(difference, rel=1e-5, abs=1e-4)
+
+
+@given(points())
+@settings(deadline=None)
+def test_hessian_product_is_the_derivative_of_the_gradient(point: tuple[Loss, Any, Any, Any]) -> None:
+    loss, z, y, v = point
+    if not away_from_kinks(loss, z, y):
+        return
+    difference = (loss.gradient(z + STEP * v, y) - loss.gradient(z - STEP * v, y)) / (2 * STEP)
+    np.testing.assert_allclose(loss.hessian_product(z, y, v), difference, rtol=1e-4, atol=1e-6)
+
+
+@given(points())
+@settings(deadline=None)
+def test_curvature_bounds_the_second_derivative(point: tuple[Loss, Any, Any, Any]) -> None:
+    loss, z, y, v = point
+    assert 0.0 <= np.vdot(v, loss.hessian_product(z, y, v)) <= loss.curvature * np.vdot(v, v) * (1 + 1e-12)
+
+
+def test_curvature_is_reached() -> None:
+    """A bound twice too large would halve every step size."""
+    reached = {
+        Squared(): (np.zeros(1), np.zeros(1), np.ones(1)),
+        Huber(): (np.zeros(1), np.zeros(1), np.ones(1)),
+        Logistic(): (np.zeros(1), np.ones(1), np.ones(1)),
+        SquaredHinge(): (np.zeros(1), np.ones(1), np.ones(1)),
+        Multinomial(): (np.array([[0.0, 0.0, -50.0]]), np.eye(3)[:1], np.array([[1.0, -1.0, 0.0]])),
+    }
+    for loss, (z, y, v) in reached.items():
+        assert np.vdot(v, loss.hessian_product(z, y, v)) / np.vdot(v, v) == pytest.approx(loss.curvature)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Multinomial()])
+def test_extreme_predictions_neither_overflow_nor_lose_the_loss(loss: Loss) -> None:
+    y, _ = loss.encode(np.array([0, 1]))
+    z = np.full_like(y, -1e4)
+    z[0] = 1e4 if z.ndim == 1 else [0.0, 2e4]
+    assert loss.value(z, y) >= 1e4
+    assert np.isfinite(loss.gradient(z, y)).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "labels", "encoded", "classes"),
+    [
+        (Logistic(), [0, 1, 1], [0, 1, 1], (0, 1)),
+        (Logistic(), [-1, 1, -1], [0, 1, 0], (-1, 1)),
+        (Logistic(), [False, True], [0, 1], (0, 1)),
+        (SquaredHinge(), [0, 1, 1], [-1, 1, 1], (0, 1)),
+        (SquaredHinge(), [-1.0, 1.0], [-1, 1], (-1, 1)),
+        (Squared(), [3, 1], [3, 1], ()),
+        (Multinomial(), ["b", "a", "b"], [[0, 1], [1, 0], [0, 1]], ("a", "b")),
+        (Multinomial(), [7, 5], [[0, 1], [1, 0]], (5, 7)),
+    ],
+)
+def test_encode(loss: Loss, labels: list[Any], encoded: list[Any], classes: tuple[Any, ...]) -> None:
+    y, found = loss.encode(np.array(labels))
+    assert y.dtype == float
+    assert y.tolist() == encoded
+    assert found == classes
+    assert loss.outputs(found) == (len(classes) if isinstance(loss, Multinomial) else 1)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), SquaredHinge()])
+@pytest.mark.parametrize("labels", [[0, 2], [0, 1, 2], [1, 2], ["no", "yes"], [0.0, 0.5, 1.0], [1, 1]])
+def test_two_classes_refuse_other_labels_and_say_which(loss: Loss, labels: list[Any]) -> None:
+    with pytest.raises(DataError, match="0/1 or -1/1"):
+        loss.encode(np.array(labels))
+
+
+@pytest.mark.parametrize("loss", [Squared(), Huber()])
+def test_regression_refuses_words(loss: Loss) -> None:
+    with pytest.raises(DataError, match="not numbers"):
+        loss.encode(np.array(["low", "high"]))
+
+
+@pytest.mark.parametrize("delta", [0.0, -1.0, float("nan")])
+def test_huber_refuses_a_delta_that_is_not_positive(delta: float) -> None:
+    with pytest.raises(ConfigError, match="delta"):
+        Huber(delta)
+
+
+@pytest.mark.parametrize("wrong", [{"l1": -1.0}, {"l2": float("nan")}, {"l2": float("inf")}])
+def test_penalty_refuses_what_is_not_a_weight(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        Penalty(**wrong)  # type: ignore[arg-type]
+
+
+@given(st.floats(-5, 5), st.floats(0, 3), st.floats(0.01, 2))
+@settings(deadline=None, max_examples=50)
+def test_prox_minimises_its_definition(theta: float, l1: float, stepsize: float) -> None:
+    found = np.array([theta])
+    Penalty(l1=l1).prox(found, stepsize)
+    brute = minimize_scalar(
+        lambda u: 0.5 * (u - theta) ** 2 + stepsize * l1 * abs(u), bounds=(-6, 6), options={"xatol": 1e-9}
+    )
+    assert found[0] == pytest.approx(brute.x, abs=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 3)])
+def test_free_columns_are_left_alone(shape: tuple[int, ...]) -> None:
+    penalty = Penalty(l1=0.5, l2=2.0, free=1)
+    theta = np.full(shape, 3.0)
+    width = theta[0].size
+    assert penalty.value(theta) == pytest.approx(3 * width * (0.5 * 3 + 9))
+    gradient = np.zeros(shape)
+    penalty.add_gradient(theta, gradient)
+    np.testing.assert_array_equal(gradient[:3], 6.0)
+    np.testing.assert_array_equal(gradient[3], 0.0)
+    penalty.prox(theta, 1.0)
+    np.testing.assert_array_equal(theta[:3], 2.5)
+    np.testing.assert_array_equal(theta[3], 3.0)
