@@ -106,7 +106,17 @@ def test_costs_that_make_no_sense_are_refused(settings) -> None:
         Costs(**settings)
 
 
-@pytest.mark.parametrize("method", [MTCD(tokens=3, hops=4, stepsize=1e-4), SVFL(stepsize=1e-4), STCD(stepsize=1e-4)])
+@pytest.mark.parametrize(
+    "method",
+    [
+        MTCD(tokens=3, hops=4, stepsize=1e-4),
+        MTCD(tokens=3, hops=4, stepsize=1e-4, batch=5),
+        SVFL(stepsize=1e-4),
+        SVFL(stepsize=1e-4, batch=5),
+        STCD(stepsize=1e-4),
+    ],
+    ids=lambda method: f"{method.kind}-{method.batch}",
+)
 def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method) -> None:
     tokens = 3 if method.kind == "mtcd" else 0
     assert Costs(R).total(after(method, 5)) == pytest.approx(5 * method.iteration_cost(K, tokens, Costs(R)))

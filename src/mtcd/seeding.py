@@ -2,12 +2,12 @@
 
 Every draw belongs to a seed, a purpose and ids such as (token, iteration): the same draw comes out
 whoever asks for it, in whatever order and in whatever process. That is what makes engines agree,
-and reruns repeat. Philox is used because its streams are independent by construction.
+and reruns repeat. Philox takes a key, and streams of different keys are independent by construction.
 """
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from functools import lru_cache
 
 import numpy as np
@@ -22,8 +22,9 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
     >>> float(stream(0, "start", 1).random()) == float(stream(0, "start", 1).random())
     True
     """
-    entropy = (seed, zlib.crc32(purpose.encode()), *ids)
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(entropy)))
+    name = f"{int(seed)} {purpose} {' '.join(str(int(i)) for i in ids)}"
+    key = int.from_bytes(hashlib.blake2b(name.encode(), digest_size=16).digest())
+    return np.random.Generator(np.random.Philox(key=key))
 
 
 @lru_cache(maxsize=4096)

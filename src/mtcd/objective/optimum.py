@@ -8,6 +8,7 @@ violates the conditions. A value is returned only with an estimate of its error 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -321,18 +322,16 @@ def _newton_step(
     what it promises to be an estimate of the gap.
     """
     active = (w != 0) | (np.abs(gradient) > problem.l1) | (problem.l1 == 0)
-    typical = _typical_curvature(problem, z)
-    diagonal = np.broadcast_to(problem.l2 + damping * typical, w.shape)[active]
     rows = np.flatnonzero(active.reshape(len(active), -1).any(axis=1))
-    step = np.zeros_like(w)
     if len(rows) * z[:1].size > _DIRECT:
         if problem.l1.any():
-            return _proximal_steps(problem, w, 200) - w, False
-        step, converged = _conjugate_gradients(problem, z, gradient, diagonal, typical, accuracy)
-        return step, converged and accuracy <= 1e-6
+            return _large_lasso_step(problem, w, damping, accuracy)
+        return _conjugate_gradients(problem, z, gradient, active, damping, accuracy)
+    step = np.zeros_like(w)
     chosen = active[rows].ravel()
     hessian = _hessian(problem, problem.columns(rows), z)[np.ix_(chosen, chosen)]
-    hessian[np.diag_indices_from(hessian)] += diagonal
+    damped = problem.l2 + damping * _typical_curvature(problem, z)
+    hessian[np.diag_indices_from(hessian)] += np.broadcast_to(damped, w.shape)[active]
     l1 = np.broadcast_to(problem.l1, w.shape)[active]
     if l1.any():
         step[active] = _quadratic_lasso(hessian, gradient[active], l1, w[active]) - w[active]
@@ -347,19 +346,39 @@ def _solve(hessian: Array, b: Array) -> Array:
 
 
 def _conjugate_gradients(
-    problem: _Problem, z: Array, g: Array, diagonal: Array, typical: float, accuracy: float
+    problem: _Problem, z: Array, g: Array, active: NDArray[np.bool_], damping: float, accuracy: float
 ) -> tuple[Array, bool]:
-    """-(X^T loss''(z) X + diagonal)^-1 g for models too large to factorise, and whether that was reached."""
+    """-(H + damping)^-1 g on the active entries, for models too large to factorise H; whether it is exact."""
+    typical = _typical_curvature(problem, z)
+    diagonal = np.broadcast_to(problem.l2 + damping * typical, g.shape)[active]
 
     def product(v: Array) -> Array:
-        curved = problem.loss.hessian_product(z, problem.y, problem.forward(v.reshape(g.shape)))
-        return problem.adjoint(curved).ravel() + diagonal * v
+        whole = np.zeros_like(g)
+        whole[active] = v
+        curved = problem.loss.hessian_product(z, problem.y, problem.forward(whole))
+        return np.asarray(problem.adjoint(curved)[active] + diagonal * v)
 
-    shape = (g.size, g.size)
+    shape = (len(diagonal), len(diagonal))
     operator = LinearOperator(shape, matvec=product, dtype=float)
     inverse = LinearOperator(shape, matvec=lambda v: v / (diagonal + typical), dtype=float)
-    solution, missed = cg(operator, g.ravel(), rtol=accuracy, maxiter=2000, M=inverse)
-    return -np.asarray(solution).reshape(g.shape), missed == 0
+    step = np.zeros_like(g)
+    step[active], missed = cg(operator, -g[active], rtol=accuracy, maxiter=2000, M=inverse)
+    return step, missed == 0 and accuracy <= 1e-6
+
+
+def _large_lasso_step(problem: _Problem, w: Array, damping: float, accuracy: float) -> tuple[Array, bool]:
+    """Proximal gradient steps, then a Newton step on the support they find, entries stopping at zero."""
+    ahead = _proximal_steps(problem, w, 50)
+    z = problem.forward(ahead)
+    g, support = problem.subgradient(ahead, problem.gradient(ahead, z)), (ahead != 0) | (problem.l1 == 0)
+    step, exact = _conjugate_gradients(problem, z, g, support, damping, accuracy)
+    new = ahead + step
+    crossing = (problem.l1 > 0) & (new * ahead < 0)
+    new[crossing] = 0.0
+    if problem.value(new, problem.forward(new)) > problem.value(ahead, z) * (1.0 + 1e-14):
+        return ahead - w, False
+    violated = ~support & (np.abs(g) > _TOLERANCE * problem.l1)
+    return new - w, exact and not crossing.any() and not violated.any()
 
 
 def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
@@ -379,8 +398,8 @@ def _quadratic_lasso(H: Array, g: Array, l1: Array, w: Array) -> Array:
         crosses = inside & (l1 > 0) & ((u + move) * sign < 0)
         crossing = np.full(len(u), np.inf)
         crossing[crosses] = np.abs(u[crosses] / move[crosses])
-        times = np.sort(crossing[crosses])
-        for length in (1.0, *times[[len(times) // 2, 0] if len(times) else []]):
+        times: list[float] = np.sort(crossing[crosses]).tolist()
+        for length in (1.0, times[len(times) // 2], times[0]) if times else (1.0,):
             trial = u + length * move
             leaving = crossing <= length
             trial[leaving] = 0.0
@@ -407,7 +426,7 @@ def _proximal_steps(problem: _Problem, w: Array, steps: int) -> Array:
     for _ in range(steps):
         new = ahead - problem.gradient(ahead, problem.forward(ahead)) / smooth
         new -= np.clip(new, -problem.l1 / smooth, problem.l1 / smooth)
-        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        following = 0.5 * (1.0 + math.sqrt(1.0 + 4.0 * momentum**2))
         if np.vdot(ahead - new, new - w) > 0:
             ahead, momentum = new, 1.0
         else:

@@ -1,0 +1,95 @@
+"""Randomness as a function of what it is for: seeds, batches, starts and walks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtcd.errors import ConfigError
+from mtcd.methods.roaming import plan_roaming
+from mtcd.network.topology import make_network
+from mtcd.protocol.batches import Batches
+from mtcd.seeding import BLOCK, shuffled, stream, uniform
+
+CLIENTS = tuple(f"c{k}" for k in range(12))
+
+
+def test_streams_differ_by_seed_purpose_and_ids_and_repeat_otherwise() -> None:
+    draws = {
+        (seed, purpose, ids): float(stream(seed, purpose, *ids).random())
+        for seed in (0, 1)
+        for purpose in ("walk", "start")
+        for ids in ((), (0,), (1,), (0, 1), (1, 0))
+    }
+    assert len(set(draws.values())) == len(draws)
+    assert all(float(stream(seed, purpose, *ids).random()) == value for (seed, purpose, ids), value in draws.items())
+
+
+def test_a_row_of_uniforms_can_be_read_at_random_and_is_uniform() -> None:
+    forwards = [uniform(3, "walk", (1,), i) for i in range(4 * BLOCK)]
+    backwards = [uniform(3, "walk", (1,), i) for i in reversed(range(4 * BLOCK))]
+    assert forwards == backwards[::-1]
+    assert len(set(forwards)) == 4 * BLOCK
+    counts = np.histogram(forwards, bins=8, range=(0, 1))[0]
+    assert abs(counts - BLOCK / 2).max() < 60
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(0, 99))
+def test_an_epoch_takes_every_sample_at_most_once_and_as_many_as_fit(samples: int, size: int, seed: int) -> None:
+    if size > samples:
+        with pytest.raises(ConfigError, match=f"batch is {size}, but there are {samples} samples"):
+            Batches(samples, size, seed)
+        return
+    batches = Batches(samples, size, seed)
+    assert batches.per_epoch == samples // size
+    epochs = [
+        np.concatenate([batches.rows(epoch * batches.per_epoch + i) for i in range(batches.per_epoch)])
+        for epoch in (0, 1)
+    ]
+    for seen in epochs:
+        assert len(seen) == batches.per_epoch * size == len(set(seen.tolist()))
+        assert set(seen.tolist()) <= set(range(samples))
+
+
+def test_every_epoch_has_an_order_of_its_own() -> None:
+    batches = Batches(100, 100, seed=5)
+    first, second, other = batches.rows(0), batches.rows(1), Batches(100, 100, seed=6).rows(0)
+    assert not np.array_equal(first, second)
+    assert not np.array_equal(first, other)
+    assert np.array_equal(first, shuffled(5, "batch", (0,), 100))
+
+
+def test_the_full_batch_has_no_rows_to_pick() -> None:
+    assert Batches(7, None, 0).rows(3) is None
+    assert Batches(7, None, 0).length == 7
+
+
+def test_tokens_start_and_walk_independently_and_uniformly() -> None:
+    network = make_network("complete", CLIENTS)
+    roaming = plan_roaming(network, 2, None, "lazy", None, seed=8)
+    starts = np.array([[roaming.first(token, t) for t in range(3000)] for token in (0, 1)])
+    walks = np.array([[roaming.next(token, hop, 0) for hop in range(3000)] for token in (0, 1)])
+    for pair in (starts, walks):
+        for one in pair:
+            assert abs(np.bincount(one, minlength=12) / 3000 - 1 / 12).max() < 0.03
+        together = np.mean(pair[0] == pair[1])
+        assert abs(together - 1 / 12) < 0.03, "two tokens meet as often as by chance"
+
+
+def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
+    network = make_network("cycle", CLIENTS)
+    clusters = (tuple(range(6)), tuple(range(6, 12)))
+    roaming = plan_roaming(network, 2, clusters, "lazy", None, seed=8)
+    for token, cluster in enumerate(clusters):
+        client = roaming.first(token, 0)
+        for hop in range(300):
+            assert client in cluster
+            client = roaming.next(token, hop, client)
+
+
+def test_a_start_outside_the_cluster_is_refused() -> None:
+    network = make_network("cycle", CLIENTS)
+    with pytest.raises(ConfigError, match="outside the cluster"):
+        plan_roaming(network, 2, ((0, 1, 2), tuple(range(3, 12))), "lazy", ["c0", "c1"], seed=0)
+    with pytest.raises(ConfigError, match="weights"):
+        plan_roaming(network, 1, None, "lazy", {"c0": -1.0, "c1": 2.0}, seed=0)
