@@ -16,7 +16,8 @@ from sklearn.linear_model import ElasticNet, Lasso, LogisticRegression, Ridge
 from sklearn.svm import LinearSVC
 
 from mtcd.errors import ConfigError, MtcdError
-from mtcd.objective import optimum as module
+from mtcd.objective import optimum as optimum_module
+from mtcd.objective import solver_newton, solver_steps
 from mtcd.objective.cache import cached_optimum
 from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
 from mtcd.objective.optimum import Optimum, optimum
@@ -63,7 +64,7 @@ def check(found: Optimum, reference: float, rel: float = 1e-9) -> None:
 @pytest.fixture
 def closed_form_only(monkeypatch: pytest.MonkeyPatch) -> None:
     """The general solver would hide a mistake in the closed form."""
-    monkeypatch.delattr(module, "_minimise")
+    monkeypatch.delattr(optimum_module, "minimise")
 
 
 @pytest.mark.usefixtures("closed_form_only")
@@ -225,7 +226,7 @@ def test_paths_for_large_models_agree_with_the_direct_one(monkeypatch: pytest.Mo
         X @ np.random.default_rng(0).standard_normal((30, 30)) + 10 * np.random.default_rng(1).random(X.shape)
     )
     direct = solve(X, y, Logistic(), penalty, intercept=True)
-    monkeypatch.setattr(module, "_DIRECT", 2)
+    monkeypatch.setattr(solver_steps, "DIRECT", 2)
     assert solve(X, y, Logistic(), penalty, intercept=True).value == pytest.approx(direct.value, rel=1e-11)
 
 
@@ -277,7 +278,7 @@ def test_ridge_with_a_penalty_lost_in_rounding() -> None:
 
 def test_an_optimum_that_cannot_be_certified_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = data(Logistic())
-    monkeypatch.setattr(module, "_ROUNDS", 2)
+    monkeypatch.setattr(solver_newton, "ROUNDS", 2)
     with pytest.raises(MtcdError, match="could not be computed"):
         solve(X, y, Logistic(), Penalty(l2=1.0))
 
