@@ -21,7 +21,7 @@ PROBLEM = {
     "costs": {"ratio": 100},
 }
 METHODS = {
-    "svfl": {"method": {"kind": "svfl", "local_updates": 20, "stepsize": 5e-7}, "iterations": 2_000},
+    "svfl": {"method": {"kind": "svfl", "local_updates": 20, "stepsize": 5e-7}, "iterations": 5_000},
     "stcd": {"method": {"kind": "stcd", "local_updates": 20, "stepsize": 1e-5}, "iterations": 200_000},
     "mtcd": {
         "method": {"kind": "mtcd", "tokens": 2, "hops": 64, "local_updates": 20, "stepsize": 1e-5},
@@ -34,7 +34,7 @@ def run_demo(out: Path, seed: int) -> None:
     """Train with each method until a gap of 1e-4 or its limit, print the table, draw the picture."""
     for name in METHODS:
         check_folder(out / name)
-    screen.print("Ridge regression, 1000 samples, 2000 features over 40 clients in a row (a path network).")
+    screen.print("Ridge regression: 1000 samples, 2000 features over 40 clients in a row.")
     runs, setup = {}, None
     for name, settings in METHODS.items():
         stop = {"gap": 1e-4, "iterations": settings["iterations"]}
@@ -45,7 +45,7 @@ def run_demo(out: Path, seed: int) -> None:
         write_run(run, setup, out / name)
         runs[run.method] = run
     plot_runs(runs, out / "comparison.png", "Ridge regression on a path of 40 clients")
-    screen.print(runs_table(runs.values()))
+    screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "
         "SVFL needs few rounds, but the server takes part in every message; STCD needs no server at all; "

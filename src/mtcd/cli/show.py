@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -48,22 +48,17 @@ def show_notes(notes: Iterable[str]) -> None:
         aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
 
 
-def runs_table(runs: Iterable[Run]) -> Table:
-    """One row per run: method, hops, syncs, gap, cost."""
+def runs_table(runs: Sequence[Run]) -> Table:
+    """One row per run: method, status, hops, syncs, gap (or objective), cost, seconds."""
+    relative = all(run.gap is not None for run in runs)
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("method")
-    for title in ("status", "hops", "syncs", "gap", "objective", "cost", "seconds"):
-        table.add_column(title, justify="left" if title == "status" else "right")
+    table.add_column("method")  # the one that may wrap
+    table.add_column("status", no_wrap=True)
+    for title in ("hops", "syncs", "gap" if relative else "objective", "cost", "seconds"):
+        table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         last = run.final
-        table.add_row(
-            run.method,
-            run.status,
-            f"{last.hops:,}",
-            f"{last.syncs:,}",
-            "-" if last.gap is None else f"{last.gap:.2e}",
-            f"{last.objective:.6g}",
-            f"{last.cost:,.1f}",
-            f"{last.seconds:.1f}",
-        )
+        value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
+        counts = (f"{last.hops:,}", f"{last.syncs:,}", value, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
+        table.add_row(run.method, run.status, *counts)
     return table
