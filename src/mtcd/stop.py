@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from mtcd.errors import ConfigError
 from mtcd.history import Measurement
 
+FOR_EVER = 10_000_000
+
 
 @dataclass(frozen=True)
 class Stop:
     """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
     token), ``seconds`` of training, or so much communication ``cost``.
 
-    A training ends at the first moment, at or after the limit, when the parties hold one model.
+    A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
+    the limit, when the parties hold one model.
     """
 
     gap: float | None = None
@@ -29,6 +32,8 @@ class Stop:
                 raise ConfigError(f"stop.{name} must be a number of 0 or more, but is {value}.")
         if all(value is None for value in limits.values()):
             raise ConfigError("stop: give at least one of gap, iterations, seconds, cost.")
+        if self.iterations is self.seconds is self.cost is None:
+            object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
 
     def reached(self, now: Measurement) -> str | None:
         """Which limit has been reached: the status of the run, or None."""

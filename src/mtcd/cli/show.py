@@ -33,7 +33,7 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
-        task = bar.add_task(title, total=1.0, state="")
+        task = bar.add_task(title, total=1.0, state="getting ready")
 
         def watch(now: Measurement, fraction: float) -> None:
             value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
