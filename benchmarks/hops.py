@@ -35,7 +35,7 @@ class Endless:
 
 def trail(network: Network, hops: int) -> list[int]:
     """The clients that STCD visits with seed 0."""
-    roaming = plan_roaming(network, 1, None, "lazy", None, 0)
+    roaming = plan_roaming(network, 1, None, "lazy", None, 0, None)
     clients = [roaming.first(0, 0)]
     for hop in range(1, hops):
         clients.append(roaming.next(0, hop, clients[-1]))

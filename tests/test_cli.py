@@ -113,6 +113,32 @@ def test_runs_are_not_overwritten_unless_named(folder, capsys) -> None:
     assert capsys.readouterr().out == ""
 
 
+def test_a_run_goes_into_a_folder_of_runs_and_nothing_else_is_lost(folder, capsys) -> None:
+    assert run("train", "config.yaml", "--out", "mine", "--quiet") == 0
+    assert run("train", "config.yaml", "--out", "mine", "--quiet", "--set", "method.stepsize=9") == 1
+    assert not (folder / "mine" / "parameters.npz").exists(), "nothing of the run before is left"
+    (folder / "mine" / "notes.txt").write_text("precious")
+    assert run("train", "config.yaml", "--out", "mine") == 2
+    assert "notes.txt" in capsys.readouterr().err
+    assert (folder / "mine" / "notes.txt").read_text() == "precious"
+
+
+def test_a_run_may_go_into_the_current_folder_or_through_a_link(folder, monkeypatch) -> None:
+    (folder / "here").mkdir()
+    (folder / "link").symlink_to(folder / "here")
+    assert run("train", "config.yaml", "--out", "link", "--quiet") == 0
+    monkeypatch.chdir(folder / "here")
+    assert run("train", "../config.yaml", "--out", ".", "--quiet") == 0
+    assert mtcd.Run.load(folder / "here").status == "converged"
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "config.yaml",
+        "here",
+        "link",
+        "patients.csv",
+        "patients.parquet",
+    ]
+
+
 def test_people_see_a_table_and_where_the_run_is(folder, capsys) -> None:
     run("train", "config.yaml")
     shown = capsys.readouterr()
@@ -178,6 +204,7 @@ def spoil(folder: Path, how: str) -> None:
         "infinite": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(float("inf")).otherwise(pl.col("f2"))),
         "empty": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("f2"))),
         "label": frame.with_columns(y=pl.when(pl.col("pid") == 104).then(None).otherwise(pl.col("y"))),
+        "large": frame.with_columns(y=pl.when(pl.col("pid") == 104).then(1e200).otherwise(pl.col("y"))),
         "constant": frame.with_columns(y=pl.lit(1.5)),
     }
     spoiled[how].write_csv(folder / "patients.csv")
@@ -206,6 +233,10 @@ BAD = {
     "batch larger than N": ("method={kind: mtcd, hops: 2, batch: 31}", ["31", "30 samples"]),
     "unknown key": ("method.hopps=3", ["hopps", "hops"]),
     "labels of logistic": ("model={kind: logistic}", ["labels", "0/1 or -1/1"]),
+    "a start that reaches nobody": ("method={kind: mtcd, hops: 2, start: client_0}", ["client_2", "never be visited"]),
+    "a walk that is none": ("method={kind: stcd, walk: lasy}", ["lasy", "lazy"]),
+    "too large a label": ("large", ["1e+200", "5"]),
+    "a path that is too long": (f"data.table={'x' * 300}.csv", ["There is no file"]),
     "no config": (None, ["nowhere.yaml"]),
 }
 
@@ -236,7 +267,7 @@ def test_bad_input_is_one_clear_paragraph_and_leaves_nothing(folder, capsys, nam
     assert sorted(folder.rglob("*")) == before
 
 
-@pytest.mark.parametrize("out", ["config.yaml", "full", "/proc/nowhere/run"])
+@pytest.mark.parametrize("out", ["config.yaml", "full", "/proc/nowhere/run", "x" * 300])
 def test_a_folder_that_cannot_be_written_is_said_before_the_work(folder, capsys, out: str) -> None:
     (folder / "full").mkdir()
     (folder / "full" / "thesis.txt").write_text("precious")

@@ -88,7 +88,16 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
         ("method.hops", "not of the form"),
         ("method.hops=[1", "not valid YAML"),
         ("seed.value=3", "'seed' holds a value"),
-        ("data=null", "data"),
+        ("data=null", "the key 'data' is missing"),
+        ("data=[]", "data must hold keys"),
+        ("method.hops=true", "method.hops: should be a number"),
+        ("method.stepsize=true", "method.stepsize: should be a number"),
+        (
+            "data={table: t.csv, label: y, clients: {a: {table: b.csv, colums: [x]}}}",
+            "'data.clients.a.colums', did you mean 'columns'",
+        ),
+        ("data={table: t.csv, label: y, clients: {a: x}}", "data.clients"),
+        ("method.start=[a, null]", "method.start"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path, change: str, says: str) -> None:
@@ -106,7 +115,6 @@ def test_a_wrong_key_or_value_is_named(tmp_path, change: str, says: str) -> None
         ("method.stepsize=0", "stepsize must be above 0"),
         ("method.stepsize=-1e-3", "stepsize must be above 0"),
         ("method.combine=mean", "method.combine"),
-        ("stop={}", "stop: give at least one"),
         ("stop.gap=-1", "stop.gap"),
         ("costs.ratio=0", "costs.ratio"),
     ],
@@ -126,12 +134,37 @@ def test_a_setting_that_cannot_work_is_named(tmp_path, change: str, says: str) -
         ("seed: 1\n", "the key 'data' is missing"),
         ("data: {table: x.csv, clients: 2}", "the key 'data.label' is missing"),
         ("data: {synthetic: ridge, samples: 3, features: 2}", "the key 'data.clients' is missing"),
-        ("data: 3", "data"),
+        ("data: 3", "data must hold keys"),
+        ("data: {{ template }}", "not valid YAML"),
+        ("[" * 3000, "nested too deeply|not valid YAML"),
     ],
 )
 def test_files_that_are_no_config(tmp_path, text: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         read_config(written(tmp_path, text))
+
+
+def test_what_pydantic_calls_its_types_is_no_news_to_the_user(tmp_path) -> None:
+    for change in ("method.start=[a, null]", "method.stepsize=quick", "data={table: t, label: y, clients: {a: x}}"):
+        with pytest.raises(ConfigError) as said:
+            read_config(written(tmp_path, BASE), [change])
+        assert not any(
+            word in str(said.value) for word in ("constrained", "literal[", "dict[", "union[", "OwnTable", "<")
+        )
+
+
+@pytest.mark.parametrize("text", ["stop:", "stop: {}", "model:\nstop: null\ncosts:\nnetwork:\nmethod:"])
+def test_empty_sections_count_as_left_out(tmp_path, text: str) -> None:
+    data = "data: {synthetic: ridge, samples: 30, features: 8, clients: 4}\n"
+    assert read_config(written(tmp_path, data + text)) == read_config(written(tmp_path, data))
+
+
+def test_yaml_merge_keys_work(tmp_path) -> None:
+    text = "base: &b {synthetic: ridge, samples: 30, features: 8}\ndata: {<<: *b, clients: 4, samples: 50}\n"
+    with pytest.raises(ConfigError, match="unknown key 'base'"):
+        read_config(written(tmp_path, text))
+    text = "data: {synthetic: ridge, <<: {samples: 30, features: 8}, clients: 4, samples: 50}\n"
+    assert read_config(written(tmp_path, text)).data.samples == 50
 
 
 def test_a_missing_file_and_a_folder(tmp_path) -> None:

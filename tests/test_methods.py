@@ -113,7 +113,7 @@ def test_tokens_start_where_they_are_told_and_only_there() -> None:
     model = MODELS[0]
     data = make_data(model, 10, [1, 1, 1, 1], seed=0)
     network = make_network("path", data.clients)
-    method = MTCD(tokens=2, hops=1, stepsize=1e-3, start=["c0", {"c2": 1.0, "c3": 3.0}], combine="average")
+    method = MTCD(tokens=2, hops=3, stepsize=1e-3, start=["c0", {"c2": 1.0, "c3": 3.0}], combine="average")
     starts = [method.cast(model.problem(data), network, seed).opening[1:] for seed in range(400)]
     first = {messages[0].to for messages in starts}
     second = np.bincount([messages[1].to for messages in starts], minlength=4) / 400
@@ -158,6 +158,10 @@ def test_stcd_refuses_a_network_in_pieces_and_names_a_client_it_cannot_reach() -
         (lambda: SVFL(local_updates=0), "local_updates"),
         (lambda: STCD(stepsize=-2.0), "stepsize"),
         (lambda: MTCD(tokens=2, hops=None), "stcd"),
+        (lambda: MTCD(tokens=1.5), "tokens must be a whole number"),
+        (lambda: MTCD(hops="4"), "hops must be a whole number"),
+        (lambda: SVFL(local_updates=2.5), "local_updates must be a whole number"),
+        (lambda: STCD(stepsize=None), "stepsize must be a number"),
     ],
 )
 def test_settings_that_cannot_work_are_refused(make, says: str) -> None:

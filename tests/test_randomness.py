@@ -1,5 +1,7 @@
 """Randomness as a function of what it is for: seeds, batches, starts and walks."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,7 +68,7 @@ def test_the_full_batch_has_no_rows_to_pick() -> None:
 
 def test_tokens_start_and_walk_independently_and_uniformly() -> None:
     network = make_network("complete", CLIENTS)
-    roaming = plan_roaming(network, 2, None, "lazy", None, seed=8)
+    roaming = plan_roaming(network, 2, None, "lazy", None, 8, None)
     starts = np.array([[roaming.first(token, t) for t in range(3000)] for token in (0, 1)])
     walks = np.array([[roaming.next(token, hop, 0) for hop in range(3000)] for token in (0, 1)])
     for pair in (starts, walks):
@@ -79,7 +81,7 @@ def test_tokens_start_and_walk_independently_and_uniformly() -> None:
 def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
     network = make_network("cycle", CLIENTS)
     clusters = (tuple(range(6)), tuple(range(6, 12)))
-    roaming = plan_roaming(network, 2, clusters, "lazy", None, seed=8)
+    roaming = plan_roaming(network, 2, clusters, "lazy", None, 8, None)
     for token, cluster in enumerate(clusters):
         client = roaming.first(token, 0)
         for hop in range(300):
@@ -90,6 +92,28 @@ def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
 def test_a_start_outside_the_cluster_is_refused() -> None:
     network = make_network("cycle", CLIENTS)
     with pytest.raises(ConfigError, match="outside the cluster"):
-        plan_roaming(network, 2, ((0, 1, 2), tuple(range(3, 12))), "lazy", ["c0", "c1"], seed=0)
-    with pytest.raises(ConfigError, match="weights"):
-        plan_roaming(network, 1, None, "lazy", {"c0": -1.0, "c1": 2.0}, seed=0)
+        plan_roaming(network, 2, ((0, 1, 2), tuple(range(3, 12))), "lazy", ["c0", "c1"], 0, None)
+    for weight in (-1.0, math.inf, math.nan):
+        with pytest.raises(ConfigError, match="weights"):
+            plan_roaming(network, 1, None, "lazy", {"c0": weight, "c1": 2.0}, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "hops", "unreached"),
+    [
+        ("empty", "c0", None, "c1"),
+        ("path", "c0", 4, "c4"),
+        ("path", ["c0", "c11"], 3, "c3"),
+        ("path", {"c5": 1.0, "c11": 0.0}, 6, "c11"),
+    ],
+)
+def test_a_start_from_which_a_client_can_never_be_visited_is_refused(kind, start, hops, unreached) -> None:
+    network = make_network(kind, CLIENTS)
+    with pytest.raises(ConfigError, match=f"'{unreached}' can never be visited"):
+        plan_roaming(network, 2, None, "lazy", start, 0, hops)
+
+
+def test_a_start_from_which_everybody_can_be_visited_is_fine() -> None:
+    network = make_network("path", CLIENTS)
+    plan_roaming(network, 1, None, "lazy", "c0", 0, 12)
+    plan_roaming(network, 2, None, "lazy", ["c0", "c11"], 0, 6)

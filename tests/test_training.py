@@ -178,7 +178,8 @@ def test_a_saved_run_comes_back_the_same(tmp_path, model: Glm, scaled: bool) -> 
     np.testing.assert_allclose(back.decision(X), run.decision(data), atol=1e-12)
     np.testing.assert_allclose(back.decision(table), run.decision(data), atol=1e-12)
     with np.load(tmp_path / "run" / "parameters.npz", allow_pickle=False) as arrays:
-        assert {f"theta/{name}" for name in data.clients} <= set(arrays)
+        assert arrays["clients"].tolist() == list(data.clients)
+        assert all(np.array_equal(arrays[f"theta_{k}"], theta) for k, theta in enumerate(run.parameters.values()))
 
 
 def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
@@ -188,7 +189,7 @@ def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
     run.save(tmp_path / "deep" / "run")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("precious")
-    with pytest.raises(ConfigError, match="not a run"):
+    with pytest.raises(ConfigError, match="other files .thesis.txt"):
         run.save(tmp_path / "other")
     (tmp_path / "file").write_text("x")
     with pytest.raises(ConfigError, match="is a file"):
@@ -202,10 +203,64 @@ def test_saving_replaces_a_run_but_nothing_else(tmp_path) -> None:
 def test_bad_samples_to_predict_are_refused() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
     run = mtcd.train(data, MODELS[0], "path", mtcd.STCD(), mtcd.Stop(iterations=10))
+    with pytest.raises(DataError, match="split differently"):
+        run.predict(mtcd.split(np.hstack(data.blocks), data.labels, clients=4))
+    with pytest.raises(DataError, match="not a matrix"):
+        run.predict("abc")
+    with pytest.raises(DataError, match="'x2' of client 'c1' is missing in row 1"):
+        run.predict(np.where(np.arange(8) == 2, np.nan, np.ones((1, 8))))
+    with pytest.raises(DataError, match="equally long"):
+        run.predict({f"x{j}": np.zeros(3 + j) for j in range(8)})
     with pytest.raises(DataError, match="8 columns"):
         run.predict(np.zeros((3, 7)))
     with pytest.raises(DataError, match="no column 'x0'"):
         run.predict({"x1": np.zeros(3)})
+
+
+def test_two_columns_of_one_name_cannot_be_told_apart_in_a_table(tmp_path) -> None:
+    (tmp_path / "one.csv").write_text("id,age,y\n1,2,3\n2,4,1\n3,5,5\n")
+    (tmp_path / "two.csv").write_text("id,age\n1,7\n2,1\n3,4\n")
+    clients = {"h": ["age"], "k": mtcd.TableShare(tmp_path / "two.csv")}
+    data = mtcd.read_tables(tmp_path / "one.csv", "y", clients, id="id")
+    run = mtcd.train(data, Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=10))
+    assert run.predict(data).shape == (3,)
+    with pytest.raises(DataError, match="Two clients have a column 'age'"):
+        run.predict({"age": np.zeros(3)})
+
+
+def test_client_names_that_would_be_odd_file_names_keep_their_parameters(tmp_path) -> None:
+    data = mtcd.split(
+        np.random.default_rng(0).standard_normal((9, 4)), np.arange(9.0), {"a": [0], "a.npy": [1], "../b": [2], "": [3]}
+    )
+    run = mtcd.train(data, Glm("ridge"), "path", mtcd.STCD(), mtcd.Stop(iterations=50))
+    run.save(tmp_path / "run")
+    back = mtcd.Run.load(tmp_path / "run")
+    assert {name: theta.tolist() for name, theta in back.parameters.items()} == {
+        name: theta.tolist() for name, theta in run.parameters.items()
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_noise_of_mini_batches_is_not_divergence(seed: int) -> None:
+    rng = np.random.default_rng(0)
+    data = mtcd.split(rng.standard_normal((200, 4)), rng.integers(0, 2, 200), clients=2)
+    run = mtcd.train(data, Glm("logistic", l2=1.0), "path", mtcd.SVFL(batch=1), mtcd.Stop(iterations=50), seed=seed)
+    assert run.status == "iterations"
+    assert set(run.predict(data).tolist()) <= {0, 1}
+    assert run.predict(data).dtype.kind == "i"
+
+
+def test_ridge_without_a_penalty_is_possible() -> None:
+    assert Glm("ridge").l2 == 1.0
+    assert Glm("ridge", l2=0).l2 == Glm("ridge", alpha=0).l2 == 0.0
+    assert Glm("ridge", l2=3).alpha == 3.0
+
+
+def test_features_that_are_all_zero_are_said() -> None:
+    with pytest.raises(DataError, match="All features are 0"):
+        mtcd.train(
+            mtcd.split(np.zeros((3, 2)), [1, 2, 3], 2), Glm("linear"), "path", mtcd.STCD(), mtcd.Stop(iterations=3)
+        )
 
 
 def test_a_networkx_graph_over_the_clients_is_a_network() -> None:
@@ -221,11 +276,16 @@ def test_train_wants_a_method_and_a_network_that_fits() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
     with pytest.raises(ConfigError, match="method"):
         mtcd.train(data, MODELS[0])
+    for wrong in ({"stop": 100}, {"seed": -1}, {"seed": 1.5}, {"model": "ridge"}, {"costs": 5}, {"method": "svfl"}):
+        with pytest.raises(ConfigError):
+            mtcd.train(data, **{"method": mtcd.STCD(), **wrong})
     with pytest.raises(ConfigError, match="same clients"):
         mtcd.train(data, MODELS[0], mtcd.make_network("path", ["a", "b"]), mtcd.STCD())
 
 
-@pytest.mark.parametrize("settings", [{}, {"gap": -1.0}, {"iterations": -5}, {"seconds": float("nan")}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"gap": -1.0}, {"iterations": -5}, {"iterations": 1.5}, {"seconds": float("nan")}, {"gap": "x"}]
+)
 def test_stops_that_make_no_sense_are_refused(settings) -> None:
     with pytest.raises(ConfigError, match="stop"):
         mtcd.Stop(**settings)

@@ -134,7 +134,7 @@ BAD_SPLITS = {
     "label matrix": (np.eye(4), np.eye(4), 1, "have 2 dimensions"),
     "ragged labels": (np.eye(3), [0, [1], 1], 1, "labels are not one number"),
     "no samples": (np.empty((0, 2)), [], 1, "no samples"),
-    "nan label": (np.eye(4), [0, 1, np.nan, 1], 1, "label of row 3 is nan"),
+    "nan label": (np.eye(4), [0, 1, np.nan, 1], 1, "label of row 3 is missing"),
     "inf label": (np.eye(4), [0, np.inf, 1, 1], 1, "label of row 2 is inf"),
     "no label": (np.eye(4), ["u", "v", "u", None], 1, "label of row 4 is missing"),
     "constant": (np.eye(4), [1, 1, 1, 1], 1, "All 4 labels are 1"),

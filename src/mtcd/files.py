@@ -1,26 +1,30 @@
-"""Writing results so that nothing is ever half-written."""
+"""Writing results so that nothing is ever half-written, and nothing else is lost."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, MtcdError, listing
 
 MARKER = "run.json"
+RUN_FILES = frozenset({MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz"})
 
 
 def check_folder(target: Path) -> None:
-    """Refuse, before any work is done, a folder that could not be written or that holds something else."""
-    if target.exists() and not target.is_dir():
-        raise ConfigError(f"{target} is a file: choose another folder for the run.")
-    if target.is_dir() and any(target.iterdir()) and not (target / MARKER).exists():
-        raise ConfigError(f"{target} holds files that are not a run: choose an empty or a new folder.")
-    ground = next(parent for parent in target.absolute().parents if parent.exists())
+    """Refuse, before any work is done, a folder that could not be written or that holds anything else."""
     try:
+        target = target.resolve()
+        if target.exists() and not target.is_dir():
+            raise ConfigError(f"{target} is a file: choose another folder for the run.")
+        others = sorted({path.name for path in target.iterdir()} - RUN_FILES) if target.exists() else []
+        if others:
+            raise ConfigError(f"{target} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
+        ground = next(place for place in (target, *target.parents) if place.exists())
         with tempfile.TemporaryDirectory(dir=ground, prefix=".mtcd-"):
             pass
     except OSError as error:
@@ -29,15 +33,26 @@ def check_folder(target: Path) -> None:
 
 @contextmanager
 def fresh_folder(target: Path) -> Iterator[Path]:
-    """A folder to write into, which takes the place of ``target`` at the end if all went well."""
+    """A folder to write into; at the end, if all went well, its files become those of ``target``.
+
+    The marker goes first and comes last, so that a folder with a marker is always a complete run.
+    """
     check_folder(target)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    writing = Path(tempfile.mkdtemp(dir=target.parent, prefix=".mtcd-"))
+    target = target.resolve()
+    writing = None
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        writing = Path(tempfile.mkdtemp(dir=target.parent, prefix=".mtcd-"))
         yield writing
-        writing.chmod(0o755)
-        if target.exists():
-            shutil.rmtree(target)
-        writing.rename(target)
+        target.mkdir(exist_ok=True)
+        (target / MARKER).unlink(missing_ok=True)
+        for name in [*sorted(RUN_FILES - {MARKER}), MARKER]:
+            if (writing / name).exists():
+                os.replace(writing / name, target / name)
+            else:
+                (target / name).unlink(missing_ok=True)
+    except OSError as error:
+        raise MtcdError(f"The run could not be written to {target}: {error.strerror or error}.") from None
     finally:
-        shutil.rmtree(writing, ignore_errors=True)
+        if writing is not None:
+            shutil.rmtree(writing, ignore_errors=True)

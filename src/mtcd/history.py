@@ -89,4 +89,7 @@ class History:
     def read(path: Path) -> History:
         """From CSV."""
         with path.open(newline="") as file:
-            return History([Measurement.from_row(row) for row in csv.DictReader(file)])
+            rows = [Measurement.from_row(row) for row in csv.DictReader(file)]
+        if not rows:
+            raise ValueError(f"{path} is empty")
+        return History(rows)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,7 +136,7 @@ class Run:
         """Read a run that was saved."""
         try:
             return _read(Path(folder))
-        except (OSError, KeyError, TypeError, ValueError) as error:
+        except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
 
@@ -167,10 +168,10 @@ def _describe_model(trained: TrainedModel) -> dict[str, Any]:
     }
 
 
-def _arrays(trained: TrainedModel) -> dict[str, Array]:
-    """One array per client under its name, and under ``/...`` what belongs to all."""
-    arrays = {f"theta/{client}": theta for client, theta in zip(trained.clients, trained.thetas, strict=True)}
-    arrays["intercept"] = trained.intercept
+def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
+    """theta_0, theta_1, ... of the clients named in ``clients``: a name may not do as a file name."""
+    arrays: dict[str, NDArray[Any]] = {f"theta_{k}": theta for k, theta in enumerate(trained.thetas)}
+    arrays |= {"clients": np.array(trained.clients), "intercept": trained.intercept}
     if trained.scaling is not None:
         arrays["means"] = np.concatenate(trained.scaling.means)
         arrays["scales"] = np.concatenate(trained.scaling.scales)
@@ -190,7 +191,7 @@ def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
             clients=tuple(about["clients"]),
             columns=columns,
             positions=tuple(tuple(places) for places in about["positions"]),
-            thetas=tuple(arrays[f"theta/{client}"] for client in about["clients"]),
+            thetas=tuple(arrays[f"theta_{k}"] for k in range(len(columns))),
             intercept=arrays["intercept"],
             scaling=scaling,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError
 from mtcd.history import Measurement
 
@@ -27,9 +28,11 @@ class Stop:
 
     def __post_init__(self) -> None:
         limits = {name: getattr(self, name) for name in ("gap", "iterations", "seconds", "cost")}
-        for name, value in limits.items():
-            if value is not None and not (value >= 0 and math.isfinite(value)):
-                raise ConfigError(f"stop.{name} must be a number of 0 or more, but is {value}.")
+        if self.iterations is not None:
+            check_whole("stop.iterations", self.iterations, least=0)
+        for name in ("gap", "seconds", "cost"):
+            if limits[name] is not None:
+                check_number(f"stop.{name}", limits[name])
         if all(value is None for value in limits.values()):
             raise ConfigError("stop: give at least one of gap, iterations, seconds, cost.")
         if self.iterations is self.seconds is self.cost is None:
@@ -44,6 +47,10 @@ class Stop:
             if limit is not None and value >= limit:
                 return name
         return None
+
+    def nearly(self, now: Measurement) -> bool:
+        """Whether the gap asked for is close."""
+        return self.gap is not None and now.gap is not None and now.gap <= 1.05 * self.gap
 
     def fraction(self, now: Measurement, first_gap: float | None) -> float:
         """How far along the nearest limit is, for a progress bar: 0 to 1."""

@@ -10,6 +10,7 @@ from time import perf_counter
 import networkx as nx
 import numpy as np
 
+from mtcd.checks import check_whole
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.local import LocalEngine
@@ -31,8 +32,11 @@ from mtcd.theory.stepsize import Smoothness, stability_limit
 Watch = Callable[[Measurement, float], None]
 # measure again when the iterations have grown by this much: a million hops need a thousand measurements
 SPACING = 1.01
-# a training whose objective is this many times that of the start has diverged
+NEAR = 1.001  # close to the gap asked for, look more often
+# a training whose objective is this many times that of the start has diverged ...
 HOPELESS = 1e3
+# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
+WORST_END = {"full batch": 1.0, "mini-batch": 10.0}
 
 
 def train(
@@ -59,16 +63,20 @@ def train(
     >>> run.status, run.coefficients.shape
     ('converged', (12,))
     """
-    if method is None:
-        raise ConfigError("train needs a method: MTCD(...), STCD(...) or SVFL(...).")
+    if not isinstance(method, Method):
+        raise ConfigError(f"train needs a method, MTCD(...), STCD(...) or SVFL(...), but got {method!r}.")
     model, stop, costs = model or Glm(), stop or Stop(iterations=10_000), costs or Costs()
+    for given, kind in ((data, VerticalData), (model, Glm), (stop, Stop), (costs, Costs)):
+        if not isinstance(given, kind):
+            raise ConfigError(f"train wants a {kind.__name__}, but got {given!r}.")
+    check_whole("seed", seed, least=0)
     data, scaling = standardised(data) if standardise else (data, None)
     problem = model.problem(data)
     smoothness = Smoothness(problem)
     method, notes = settle_stepsize(method, smoothness)
     cast = method.cast(problem, as_network(network, data.clients, seed), seed)
     best = best_objective(data, model, problem) if stop.gap is not None else None
-    training = Training(problem, cast, costs, best)
+    training = Training(problem, cast, costs, best, WORST_END["full batch" if method.batch is None else "mini-batch"])
     status = training.follow(stop, watch)
     thetas = [client.parameters() for client in cast.clients]
     if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):
@@ -113,8 +121,8 @@ def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> fl
 class Training:
     """Follows the parties in this process, and measures on the way."""
 
-    def __init__(self, problem: LinearProblem, cast: Cast, costs: Costs, best: float | None) -> None:
-        self.problem, self.cast, self.costs, self.best = problem, cast, costs, best
+    def __init__(self, problem: LinearProblem, cast: Cast, costs: Costs, best: float | None, worst_end: float) -> None:
+        self.problem, self.cast, self.costs, self.best, self.worst_end = problem, cast, costs, best, worst_end
         self.ledger = Ledger()
         self.rows: list[Measurement] = []
         self.clock = _Clock()
@@ -133,12 +141,15 @@ class Training:
                     status = self._measure(progress, stop, watch)
                     if status is not None:
                         return status
-                    due = min(max(progress.hop + 1, math.ceil(progress.hop * SPACING)), limit)
+                    spacing = NEAR if stop.nearly(self.rows[-1]) else SPACING
+                    due = min(max(progress.hop + 1, math.ceil(progress.hop * spacing)), limit)
         except KeyboardInterrupt:
             if progress is None:
                 raise
             # whatever was under way, the clients hold a model: measure that one
             held = self.problem.evaluate([client.parameters() for client in self.cast.clients])
+            if not math.isfinite(held):
+                return "diverged"
             self.rows.append(self._row(progress, held))
             return "interrupted"
         raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
@@ -159,7 +170,7 @@ class Training:
             if watch is not None:
                 watch(row, stop.fraction(row, self.rows[0].gap))
             status = stop.reached(row)
-            return "diverged" if status and objective > self.rows[0].objective else status
+            return "diverged" if status and objective > self.worst_end * self.rows[0].objective else status
 
     def _objective(self, progress: Progress) -> float:
         if progress.aggregate is not None:
@@ -213,8 +224,11 @@ def _sentence(status: str, method: Method, smoothness: Smoothness, last: Measure
 
 def _divergence(method: Method, smoothness: Smoothness) -> str:
     limit = method.stepsize_limit(smoothness)
+    said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+    if method.batch is not None and method.settled_stepsize() <= limit.value:
+        return f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller stepsize."
     return (
-        f"Diverged: the objective grew beyond where it started, so the stepsize {method.stepsize:.4g} is too large. "
-        f"It is guaranteed to work up to {limit.value:.4g} ({limit.reason}); above {stability_limit(smoothness):.4g} "
-        "a client alone can diverge. Set a smaller stepsize, or stepsize: auto."
+        f"{said}, which is too large. It is guaranteed to work up to {limit.value:.4g} ({limit.reason}); "
+        f"above {stability_limit(smoothness):.4g} a client alone can diverge. "
+        "Set a smaller stepsize, or stepsize: auto."
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,21 +101,19 @@ def demo(
 
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: errors in the input end with one paragraph on standard error and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that cannot show a Greek letter gets a '?'
     try:
         app(arguments)
     except MtcdError as error:
         from rich.console import Console
+        from rich.markup import escape
 
-        Console(stderr=True).print(f"[bold red]Error:[/] {_escaped(str(error))}", highlight=False, soft_wrap=True)
+        Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
+        sys.exit(2)
+    except MemoryError:
+        typer.echo("Error: this does not fit into memory: use fewer samples, features or tokens.", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader of a pipe left: not our error
-        sys.stderr.close()
-        sys.exit(0)
-
-
-def _escaped(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)

@@ -15,7 +15,7 @@ from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
-from mtcd.methods.mtcd import MTCD, check_connected
+from mtcd.methods.mtcd import MTCD
 from mtcd.network.spectrum import facts
 from mtcd.protocol.batches import Batches
 from mtcd.theory.stepsize import Smoothness, stability_limit
@@ -34,15 +34,15 @@ def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bo
 
 
 def examine(setup: Setup) -> dict[str, Any]:
-    """The facts, in plain values; whatever train would refuse is refused here too."""
+    """The facts, in plain values; settings that train would refuse are refused here too."""
     data = standardise(setup.data)[0] if setup.config.data.standardise else setup.data
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
     tokens = method.token_count(setup.network, seed) if isinstance(method, MTCD) else 0
-    if method.kind == "stcd":
-        check_connected(setup.network)
-    batches = Batches(problem.samples, method.batch, seed)
+    method.with_stepsize(1.0).cast(problem, setup.network, seed)  # refuses what cannot work
+    length = Batches(problem.samples, method.batch, seed).length
+    doubled = isinstance(method, MTCD) and method.combine_rule == "visitors" and tokens > 1
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
     return {
@@ -52,7 +52,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
         "network": asdict(facts(setup.network)),
         "tokens": tokens,
-        "token_floats": batches.length * problem.outputs,
+        "token_floats": length * problem.outputs * (2 if doubled else 1),
         "smoothness": {
             "overall": smoothness.overall,
             "largest_block": float(smoothness.blocks.max()),

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rich.markup import escape
@@ -21,14 +24,14 @@ EXIT_CODES = {"diverged": 1, "interrupted": 130}
 def train_config(path: Path, out: Path | None, changes: list[str], seed: int | None, as_json: bool, quiet: bool) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
     config = read_config(path, changes, seed)
-    folder = out or _new_folder(path.stem)
-    check_folder(folder)
+    check_folder(out or Path("runs") / f"{path.stem}-{os.getpid()}")  # before the data is read
     setup = build(config)
     if not quiet:
         show_notes(setup.notes)
-    with live_progress(setup.method.describe(), quiet) as watch:
-        run = setup.train(watch)
-    write_run(run, setup, folder)
+    with _folder_for(out, path.stem) as folder:
+        with live_progress(setup.method.describe(), quiet) as watch:
+            run = setup.train(watch)
+        write_run(run, setup, folder)
     if not quiet:
         show_notes(run.notes)
         if not as_json:
@@ -51,7 +54,22 @@ def write_run(run: Run, setup: Setup, folder: Path) -> None:
         plot_runs({run.method: run}, writing / "history.png")
 
 
-def _new_folder(name: str) -> Path:
-    """runs/NAME, or the first of runs/NAME-2, runs/NAME-3, ... that is free."""
-    candidates = itertools.chain([name], (f"{name}-{i}" for i in itertools.count(2)))
-    return next(Path("runs") / c for c in candidates if not (Path("runs") / c).exists())
+@contextmanager
+def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
+    """The folder asked for; else runs/NAME, or the first of runs/NAME-2, ... that is free, taken at once."""
+    if out is not None:
+        yield out
+        return
+    runs = Path("runs")
+    runs.mkdir(exist_ok=True)
+    for candidate in itertools.chain([name], (f"{name}-{i}" for i in itertools.count(2))):
+        with suppress(FileExistsError):
+            (runs / candidate).mkdir()
+            break
+    try:
+        yield runs / candidate
+    except BaseException:
+        with suppress(OSError):  # if there is anything in them, they stay
+            (runs / candidate).rmdir()
+            runs.rmdir()
+        raise

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
-from mtcd.config.schema import Config, SyntheticData, TableData
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.config.explain import explain
+from mtcd.config.schema import Config, TableData
+from mtcd.errors import ConfigError
 
 
 class _Loader(yaml.SafeLoader):
@@ -19,11 +21,12 @@ class _Loader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if key in seen:
-                raise yaml.MarkedYAMLError(problem=f"the key {key!r} is given twice", problem_mark=key_node.start_mark)
-            seen.add(key)
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    problem = f"the key {key.value!r} is given twice"
+                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
+                seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -50,12 +53,14 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
 
 
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
-    """A Config from plain values; one error that names every wrong key."""
+    """A Config from plain values; one error that names every wrong key. Empty sections count as left out."""
+    given = {key: value for key, value in content.items() if value is not None}
+    if not isinstance(given.get("data", {}), dict):
+        raise ConfigError(f"{where}: data must hold keys: table, label and clients, or synthetic and its sizes.")
     try:
-        return Config.model_validate(content)
+        return Config.model_validate(given)
     except ValidationError as error:
-        problems = [_explain(problem) for problem in error.errors()]
-        raise ConfigError(f"{where}: {'; '.join(dict.fromkeys(problems))}.") from None
+        raise ConfigError(f"{where}: {explain(error, given)}") from None
 
 
 def _text(path: Path) -> str:
@@ -70,6 +75,8 @@ def _text(path: Path) -> str:
 def _parse(text: str, where: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
+    except RecursionError:
+        raise ConfigError(f"{where} is nested too deeply to be a config.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -97,7 +104,7 @@ def _locate(config: Config, folder: Path) -> Config:
 
     def found(path: Path) -> Path:
         beside = folder / path
-        return beside if beside.exists() or not path.exists() else path.resolve()
+        return beside if os.path.exists(beside) or not os.path.exists(path) else path.resolve()
 
     data: Any = config.data
     if isinstance(data, TableData):
@@ -112,27 +119,3 @@ def _locate(config: Config, folder: Path) -> Config:
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
     return config.model_copy(update={"data": data, "network": network})
-
-
-def _explain(problem: Any) -> str:
-    """One problem of pydantic's, in words that name the key."""
-    place = [str(part) for part in problem["loc"] if part not in ("table", "synthetic") or problem["loc"][-1] == part]
-    key = ".".join(place)
-    if problem["type"] == "extra_forbidden":
-        return f"unknown key {key!r}, {did_you_mean(place[-1], _known_keys(problem['loc'][:-1]))}"
-    if problem["type"] == "missing":
-        return f"the key {key!r} is missing"
-    said = problem["msg"].removeprefix("Value error, ")
-    return f"{key}: {said[:1].lower()}{said[1:]} (got {problem['input']!r})" if key else said
-
-
-def _known_keys(place: Sequence[Any]) -> list[str]:
-    """The keys that the section at this place knows."""
-    if not place:
-        return list(Config.model_fields)
-    if place[0] == "data":
-        section: type[BaseModel] = SyntheticData if "synthetic" in place else TableData
-    else:
-        annotation = Config.model_fields[str(place[0])].annotation
-        section = next((a for a in (annotation, *get_args(annotation)) if hasattr(a, "model_fields")), Config)
-    return list(section.model_fields)

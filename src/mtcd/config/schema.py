@@ -5,15 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-Count = Annotated[int, Field(ge=1)]
+
+def _no_bool(value: Any) -> Any:
+    """YAML's true is no number, though Python's is."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_no_bool)]
+Whole = Annotated[int, BeforeValidator(_no_bool)]
+Count = Annotated[Whole, Field(ge=1)]
 
 
 class Section(BaseModel):
     """A part of the config: unknown keys are refused."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
 class OwnTable(Section):
@@ -41,8 +51,8 @@ class SyntheticData(Section):
     samples: Count
     features: Count
     clients: Count
-    noise: float = 0.1
-    classes: int = 3
+    noise: Number = 0.1
+    classes: Whole = 3
     standardise: bool = False
 
 
@@ -50,19 +60,19 @@ class ModelSection(Section):
     """What is trained: see mtcd.Glm."""
 
     kind: str = "ridge"
-    alpha: float | None = None
-    l1: float = 0.0
-    l2: float = 0.0
+    alpha: Number | None = None
+    l1: Number = 0.0
+    l2: Number | None = None
     intercept: bool = False
-    delta: float = 1.0
+    delta: Number = 1.0
 
 
 class NetworkSection(Section):
     """A kind of network, or a file of edges."""
 
     kind: str | None = None
-    p: float | None = None
-    rows: int | None = None
+    p: Number | None = None
+    rows: Whole | None = None
     edges: Path | None = None
 
     @model_validator(mode="after")
@@ -78,40 +88,46 @@ class MethodSection(Section):
     """How it is trained: see mtcd.MTCD, mtcd.STCD and mtcd.SVFL."""
 
     kind: Literal["mtcd", "stcd", "svfl"] = "mtcd"
-    tokens: int | None = None
-    hops: int = 16
-    local_updates: int = 1
-    stepsize: float | Literal["auto"] = "auto"
-    batch: int | None = None
+    tokens: Whole | None = None
+    hops: Whole = 16
+    local_updates: Whole = 1
+    stepsize: Number | Literal["auto"] = "auto"
+    batch: Whole | None = None
     combine: str | None = None
     walk: str = "lazy"
     clusters: Literal["auto"] | list[list[str | int]] | None = None
-    start: str | int | dict[str, float] | list[str | int | dict[str, float]] | None = None
+    start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
 
 
 class StopSection(Section):
     """When to stop: the first limit that is reached."""
 
-    gap: float | None = None
-    iterations: int | None = None
-    seconds: float | None = None
-    cost: float | None = None
+    gap: Number | None = None
+    iterations: Whole | None = None
+    seconds: Number | None = None
+    cost: Number | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _some_limit(cls, given: Any) -> Any:
+        nothing = isinstance(given, dict) and all(value is None for value in given.values())
+        return {**given, "iterations": 10_000} if nothing else given
 
 
 class CostsSection(Section):
     """What messages cost."""
 
-    ratio: float = 100.0
+    ratio: Number = 100.0
     account: Literal["charged", "sent"] = "charged"
 
 
 def _data_kind(value: Any) -> str:
     given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
-    return "synthetic" if "synthetic" in given else "table"
+    return "<synthetic>" if "synthetic" in given else "<table>"  # no words that could be keys
 
 
 DataSection = Annotated[
-    Annotated[TableData, Tag("table")] | Annotated[SyntheticData, Tag("synthetic")], Discriminator(_data_kind)
+    Annotated[TableData, Tag("<table>")] | Annotated[SyntheticData, Tag("<synthetic>")], Discriminator(_data_kind)
 ]
 
 
@@ -122,6 +138,6 @@ class Config(Section):
     model: ModelSection = ModelSection()
     network: NetworkSection = NetworkSection(kind="complete")
     method: MethodSection = MethodSection()
-    stop: StopSection = StopSection(iterations=10_000)
+    stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[Whole, Field(ge=0)] = 0

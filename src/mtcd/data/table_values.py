@@ -59,9 +59,11 @@ def labels_of(path: Path, column: pl.Series) -> tuple[NDArray[np.generic], list[
     if column.dtype in (pl.String, pl.Categorical, pl.Enum):
         labels, notes = _classes(where, column.cast(pl.String))
     elif _is_numeric(column):
-        labels = _numbers(where, column)
-        if column.dtype == pl.Boolean or column.dtype.is_integer():
+        labels = _numbers(where, column)  # checks for missing ones
+        if column.dtype == pl.Boolean:
             labels = labels.astype(np.int64)  # so that classes are named 0 and 1, not 0.0 and 1.0
+        elif column.dtype.is_integer():
+            labels = column.to_numpy()  # exactly: a float cannot hold every large integer
     else:
         raise DataError(f"{where} holds {column.dtype}: use numbers, or texts that name classes.")
     if (labels == labels[0]).all():

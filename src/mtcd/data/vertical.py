@@ -7,13 +7,15 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.errors import DataError, listing
+from mtcd.data.checks import check_clients, check_labels, check_values
+from mtcd.errors import DataError
 
 Array = NDArray[np.float64]
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
@@ -40,10 +42,10 @@ class VerticalData:
     def __post_init__(self) -> None:
         if not self.positions:
             object.__setattr__(self, "positions", _in_order(self.columns))
-        _check_labels(self.labels)
-        _check_clients(self.clients, self.columns, self.blocks, len(self.labels))
+        check_labels(self.labels)
+        check_clients(self.clients, self.columns, self.blocks, len(self.labels))
         for name, columns, block in zip(self.clients, self.columns, self.blocks, strict=True):
-            _check_finite(name, columns, block)
+            check_values(name, columns, block)
 
     @property
     def samples(self) -> int:
@@ -115,6 +117,8 @@ def even_shares(columns: Sequence[str], clients: int) -> dict[str, list[str]]:
     """
     if isinstance(clients, bool) or not isinstance(clients, int | np.integer) or clients < 1:
         raise DataError(f"The number of clients must be a whole number, 1 or more, but is {clients!r}.")
+    if not columns:
+        raise DataError("There is no feature column: nothing is left for the clients to hold.")
     if clients > len(columns):
         raise DataError(
             f"{clients} clients cannot share {len(columns)} columns: each needs at least one. "
@@ -131,10 +135,10 @@ def _by_name(names: Sequence[str], clients: Mapping[str, Sequence[str | int]]) -
     for client, held in clients.items():
         owned[client] = []
         for column in held:
-            known = 0 <= column < len(names) if isinstance(column, int) else column in known_names
-            if not known:
+            place = isinstance(column, Integral) and not isinstance(column, bool)
+            if not (0 <= int(column) < len(names) if place else column in known_names):
                 raise DataError(f"Client {client!r} asks for column {column!r}, which the data does not have.")
-            owned[client].append(names[column] if isinstance(column, int) else column)
+            owned[client].append(names[int(column)] if place else str(column))
     check_owned_once(owned)
     return owned
 
@@ -153,6 +157,8 @@ def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
 
 
 def _dense(X: ArrayLike | sp.sparray) -> Array:
+    if isinstance(X, np.ndarray) and (np.ma.isMaskedArray(X) or np.iscomplexobj(X)):
+        raise DataError("The features must be plain real numbers, neither masked nor complex: convert them first.")
     try:
         matrix = np.asfortranarray(X, dtype=float)
     except (TypeError, ValueError) as error:
@@ -164,7 +170,10 @@ def _dense(X: ArrayLike | sp.sparray) -> Array:
 
 def _vector(y: ArrayLike) -> NDArray[np.generic]:
     try:
-        return np.asarray(y)
+        labels = np.asarray(y)
+        if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):
+            labels = labels.astype(str)  # as data frames keep texts
+        return labels
     except ValueError as error:
         raise DataError(f"The labels are not one number (or class) per sample: {error}.") from None
 
@@ -174,51 +183,3 @@ def _columns(matrix: Array, positions: list[int]) -> Block:
     start, stop = (positions[0], positions[-1] + 1) if positions else (0, 0)
     picked = matrix[:, start:stop] if positions == list(range(start, stop)) else matrix[:, positions]
     return sp.csr_array(picked) if sp.issparse(picked) else np.asfortranarray(picked)
-
-
-def _check_clients(
-    clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Block], samples: int
-) -> None:
-    if not clients:
-        raise DataError("There is no client: give at least one client at least one column.")
-    if len(set(clients)) < len(clients):
-        raise DataError(f"Client names must differ: {listing(sorted(clients))}.")
-    for name, held, block in zip(clients, columns, blocks, strict=True):
-        if not held:
-            raise DataError(f"Client {name!r} holds no column: give it one, or leave it out.")
-        if block.shape != (samples, len(held)):
-            raise DataError(
-                f"Client {name!r} brings {block.shape[0]} rows and {block.shape[1]} columns, "
-                f"but there are {samples} labels and it names {len(held)} columns."
-            )
-
-
-def _check_labels(labels: NDArray[np.generic]) -> None:
-    if labels.ndim != 1:
-        raise DataError(f"The labels must be one number (or class) per sample, but have {labels.ndim} dimensions.")
-    if len(labels) == 0:
-        raise DataError("There are no samples.")
-    if labels.dtype.kind == "O" and any(label is None for label in labels):
-        row = next(j for j, label in enumerate(labels) if label is None)
-        raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        row = int(np.flatnonzero(~np.isfinite(labels))[0])
-        raise DataError(f"The label of row {row + 1} is {labels[row]}: remove or mend that row.")
-    if (labels == labels[0]).all():
-        raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
-
-
-def _check_finite(client: str, columns: Sequence[str], block: Block) -> None:
-    if np.isfinite(block.data if sp.issparse(block) else block).all():
-        return
-    coordinates = sp.coo_array(block) if sp.issparse(block) else None
-    if coordinates is not None:
-        bad = np.flatnonzero(~np.isfinite(coordinates.data))[0]
-        row, column = int(coordinates.row[bad]), int(coordinates.col[bad])
-    else:
-        row, column = (int(i[0]) for i in np.nonzero(~np.isfinite(block)))
-    value = "missing" if np.isnan(block[row, column]) else "infinite"
-    raise DataError(
-        f"Column {columns[column]!r} of client {client!r} is {value} in row {row + 1}: "
-        "remove the row, fill the value in, or leave the column out."
-    )

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+from mtcd.checks import check_number
 from mtcd.errors import ConfigError
 from mtcd.ledger.ledger import Account, Ledger
 
@@ -24,8 +24,7 @@ class Costs:
     account: Account = "charged"
 
     def __post_init__(self) -> None:
-        if not (self.ratio > 0 and math.isfinite(self.ratio)):
-            raise ConfigError(f"costs.ratio must be above 0, but is {self.ratio}.")
+        check_number("costs.ratio", self.ratio, above=1e-9)
         if self.account not in ("charged", "sent"):
             raise ConfigError(f"costs.account is 'charged' or 'sent', but is {self.account!r}.")
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Literal
 
+from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.network.topology import Network
@@ -53,28 +53,16 @@ class Method(ABC):
         """What one iteration (a sync, a round; a hop of stcd) is charged, as in the paper."""
 
     def _check_local_settings(self) -> None:
-        check_stepsize(self.stepsize)
-        check_count("local_updates", self.local_updates)
+        if isinstance(self.stepsize, str) and self.stepsize != "auto":
+            raise ConfigError(f"method.stepsize must be a number or 'auto', but is {self.stepsize!r}.")
+        if self.stepsize != "auto":
+            check_number("method.stepsize", self.stepsize, above=0)
+        check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
-            check_count("batch", self.batch)
+            check_whole("method.batch", self.batch)
 
     def settled_stepsize(self) -> float:
         """The step size as a number; 'auto' must have been settled by then."""
         if isinstance(self.stepsize, str):
             raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
         return self.stepsize
-
-
-def check_stepsize(stepsize: Stepsize) -> None:
-    """Refuse a step size that cannot work."""
-    if isinstance(stepsize, str):
-        if stepsize != "auto":
-            raise ConfigError(f"method.stepsize is a number above 0 or 'auto', but is {stepsize!r}.")
-    elif not (stepsize > 0 and math.isfinite(stepsize)):
-        raise ConfigError(f"method.stepsize must be above 0, but is {stepsize}: try 'auto'.")
-
-
-def check_count(name: str, value: int) -> None:
-    """Refuse a count below 1."""
-    if value < 1:
-        raise ConfigError(f"method.{name} must be 1 or more, but is {value}.")

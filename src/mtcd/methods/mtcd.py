@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from mtcd.checks import check_whole
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.combine import make_combine
-from mtcd.methods.method import Method, Stepsize, check_count
+from mtcd.methods.method import Method, Stepsize
 from mtcd.methods.roaming import Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -48,7 +49,7 @@ class MTCD(Method):
         self._check_local_settings()
         for name, value in (("tokens", self.tokens), ("hops", self.hops)):
             if value is not None:
-                check_count(name, value)
+                check_whole(f"method.{name}", value)
         make_combine(self.combine_rule)
         if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
@@ -119,7 +120,7 @@ class MTCD(Method):
             # one token alone: all rules say the same, and this one costs least
             combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
             batches=Batches(problem.samples, self.batch, seed),
-            roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed),
+            roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops),
             shape=(problem.samples, problem.outputs) if problem.outputs > 1 else (problem.samples,),
         )
         clients = [TokenClient(k, problem.client(k), plan) for k in range(network.size)]

@@ -73,7 +73,7 @@ def zeros(problem: LinearProblem) -> Theta:
 
 def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: int) -> Theta:
     """Algorithm 1: theta after S hops."""
-    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed)
+    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
     theta, f = zeros(problem), Objective(problem, None)
 
     def next_client(s: int, k: int) -> int:
@@ -87,7 +87,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
     """Algorithm 2: theta^0, ..., theta^T."""
     clusters = method.token_clusters(network, seed)
     tokens = (method.tokens or 1) if clusters is None else len(clusters)
-    roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed)
+    roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     batches = Batches(problem.samples, method.batch, seed)
     S, Q, eta = method.hops or 0, method.local_updates, method.settled_stepsize()
     iterates = [zeros(problem)]

@@ -5,10 +5,12 @@ Every party can work this out for itself: nothing here depends on what happened 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from numbers import Integral
 
 from mtcd.errors import ConfigError
 from mtcd.network.topology import ClientNames, Network
@@ -25,6 +27,13 @@ class StartAt:
     def __init__(self, clients: Sequence[int], weights: Sequence[float] | None = None) -> None:
         self.clients = clients
         self.cumulative = None if weights is None else list(accumulate(weights))
+
+    def support(self) -> list[int]:
+        """The clients at which a token may start."""
+        if self.cumulative is None:
+            return list(self.clients)
+        steps = zip(self.clients, [0.0, *self.cumulative], self.cumulative, strict=False)
+        return [client for client, before, after in steps if after > before]
 
     def pick(self, draw: float) -> int:
         """The client for a uniform draw in [0, 1)."""
@@ -58,20 +67,21 @@ def plan_roaming(
     walk: str,
     start: Start,
     seed: int,
+    hops: int | None,
 ) -> Roaming:
-    """Tokens over the whole network, or each in its cluster."""
-    given = _per_token(start, tokens)
-    if clusters is None:
-        walks = [make_walk(walk, network)] * tokens
-        starts = [_start_at(network, choice, range(network.size)) for choice in given]
-    else:
-        walks = [make_walk(walk, network, within=cluster) for cluster in clusters]
-        starts = [_start_at(network, choice, cluster) for choice, cluster in zip(given, clusters, strict=True)]
+    """Tokens over the whole network, or each in its cluster, ``hops`` between syncs (None: for ever)."""
+    regions = [range(network.size)] * tokens if clusters is None else clusters
+    shared = make_walk(walk, network)
+    walks = [shared if clusters is None else make_walk(walk, network, within=region) for region in regions]
+    choices = _per_token(start, tokens)
+    starts = [_start_at(network, choice, region) for choice, region in zip(choices, regions, strict=True)]
+    if start is not None:
+        _check_reach(network, starts, regions, hops)
     return Roaming(walks, starts, seed)
 
 
 def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
-    if start is None or isinstance(start, str | int | Mapping):
+    if start is None or isinstance(start, str | int | Integral | Mapping):
         return [start] * tokens
     if len(start) != tokens:
         raise ConfigError(
@@ -88,6 +98,28 @@ def _start_at(network: Network, choice: Distribution | None, region: Sequence[in
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):
         raise ConfigError(f"method.start: {choice!r} is outside the cluster of its token.")
-    if not all(weight >= 0 for weight in weights.values()) or not sum(weights.values()) > 0:
-        raise ConfigError("method.start: weights must be 0 or more, and not all 0.")
+    if not all(0 <= weight < math.inf for weight in weights.values()) or not sum(weights.values()) > 0:
+        raise ConfigError("method.start: weights must be finite, 0 or more, and not all 0.")
     return StartAt(numbers, list(weights.values()))
+
+
+def _check_reach(
+    network: Network, starts: Sequence[StartAt], regions: Sequence[Sequence[int]], hops: int | None
+) -> None:
+    """Every client must be within the reach of some token, or its block would never be trained."""
+    reached: set[int] = set()
+    for start, region in zip(starts, regions, strict=True):
+        within, edge = set(region), set(start.support())
+        seen = set(edge)
+        for _ in range(network.size if hops is None else hops - 1):
+            edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
+            seen |= edge
+            if not edge:
+                break
+        reached |= seen
+    missed = next((k for k in range(network.size) if k not in reached), None)
+    if missed is not None:
+        raise ConfigError(
+            f"method.start: client {network.clients[missed]!r} can never be visited from the given starts"
+            + ("." if hops is None else f" within {hops} hops: give more hops or other starts.")
+        )

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtcd.checks import check_number
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.model.steps import Steps, make_steps, plain_steps
@@ -43,7 +44,7 @@ class Glm:
     kind: str = "ridge"
     alpha: float | None = None
     l1: float = 0.0
-    l2: float = 0.0
+    l2: float | None = None
     intercept: bool = False
     delta: float = 1.0
     loss: Loss = field(init=False, repr=False)
@@ -53,26 +54,37 @@ class Glm:
             raise ConfigError(f"model.kind: no model is called {self.kind!r}; {did_you_mean(self.kind, LOSSES)}")
         if self.kind != "huber" and self.delta != 1.0:
             raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
-        self._settle_alpha()
-        Penalty(self.l1, self.l2)  # checks both
-        loss = Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind]()
-        object.__setattr__(self, "loss", loss)
+        penalty = Penalty(self.l1, self._settle_alpha())  # checks both
+        settled = {
+            "alpha": float(penalty.l2) if self.kind == "ridge" else None,
+            "l1": float(penalty.l1),
+            "l2": float(penalty.l2),
+            "intercept": bool(self.intercept),
+            "delta": float(self.delta),
+            "loss": Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind](),
+        }
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
 
-    def _settle_alpha(self) -> None:
+    def _settle_alpha(self) -> float:
+        """The l2 in force: ridge may call it alpha."""
         if self.kind != "ridge":
             if self.alpha is not None:
                 raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
-            return
-        if self.l2 and self.alpha is not None:
+            return 0.0 if self.l2 is None else self.l2
+        if self.alpha is None:
+            return 1.0 if self.l2 is None else self.l2
+        check_number("model.alpha", self.alpha)
+        if self.l2 not in (None, self.alpha):
             raise ConfigError("model.alpha and model.l2 are the same thing for ridge: give one of them.")
-        alpha = self.l2 or (1.0 if self.alpha is None else self.alpha)
-        object.__setattr__(self, "alpha", float(alpha))
-        object.__setattr__(self, "l2", float(alpha))
+        return self.alpha
 
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
         labels, classes = self.loss.encode(data.labels)
-        penalties = [Penalty(self.l1, self.l2, free=int(self.intercept and k == 0)) for k in range(len(data.blocks))]
+        penalties = [
+            Penalty(self.l1, self.l2 or 0.0, free=int(self.intercept and k == 0)) for k in range(len(data.blocks))
+        ]
         blocks = [_with_ones(X) if penalty.free else X for X, penalty in zip(data.blocks, penalties, strict=True)]
         return LinearProblem(self.loss, labels, classes, tuple(blocks), tuple(penalties))
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError
@@ -66,6 +67,8 @@ class TrainedModel:
     def decision(self, X: Samples) -> Array:
         """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per class."""
         blocks = self._blocks(X)
+        for client, columns, block in zip(self.clients, self.columns, blocks, strict=True):
+            check_values(client, columns, block)
         if self.scaling is not None:
             blocks = self.scaling.apply(blocks)
         return np.asarray(sum(block @ theta for block, theta in zip(blocks, self.thetas, strict=True)) + self.intercept)
@@ -81,10 +84,34 @@ class TrainedModel:
 
     def _blocks(self, X: Any) -> tuple[Block, ...]:
         if isinstance(X, VerticalData):
-            return X.blocks
-        if isinstance(X, Mapping) or hasattr(X, "columns"):
-            return tuple(np.column_stack([_column(X, name) for name in names]) for names in self.columns)
-        return self._matrix_blocks(sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=float))
+            return self._matching(X)
+        if not sp.issparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns")):
+            return self._table_blocks(X)
+        try:
+            return self._matrix_blocks(sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=float))
+        except (TypeError, ValueError):
+            raise DataError("The new samples are not a matrix of numbers, a table or vertical data.") from None
+
+    def _matching(self, X: VerticalData) -> tuple[Block, ...]:
+        if X.clients != self.clients or X.columns != self.columns:
+            raise DataError(
+                "The new samples are split differently from those this model was trained on: "
+                "give them the same clients with the same columns, or give a matrix."
+            )
+        return X.blocks
+
+    def _table_blocks(self, X: Any) -> tuple[Block, ...]:
+        names = [name for held in self.columns for name in held]
+        if len(set(names)) < len(names):
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise DataError(
+                f"Two clients have a column {twice!r}, and a table cannot tell them apart: "
+                "give vertical data or a matrix."
+            )
+        try:
+            return tuple(np.column_stack([_column(X, name) for name in held]) for held in self.columns)
+        except ValueError:
+            raise DataError("The columns of the new samples are not equally long.") from None
 
     def _matrix_blocks(self, X: Array) -> tuple[Block, ...]:
         width = sum(len(names) for names in self.columns)

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
-from mtcd.errors import ConfigError, DataError, listing
+from mtcd.checks import check_number
+from mtcd.errors import DataError, listing
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.generic]
@@ -75,8 +76,7 @@ class Huber(Loss):
     curvature = 1.0
 
     def __post_init__(self) -> None:
-        if not self.delta > 0:
-            raise ConfigError(f"delta of the huber loss must be above 0, but is {self.delta}.")
+        check_number("model.delta", self.delta, above=0)
 
     def value(self, z: Array, y: Array) -> float:
         size = np.abs(z - y)
@@ -97,8 +97,8 @@ class _TwoClasses(Loss):
         wanted = "this model wants labels 0/1 or -1/1"
         if labels.dtype.kind not in "biuf":
             raise DataError(f"The labels are not numbers; {wanted} (use multinomial for other class labels).")
-        found = np.unique(labels.astype(float))
-        if found.tolist() not in ([0.0, 1.0], [-1.0, 1.0]):
+        found = np.unique(labels)
+        if found.astype(float).tolist() not in ([0.0, 1.0], [-1.0, 1.0]):
             raise DataError(
                 f"The labels hold {len(found)} different values ({listing(found.tolist(), 5)}); {wanted}. "
                 "Recode the label column, or use the multinomial model."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import ConfigError
+from mtcd.checks import check_number
 
 Array = NDArray[np.float64]
 
@@ -28,8 +28,7 @@ class Penalty:
 
     def __post_init__(self) -> None:
         for name, value in (("l1", self.l1), ("l2", self.l2)):
-            if not (np.isfinite(value) and value >= 0):
-                raise ConfigError(f"{name} must be a number of 0 or more, but is {value}.")
+            check_number(f"model.{name}", value)
 
     def value(self, theta: Array) -> float:
         """r(theta)."""

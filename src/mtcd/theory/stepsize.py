@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.errors import DataError
 from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
 
@@ -23,12 +24,14 @@ class Smoothness:
     @cached_property
     def overall(self) -> float:
         """L."""
-        return overall_smoothness(self.problem.blocks, self.problem.loss, self._l2)
+        return _positive(overall_smoothness(self.problem.blocks, self.problem.loss, self._l2))
 
     @cached_property
     def blocks(self) -> Array:
         """L_k, one per client."""
-        return block_smoothness(self.problem.blocks, self.problem.loss, self._l2)
+        L = block_smoothness(self.problem.blocks, self.problem.loss, self._l2)
+        _positive(float(L.max()))
+        return L
 
     def batch(self, size: int | None) -> float:
         """L of the objective that a mini-batch of this size stands for, at worst.
@@ -45,6 +48,12 @@ class Smoothness:
     @property
     def _l2(self) -> float:
         return self.problem.penalties[0].l2
+
+
+def _positive(L: float) -> float:
+    if not L > 0:
+        raise DataError("All features are 0, so there is nothing to learn from: check the columns (and the scaling).")
+    return L
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,70 @@
+"""What every data set must fulfil before anything is trained on it; errors name the client, column and row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtcd.errors import DataError, listing
+
+# the square of anything larger, summed over samples, could overflow
+LARGEST = 1e100
+
+
+def check_clients(
+    clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any], samples: int
+) -> None:
+    """Clients differ in name, and each brings as many rows as there are labels."""
+    if not clients:
+        raise DataError("There is no client: give at least one client at least one column.")
+    if len(set(clients)) < len(clients):
+        raise DataError(f"Client names must differ: {listing(sorted(clients))}.")
+    for name, held, block in zip(clients, columns, blocks, strict=True):
+        if not held:
+            raise DataError(f"Client {name!r} holds no column: give it one, or leave it out.")
+        if block.shape != (samples, len(held)):
+            raise DataError(
+                f"Client {name!r} brings {block.shape[0]} rows and {block.shape[1]} columns, "
+                f"but there are {samples} labels and it names {len(held)} columns."
+            )
+
+
+def check_labels(labels: NDArray[np.generic]) -> None:
+    """One number or text per sample, none missing, and not all the same."""
+    if labels.ndim != 1:
+        raise DataError(f"The labels must be one number (or class) per sample, but have {labels.ndim} dimensions.")
+    if len(labels) == 0:
+        raise DataError("There are no samples.")
+    if labels.dtype.kind == "O" and any(label is None for label in labels):
+        row = next(j for j, label in enumerate(labels) if label is None)
+        raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
+    if labels.dtype.kind not in "biufU":
+        raise DataError(f"The labels are of type {labels.dtype}: use numbers, or texts that name classes.")
+    if labels.dtype.kind == "f" and not (np.abs(labels) <= LARGEST).all():
+        row = int(np.flatnonzero(~(np.abs(labels) <= LARGEST))[0])
+        raise DataError(f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row.")
+    if (labels == labels[0]).all():
+        raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
+
+
+def check_values(client: str, columns: Sequence[str], block: Any) -> None:
+    """Every feature is a number of reasonable size."""
+    values = block.data if sp.issparse(block) else block
+    if values.size == 0 or max(-values.min(), values.max()) <= LARGEST:  # false for NaN
+        return
+    where = sp.coo_array(block)
+    bad = np.flatnonzero(~(np.abs(where.data) <= LARGEST))[0]
+    row, column = int(where.row[bad]), int(where.col[bad])
+    raise DataError(
+        f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row {row + 1}: "
+        "remove the row, mend the value, or leave the column out."
+    )
+
+
+def _what(value: Any) -> str:
+    """What is wrong with a value, in a word or two."""
+    return "missing" if np.isnan(value) else "infinite" if np.isinf(value) else f"too large ({value:g})"
