@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from mtcd.data.vertical import VerticalData, split
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
-from mtcd.network.topology import Network, network_from_edges
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network
 
 MODELS = (
     Glm("ridge", alpha=0.7),

@@ -13,7 +13,8 @@ from scipy.sparse.linalg import ArpackError
 from mtcd.errors import NetworkError
 from mtcd.network import clusters as clusters_module
 from mtcd.network.clusters import Cluster, check_clusters, find_clusters
-from mtcd.network.topology import Network, make_network, network_from_edges
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network, make_network
 
 
 def names(K: int) -> list[str]:

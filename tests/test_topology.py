@@ -15,8 +15,9 @@ from scipy.sparse.linalg import eigsh
 
 from mtcd.errors import NetworkError
 from mtcd.network import spectrum
+from mtcd.network.edges import network_from_edges, read_network
 from mtcd.network.spectrum import facts, fiedler_sparse, lazy_transition_matrix
-from mtcd.network.topology import KINDS, Network, make_network, network_from_edges, read_network
+from mtcd.network.topology import KINDS, Network, make_network
 
 
 def names(K: int) -> list[str]:
@@ -176,11 +177,11 @@ class TestFiles:
             ("", "first line must be a header with the columns source,target; it has: nothing"),
             ("ann,rob\n", "no column 'source'.*it has: ann, rob"),
             ("source,to\nann,rob\n", "no column 'target'"),
-            ("source,target\nann,rob\nann,rop\n", "row 3: no client is called 'rop'; did you mean 'rob'"),
-            ("source,target\nann,\n", "row 2: the cell 'target' is empty"),
-            ("source,target\n ,ann\n", "row 2: the cell 'source' is empty"),
-            ("source,target\nann\n", "row 2: the cell 'target' is empty"),
-            ("source,target\nann,3\n", "row 2: there is no client 3"),
+            ("source,target\nann,rob\nann,rop\n", "line 3: no client is called 'rop'; did you mean 'rob'"),
+            ("source,target\nann,\n", "line 2: the cell 'target' is empty"),
+            ("source,target\n ,ann\n", "line 2: the cell 'source' is empty"),
+            ("source,target\nann\n", "line 2: the cell 'target' is empty"),
+            ("source,target\nann,3\n", "line 2: there is no client 3"),
         ],
     )
     def test_refuses(self, tmp_path, text, message):
@@ -277,3 +278,10 @@ class TestFacts:
         network = make_network(kind, names(12))
         A = nx.to_numpy_array(network.graph) + np.eye(12)
         np.testing.assert_allclose(lazy_transition_matrix(network).toarray(), A / A.sum(1, keepdims=True))
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_an_edge_list_may_use_other_delimiters(tmp_path: Path, delimiter: str) -> None:
+    path = tmp_path / "net.csv"
+    path.write_text("source,target\na,b\nb,c\n".replace(",", delimiter))
+    assert read_network(path, ["a", "b", "c"]).neighbours == ((1,), (0, 2), (1,))

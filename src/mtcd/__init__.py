@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd import MTCD, STCD
     from mtcd.methods.svfl import SVFL
     from mtcd.model.linear import Glm
-    from mtcd.network.topology import Network, make_network, network_from_edges, read_network
+    from mtcd.network.edges import network_from_edges, read_network
+    from mtcd.network.topology import Network, make_network
     from mtcd.run import Run
     from mtcd.stop import Stop
     from mtcd.training import train
@@ -45,8 +46,8 @@ _HOMES = {
     "TableShare": "mtcd.data.tables",
     "VerticalData": "mtcd.data.vertical",
     "make_network": "mtcd.network.topology",
-    "network_from_edges": "mtcd.network.topology",
-    "read_network": "mtcd.network.topology",
+    "network_from_edges": "mtcd.network.edges",
+    "read_network": "mtcd.network.edges",
     "read_tables": "mtcd.data.tables",
     "split": "mtcd.data.vertical",
     "synthetic": "mtcd.data.synthetic",

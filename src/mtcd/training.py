@@ -21,7 +21,8 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
-from mtcd.network.topology import Network, make_network, network_from_edges
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network, make_network
 from mtcd.objective.cache import cached_optimum
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import Cast, Progress

@@ -16,7 +16,8 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
-from mtcd.network.topology import Network, make_network, read_network
+from mtcd.network.edges import read_network
+from mtcd.network.topology import Network, make_network
 from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.training import Watch, train

@@ -13,7 +13,8 @@ from itertools import accumulate
 from numbers import Integral
 
 from mtcd.errors import ConfigError
-from mtcd.network.topology import ClientNames, Network
+from mtcd.network.edges import ClientNames
+from mtcd.network.topology import Network
 from mtcd.network.walks import Walk, make_walk
 from mtcd.seeding import uniform
 

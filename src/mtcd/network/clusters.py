@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackError
 
 from mtcd.errors import NetworkError, listing
+from mtcd.network.edges import ClientNames
 from mtcd.network.spectrum import adjacency, fiedler_sparse, laplacian
-from mtcd.network.topology import ClientNames, Network, breadth_first, connected_pieces
+from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.seeding import stream
 
 Cluster = tuple[int, ...]
