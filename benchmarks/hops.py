@@ -63,7 +63,7 @@ def hop(name: str, problem: LinearProblem, network: Network, method: Method, hop
 
 def sync(name: str, problem: LinearProblem, network: Network, tokens: int, hops: int, floor: float) -> float:
     """Seconds of a visit of MTCD with its share of the syncs; tokens start at the same twenty clients."""
-    start = dict.fromkeys(network.clients[:20], 1.0)
+    start = {name: 1.0 if k < 20 else 1e-12 for k, name in enumerate(network.clients)}
     method = MTCD(tokens=tokens, hops=hops, local_updates=20, stepsize=1e-6, start=start)
     training = Endless(problem, network, method)
     training.advance(200)  # builds what each visited client keeps

@@ -1,0 +1,17 @@
+"""The benchmarks still run, on something tiny."""
+
+import pytest
+
+from benchmarks import hops
+from mtcd.data.synthetic import synthetic
+from mtcd.methods.mtcd import STCD
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
+
+
+def test_hops_and_syncs_are_reported_as_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    data = synthetic("ridge", 20, 12, 4)
+    problem, network = Glm("ridge").problem(data), make_network("cycle", data.clients)
+    hops.hop("a hop", problem, network, STCD(local_updates=3, stepsize=1e-4), 10)
+    hops.sync("a visit", problem, network, 2, 4, floor=1e-6)
+    assert capsys.readouterr().out.count("ratio") == 2
