@@ -1,8 +1,8 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-
 from benchmarks import hops
+
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import Glm
