@@ -1,4 +1,4 @@
-"""One dial from client-server to fully decentralised: the same problem, four settings, one table of costs.
+"""One dial from client-server to fully decentralised: the same problem, five settings, one table of costs.
 
 A message between client and server costs 1, a hop between neighbours 1/20.
 """

@@ -82,7 +82,7 @@ def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
     combine = draw(st.sampled_from(["average", "cluster", "visitors"]))
     fewest = nx.number_connected_components(case.network.graph) if combine == "cluster" else 1
     return MTCD(
-        tokens=draw(st.integers(fewest, size)),
+        tokens=draw(st.integers(fewest, size if combine == "cluster" else size + 2)),
         hops=draw(st.integers(1, 5)),
         local_updates=draw(st.integers(1, 4)),
         stepsize=draw(st.sampled_from([1e-3, 5e-3])),

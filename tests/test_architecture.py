@@ -50,6 +50,13 @@ def test_the_readme_example_runs(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_imports_point_one_way() -> None:
+    program = Path(sys.executable).parent / "lint-imports"
+    done = subprocess.run([program, "--no-cache"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+    assert "1 kept, 0 broken" in done.stdout
+
+
 def test_the_public_names_exist_and_are_all() -> None:
     assert set(mtcd.__all__) == set(mtcd._HOMES)
     for name in mtcd.__all__:

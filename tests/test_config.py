@@ -35,6 +35,27 @@ def test_numbers_are_read_as_people_write_them(tmp_path) -> None:
     assert config.seed == 7
 
 
+def test_clients_called_by_numbers_are_found_by_their_names(tmp_path) -> None:
+    (tmp_path / "t.csv").write_text("y,a,b,c\n1,2,3,4\n2,1,1,5\n3,0,5,5\n")
+    for start in ("1", "'1'", "{1: 1.0}", "[1]"):
+        data = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\n"
+        text = f"{data}method: {{kind: stcd, start: {start}}}"
+        setup = build(read_config(written(tmp_path, text)))
+        cast = setup.method.with_stepsize(1e-3).cast(setup.model.problem(setup.data), setup.network, 0)
+        assert setup.network.clients[cast.opening[-1].to] == "1"
+    text = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\nmethod: {clusters: [[1, 2], [3]]}"
+    setup = build(read_config(written(tmp_path, text)))
+    assert setup.method.token_clusters(setup.network, 0) == ((0, 1), (2,))
+
+
+def test_the_resolved_config_says_what_was_left_open(tmp_path) -> None:
+    text = "data: {synthetic: ridge, samples: 30, features: 8, clients: 4}\n"
+    resolved = yaml.safe_load(resolved_yaml(read_config(written(tmp_path, text))))
+    assert resolved["model"]["alpha"] == 1.0
+    assert resolved["method"]["combine"] == "average"
+    assert resolved["stop"]["iterations"] == 10_000
+
+
 def test_the_parts_are_built_as_written(tmp_path) -> None:
     setup = build(read_config(written(tmp_path, BASE)))
     assert setup.method == mtcd.MTCD(tokens=2, hops=64, local_updates=20, stepsize=1e-5, combine="average")

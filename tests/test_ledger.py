@@ -82,6 +82,8 @@ def test_the_last_hop_before_a_sync_is_charged_but_not_sent() -> None:
 def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_per_class() -> None:
     visitors = after(MTCD(tokens=2, hops=3, stepsize=1e-4, combine="visitors"), 1)
     assert visitors.floats() == {"client_client": 2 * 3 * 2 * N, "uplink": 2 * 2 * N, "downlink": 2 * N}
+    batch = after(MTCD(tokens=2, hops=3, stepsize=1e-4, combine="visitors", batch=5), 1)
+    assert batch.floats() == {"client_client": 2 * 3 * 5, "uplink": K * 5, "downlink": 2 * 5}, "there it need not be"
     classes = after(MTCD(tokens=2, hops=3, stepsize=1e-4), 1, model=Glm("multinomial", l2=0.1))
     assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mtcd.version import VERSION
+
 if TYPE_CHECKING:
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
@@ -54,7 +56,7 @@ _HOMES = {
     "train": "mtcd.training",
 }
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = [
     "MTCD",
     "STCD",

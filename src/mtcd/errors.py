@@ -33,7 +33,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     "did you mean 'tokens'?"
     """
     words = [str(k) for k in known]
-    near = difflib.get_close_matches(word, words, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
     return f"did you mean '{near[0]}'?" if near else f"known: {listing(words)}"
 
 

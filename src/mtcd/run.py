@@ -20,6 +20,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.linear import Glm
 from mtcd.model.trained import Samples, TrainedModel
+from mtcd.version import VERSION
 
 Array = NDArray[np.float64]
 FORMAT = 1
@@ -36,6 +37,7 @@ class Run:
     status: str
     message: str
     method: str
+    stepsize: float
     history: History
     ledger: Ledger
     costs: Costs
@@ -98,6 +100,7 @@ class Run:
             "status": self.status,
             "message": self.message,
             "method": self.method,
+            "stepsize": self.stepsize,
             "objective": last.objective,
             "gap": last.gap,
             "iterations": last.iteration,
@@ -122,11 +125,11 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """The files of a run, into a folder that exists."""
-        about: dict[str, Any] = {"format": FORMAT, **self.summary()}
+        about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self.summary()}
         about["costs"] = {"ratio": self.costs.ratio, "account": self.costs.account}
         if self.model is not None:
             about["model"] = _describe_model(self.model)
-            np.savez(folder / "parameters.npz", allow_pickle=False, **_arrays(self.model))
+            np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]
         self.history.write(folder / "history.csv")
         _write_json(folder / "ledger.json", self.ledger.to_dict())
         _write_json(folder / MARKER, about)
@@ -148,6 +151,7 @@ def _read(folder: Path) -> Run:
         status=about["status"],
         message=about["message"],
         method=about["method"],
+        stepsize=about["stepsize"],
         history=History.read(folder / "history.csv"),
         ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
         costs=Costs(**about["costs"]),
@@ -159,7 +163,7 @@ def _read(folder: Path) -> Run:
 def _describe_model(trained: TrainedModel) -> dict[str, Any]:
     glm = trained.model
     return {
-        "glm": {name: getattr(glm, name) for name in ("kind", "l1", "l2", "intercept", "delta")},
+        "glm": {name: getattr(glm, name) for name in ("kind", "alpha", "l1", "l2", "intercept", "delta")},
         "classes": list(trained.classes),
         "clients": list(trained.clients),
         "columns": [list(names) for names in trained.columns],

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 256
+BLOCK = 64
 
 
 def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
@@ -27,7 +27,7 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=16384)
 def _uniform_block(seed: int, purpose: str, ids: tuple[int, ...], block: int) -> tuple[float, ...]:
     return tuple(stream(seed, purpose, *ids, block).random(BLOCK).tolist())
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
@@ -43,7 +43,7 @@ WORST_END = {"full batch": 1.0, "mini-batch": 10.0}
 def train(
     data: VerticalData,
     model: Glm | None = None,
-    network: Network | nx.Graph | str = "complete",
+    network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     stop: Stop | None = None,
     costs: Costs | None = None,
@@ -55,8 +55,9 @@ def train(
 
     f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k)
 
-    ``network`` is a kind by name, a networkx graph over the clients, or a :class:`Network`; ``method`` is
-    MTCD(...), STCD(...) or SVFL(...). ``watch`` is called with every measurement and how far along it is.
+    ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
+    ``method`` is MTCD(...), STCD(...) or SVFL(...). ``watch`` is called with every measurement and how far
+    along it is.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -86,6 +87,7 @@ def train(
         status=status,
         message=_sentence(status, method, smoothness, training.rows[-1]),
         method=method.describe(),
+        stepsize=method.settled_stepsize(),
         history=History(training.rows),
         ledger=training.ledger,
         costs=costs,
@@ -94,7 +96,9 @@ def train(
     )
 
 
-def as_network(network: Network | nx.Graph | str, clients: tuple[str, ...], seed: int) -> Network:
+def as_network(
+    network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str, clients: tuple[str, ...], seed: int
+) -> Network:
     """A network from whatever describes it, checked against the clients."""
     if isinstance(network, str):
         return make_network(network, clients, seed=seed)
@@ -102,6 +106,8 @@ def as_network(network: Network | nx.Graph | str, clients: tuple[str, ...], seed
         if network.clients != clients:
             raise ConfigError("The network and the data do not have the same clients in the same order.")
         return network
+    if not isinstance(network, nx.Graph | Iterable):
+        raise ConfigError(f"network must be a name, a graph, edges or a Network, but is {network!r}.")
     return network_from_edges(network, clients)
 
 
@@ -115,7 +121,7 @@ def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tup
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
     """f*, from the cache if this data and model have been seen before."""
-    key = f"{data.fingerprint} {model}"
+    key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
     return cached_optimum(key, lambda: optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value)
 
 
@@ -145,15 +151,22 @@ class Training:
                     spacing = NEAR if stop.nearly(self.rows[-1]) else SPACING
                     due = min(max(progress.hop + 1, math.ceil(progress.hop * spacing)), limit)
         except KeyboardInterrupt:
-            if progress is None:
+            if progress is None or not self.rows:
                 raise
-            # whatever was under way, the clients hold a model: measure that one
-            held = self.problem.evaluate([client.parameters() for client in self.cast.clients])
-            if not math.isfinite(held):
-                return "diverged"
-            self.rows.append(self._row(progress, held))
-            return "interrupted"
+            return self._interrupted(progress)
         raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
+
+    def _interrupted(self, progress: Progress) -> str:
+        """Whatever was under way, the clients hold a model: measure that one."""
+        with self.clock.paused():
+            held = self.problem.evaluate([client.parameters() for client in self.cast.clients])
+            if not held <= self.worst_end * self.rows[0].objective:
+                return "diverged"
+            row = self._row(progress, held)
+            if row.iteration == self.rows[-1].iteration:
+                self.rows.pop()
+            self.rows.append(row)
+            return "interrupted"
 
     def _out_of_time_or_money(self, stop: Stop) -> bool:
         if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
@@ -229,7 +242,8 @@ def _divergence(method: Method, smoothness: Smoothness) -> str:
     if method.batch is not None and method.settled_stepsize() <= limit.value:
         return f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller stepsize."
     return (
-        f"{said}, which is too large. It is guaranteed to work up to {limit.value:.4g} ({limit.reason}); "
+        f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
+        f"{limit.value:.4g} ({limit.reason}); "
         f"above {stability_limit(smoothness):.4g} a client alone can diverge. "
         "Set a smaller stepsize, or stepsize: auto."
     )

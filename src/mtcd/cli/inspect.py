@@ -39,10 +39,13 @@ def examine(setup: Setup) -> dict[str, Any]:
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
-    tokens = method.token_count(setup.network, seed) if isinstance(method, MTCD) else 0
-    method.with_stepsize(1.0).cast(problem, setup.network, seed)  # refuses what cannot work
-    length = Batches(problem.samples, method.batch, seed).length
-    doubled = isinstance(method, MTCD) and method.combine_rule == "visitors" and tokens > 1
+    settled = method.with_stepsize(1.0)
+    settled.cast(problem, setup.network, seed)  # refuses what cannot work
+    length = Batches(problem.samples, method.batch, seed).length * problem.outputs
+    tokens, floats = 0, length
+    if isinstance(settled, MTCD):
+        plan = settled.plan(problem.samples, problem.outputs, setup.network, seed)
+        tokens, floats = plan.tokens, plan.floats
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
     return {
@@ -52,7 +55,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
         "network": asdict(facts(setup.network)),
         "tokens": tokens,
-        "token_floats": length * problem.outputs * (2 if doubled else 1),
+        "token_floats": floats,
         "smoothness": {
             "overall": smoothness.overall,
             "largest_block": float(smoothness.blocks.max()),
@@ -97,7 +100,7 @@ def _facts_table(found: dict[str, Any]) -> Table:
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         "step size": f"{found['stepsize']:.4g}",
         "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
-        "cost of an iteration": f"{found['cost_per_iteration']:.6g}",
+        "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
     }
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")

@@ -59,7 +59,7 @@ class Setup:
 
 
 def build(config: Config) -> Setup:
-    """Read the data and make the parts; settings are checked before any table is read."""
+    """Make the parts; settings that need no data are checked before any table is read."""
     model = Glm(**config.model.model_dump())
     method, notes = _method(config.method)
     stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
@@ -69,8 +69,12 @@ def build(config: Config) -> Setup:
 
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
-    method = config.method.model_dump(mode="json", include=USED[config.method.kind] | {"kind"})
-    content = config.model_dump(mode="json", exclude_none=True) | {"method": method}
+    content = config.model_dump(mode="json", exclude_none=True)
+    content["method"] = config.method.model_dump(mode="json", include=USED[config.method.kind] | {"kind"})
+    if config.method.kind == "mtcd":
+        content["method"]["combine"] = MTCD(**_settings(config.method)).combine_rule
+    if config.model.kind == "ridge" and config.model.l2 is None:
+        content["model"]["alpha"] = Glm(**config.model.model_dump()).l2_weight
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
@@ -103,8 +107,20 @@ def _network(config: Config, data: VerticalData) -> Network:
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
-    settings = {name: getattr(section, name) for name in USED[section.kind]}
     unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
     notes = (f"{section.kind} has no use for {', '.join(unused)}: ignored.",) if unused else ()
     makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
-    return makers[section.kind](**settings), notes
+    return makers[section.kind](**_settings(section)), notes
+
+
+def _settings(section: MethodSection) -> dict[str, Any]:
+    """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
+    settings = {name: getattr(section, name) for name in USED[section.kind]}
+    start, clusters = section.start, section.clusters
+    if isinstance(start, int):
+        settings["start"] = str(start)
+    if isinstance(start, list):
+        settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
+    if isinstance(clusters, list) and "clusters" in settings:
+        settings["clusters"] = [[str(client) for client in group] for group in clusters]
+    return settings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 
-from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
 
 
@@ -18,7 +19,7 @@ class LocalEngine:
         self.ledger = ledger
 
     def run(self) -> Iterator[Progress]:
-        """Deliver messages for ever; yields whenever the parties hold one model, before it changes again."""
+        """Deliver messages while there are any; yields whenever the parties hold one model, before it changes."""
         waiting: deque[Message] = deque()
         outgoing: Sequence[Message] = self.opening
         while True:
@@ -26,16 +27,9 @@ class LocalEngine:
                 if message.to == MONITOR:
                     yield message.payload
                 else:
-                    self._record(message)
+                    record(message, self.ledger)
                     waiting.append(message)
+            if not waiting:
+                return
             message = waiting.popleft()
             outgoing = self.parties[message.to].receive(message)
-
-    def _record(self, message: Message) -> None:
-        sender, to, floats, hop, ledger = message.sender, message.to, message.floats, message.hop, self.ledger
-        if hop:
-            ledger.hops += 1
-            if to in (SERVER, sender):  # charged as a hop, though no neighbour gets anything
-                ledger.record_unsent_hop(hop)
-        if floats and to != sender:
-            ledger.record(UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT, floats)

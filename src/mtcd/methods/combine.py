@@ -28,6 +28,9 @@ class Combine(ABC):
     same_everywhere = True
     """Whether w is the same at every client, so that the tokens alone give the new aggregate."""
 
+    one_visitor = False
+    """Whether no client is visited by two tokens, so that its one copy is the combined model."""
+
     @abstractmethod
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
@@ -53,6 +56,8 @@ class Average(Combine):
 
 class Cluster(Combine):
     """One-hot, w = 1: a token per cluster, no client is visited by two (Theorem 1)."""
+
+    one_visitor = True
 
     def weight(self, visitors: int, tokens: int) -> float:
         return 1.0

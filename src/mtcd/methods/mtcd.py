@@ -51,6 +51,8 @@ class MTCD(Method):
             if value is not None:
                 check_whole(f"method.{name}", value)
         make_combine(self.combine_rule)
+        if not _are_clusters(self.clusters):
+            raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
         if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
 
@@ -67,7 +69,10 @@ class MTCD(Method):
     def describe(self) -> str:
         if self.hops is None:
             return f"STCD, Q={self.local_updates}"
-        return f"MTCD, Γ={self.tokens or 'auto'}, S={self.hops}, Q={self.local_updates}, {self.combine_rule}"
+        everywhere = self.clusters is None and self.combine_rule != "cluster"
+        tokens = self.tokens or (1 if everywhere else "auto")
+        batch = "" if self.batch is None else f", B={self.batch}"
+        return f"MTCD, Γ={tokens}, S={self.hops}, Q={self.local_updates}{batch}, {self.combine_rule}"
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
         """The cluster of each token, or None where tokens roam everywhere."""
@@ -83,18 +88,14 @@ class MTCD(Method):
             )
         return found
 
-    def token_count(self, network: Network, seed: int) -> int:
-        """Gamma."""
-        clusters = self.token_clusters(network, seed)
-        return (self.tokens or 1) if clusters is None else len(clusters)
-
     def with_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize)
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         if self.hops is None:
             return descent_limit(smoothness)
-        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch)
+        covered = self.combine_rule != "visitors"
+        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, covered)
 
     def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
         if self.batch is None and (self.combine_rule == "average" or self.tokens == 1):
@@ -107,22 +108,26 @@ class MTCD(Method):
         uplinks = tokens if self.batch is None else clients
         return uplinks + tokens + self.hops * tokens / costs.ratio
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+        """The settings, settled for a problem and a network: what every party knows."""
         if self.hops is None:
             check_connected(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
-        plan = Plan(
+        return Plan(
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=self.settled_stepsize(),
             # one token alone: all rules say the same, and this one costs least
             combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
-            batches=Batches(problem.samples, self.batch, seed),
+            batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops),
-            shape=(problem.samples, problem.outputs) if problem.outputs > 1 else (problem.samples,),
+            shape=(samples, outputs) if outputs > 1 else (samples,),
         )
+
+    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        plan = self.plan(problem.samples, problem.outputs, network, seed)
         clients = [TokenClient(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             return Cast(clients, None, plan.lone_token())
@@ -135,6 +140,12 @@ def STCD(  # noqa: N802 - reads as the method that it makes
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
     return MTCD(tokens=1, hops=None, local_updates=local_updates, stepsize=stepsize, walk=walk, start=start)
+
+
+def _are_clusters(given: object) -> bool:
+    if given is None or isinstance(given, str):
+        return given in (None, "auto")
+    return isinstance(given, Sequence) and all(isinstance(g, Sequence) and not isinstance(g, str) for g in given)
 
 
 def check_connected(network: Network) -> None:

@@ -50,7 +50,7 @@ class SVFL(Method):
         return "svfl"
 
     def describe(self) -> str:
-        return f"SVFL, Q={self.local_updates}"
+        return f"SVFL, Q={self.local_updates}" + ("" if self.batch is None else f", B={self.batch}")
 
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
@@ -96,7 +96,7 @@ class SVFLServer(Party):
         self.clients, self.batches = clients, batches
         self.aggregate, self.penalty = aggregate, 0.0
         self.round = 0
-        self.uploads: list[Upload] = []
+        self.uploads: dict[int, Upload] = {}
 
     def start_round(self) -> Sequence[Message]:
         """The aggregate to every client."""
@@ -106,11 +106,12 @@ class SVFLServer(Party):
         return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in range(self.clients))]
 
     def receive(self, message: Message) -> Sequence[Message]:
-        self.uploads.append(message.payload)
+        self.uploads[message.sender] = message.payload
         if len(self.uploads) < self.clients:
             return []
-        self.aggregate = np.asarray(sum(upload.representation for upload in self.uploads))
-        self.penalty = sum(upload.penalty for upload in self.uploads)
-        self.uploads = []
+        uploads = [self.uploads[k] for k in range(self.clients)]
+        self.aggregate = np.asarray(sum(upload.representation for upload in uploads))
+        self.penalty = sum(upload.penalty for upload in uploads)
+        self.uploads = {}
         self.round += 1
         return self.start_round()

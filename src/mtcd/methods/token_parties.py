@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.combine import Cluster, Combine
+from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import ClientModel
@@ -26,8 +26,11 @@ Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
 
 
-class Done(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Done:
     """A token of a mini-batch has roamed its S hops: the sync does not need the token itself."""
+
+    index: int
 
 
 class Share(NamedTuple):
@@ -57,19 +60,14 @@ class Plan:
     shape: tuple[int, ...]
 
     @cached_property
-    def floats(self) -> int:
-        """Numbers in a token on its way."""
-        return math.prod((self.batches.length, *self.shape[1:])) * (1 if self.combine.same_everywhere else 2)
+    def carries_change(self) -> bool:
+        """Whether tokens must tell the server what they change in the combined aggregate."""
+        return self.batches.size is None and not self.combine.same_everywhere
 
     @cached_property
-    def one_visitor(self) -> bool:
-        """Whether no client can be visited by two tokens between syncs."""
-        return isinstance(self.combine, Cluster)
-
-    def token(self, index: int, t: int, aggregate: Array, penalty: float) -> Token:
-        """A token as the server sends it out."""
-        change = None if self.combine.same_everywhere else np.zeros_like(aggregate)
-        return Token(index, t, 0, aggregate.copy(), penalty, sync_change=change)
+    def floats(self) -> int:
+        """Numbers in a token on its way between clients."""
+        return math.prod((self.batches.length, *self.shape[1:])) * (2 if self.carries_change else 1)
 
     def first_aggregate(self) -> Array:
         """theta = 0 at the start, so H = 0 on any batch, and nobody has to send anything."""
@@ -78,7 +76,7 @@ class Plan:
     def lone_token(self) -> list[Message]:
         """STCD: the token is born at its first client."""
         first = self.roaming.first(0, 0)
-        token = self.token(0, 0, self.first_aggregate(), 0.0)
+        token = Token(0, 0, 0, self.first_aggregate(), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 
 
@@ -114,7 +112,7 @@ class TokenClient(Client):
             return [Message(self.number, to, token, floats, floats)]
         if plan.batches.size is None:
             return [Message(self.number, SERVER, token, floats, floats)]
-        return [Message(self.number, SERVER, Done(), 0, floats)]
+        return [Message(self.number, SERVER, Done(token.index), 0, floats)]
 
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
@@ -126,21 +124,16 @@ class TokenClient(Client):
         new = self.model.improve(old, token.aggregate, rows, plan.local_updates, plan.stepsize)
         copy = self.copies[token.index] = self._weighed(new)
         token.penalty += copy[1] - old_penalty
-        before, self.combined = self.combined, self._combine(copy, old)
+        before, self.combined = self.combined, copy if plan.combine.one_visitor else self._combine()
         token.sync_penalty += self.combined[1] - before[1]
-        if token.sync_change is not None:
-            token.sync_change += self.model.represent(self.combined[0], rows)
-            token.sync_change -= self.model.represent(before[0], rows)
+        if plan.carries_change:
+            change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
+            token.sync_change = change if token.sync_change is None else token.sync_change + change
 
-    def _combine(self, copy: Weighed, old: Array) -> Weighed:
-        """The combination of all copies, now that one of them has moved on from ``old``."""
-        plan = self.plan
-        if plan.one_visitor:
-            return copy
-        if plan.combine.same_everywhere:
-            return self._weighed(self.combined[0] + plan.combine.weight(1, plan.tokens) * (copy[0] - old))
-        copies = [theta for theta, _ in self.copies.values()]
-        return self._weighed(plan.combine.copies(self.theta[0], copies, plan.tokens))
+    def _combine(self) -> Weighed:
+        """The combination of all copies, in the order of their tokens, so that it does not matter who came first."""
+        copies = [self.copies[index][0] for index in sorted(self.copies)]
+        return self._weighed(self.plan.combine.copies(self.theta[0], copies, self.plan.tokens))
 
     def _weighed(self, theta: Array) -> Weighed:
         return theta, self.model.penalty(theta)
@@ -177,13 +170,13 @@ class TokenServer(Party):
         self.clients, self.plan = clients, plan
         self.t = 0
         self.aggregate, self.penalty = plan.first_aggregate(), 0.0
-        self.back: list[Token | Done] = []
-        self.fresh = 0
+        self.back: dict[int, Token | Done] = {}
+        self.fresh: dict[int, Fresh] = {}
 
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, Fresh):
-            return self.gather(message.payload)
-        self.back.append(message.payload)
+            return self.gather(message.sender, message.payload)
+        self.back[message.payload.index] = message.payload
         return self.sync() if len(self.back) == self.plan.tokens else []
 
     def start_iteration(self) -> Sequence[Message]:
@@ -192,25 +185,28 @@ class TokenServer(Party):
         known = self.aggregate if plan.batches.size is None else None
         messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
         for index in range(plan.tokens):
-            token = plan.token(index, t, self.aggregate, self.penalty)
+            token = Token(index, t, 0, self.aggregate.copy(), self.penalty)
             messages.append(Message(SERVER, plan.roaming.first(index, t), token, self.aggregate.size))
         return messages
 
     def sync(self) -> Sequence[Message]:
         """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""
         self.t += 1
-        tokens = [token for token in self.back if isinstance(token, Token)]
-        self.back = []
+        tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
+        self.back = {}
         if tokens:
             self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
             self.penalty += sum(token.sync_penalty for token in tokens)
             return self.start_iteration()
-        self.aggregate, self.penalty, self.fresh = np.zeros_like(self.aggregate), 0.0, 0
         return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
 
-    def gather(self, fresh: Fresh) -> Sequence[Message]:
-        """Z^t = sum_k h_k on the mini-batch (line 6)."""
-        self.aggregate += fresh.representation
-        self.penalty += fresh.penalty
-        self.fresh += 1
-        return self.start_iteration() if self.fresh == self.clients else []
+    def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
+        """Z^t = sum_k h_k on the mini-batch (line 6), when all are there, in the order of the clients."""
+        self.fresh[client] = fresh
+        if len(self.fresh) < self.clients:
+            return []
+        sent = [self.fresh[k] for k in range(self.clients)]
+        self.aggregate = np.asarray(sum(one.representation for one in sent))
+        self.penalty = sum(one.penalty for one in sent)
+        self.fresh = {}
+        return self.start_iteration()

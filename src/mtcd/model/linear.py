@@ -37,7 +37,7 @@ class Glm:
     class labels), huber (with ``delta``), squared-hinge. ``alpha`` is ridge's name for l2 (1 unless
     given). ``intercept`` adds one unpenalised column of ones at the first client.
 
-    >>> Glm("ridge", alpha=10).l2
+    >>> Glm("ridge", alpha=10).l2_weight
     10.0
     """
 
@@ -54,36 +54,27 @@ class Glm:
             raise ConfigError(f"model.kind: no model is called {self.kind!r}; {did_you_mean(self.kind, LOSSES)}")
         if self.kind != "huber" and self.delta != 1.0:
             raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
-        penalty = Penalty(self.l1, self._settle_alpha())  # checks both
-        settled = {
-            "alpha": float(penalty.l2) if self.kind == "ridge" else None,
-            "l1": float(penalty.l1),
-            "l2": float(penalty.l2),
-            "intercept": bool(self.intercept),
-            "delta": float(self.delta),
-            "loss": Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind](),
-        }
-        for name, value in settled.items():
-            object.__setattr__(self, name, value)
-
-    def _settle_alpha(self) -> float:
-        """The l2 in force: ridge may call it alpha."""
-        if self.kind != "ridge":
-            if self.alpha is not None:
-                raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
-            return 0.0 if self.l2 is None else self.l2
-        if self.alpha is None:
-            return 1.0 if self.l2 is None else self.l2
-        check_number("model.alpha", self.alpha)
-        if self.l2 not in (None, self.alpha):
+        if self.kind != "ridge" and self.alpha is not None:
+            raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
+        if self.alpha is not None and self.l2 is not None:
             raise ConfigError("model.alpha and model.l2 are the same thing for ridge: give one of them.")
-        return self.alpha
+        for name in ("alpha", "l1", "l2"):
+            if getattr(self, name) is not None:
+                check_number(f"model.{name}", getattr(self, name))
+        object.__setattr__(self, "loss", Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind]())
+
+    @property
+    def l2_weight(self) -> float:
+        """The l2 in force: ridge may call it alpha, and has 1 unless told otherwise."""
+        given = self.l2 if self.alpha is None else self.alpha
+        return float(given if given is not None else self.kind == "ridge")
 
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
         labels, classes = self.loss.encode(data.labels)
         penalties = [
-            Penalty(self.l1, self.l2 or 0.0, free=int(self.intercept and k == 0)) for k in range(len(data.blocks))
+            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0))
+            for k in range(len(data.blocks))
         ]
         blocks = [_with_ones(X) if penalty.free else X for X, penalty in zip(data.blocks, penalties, strict=True)]
         return LinearProblem(self.loss, labels, classes, tuple(blocks), tuple(penalties))

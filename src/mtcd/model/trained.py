@@ -116,7 +116,10 @@ class TrainedModel:
     def _matrix_blocks(self, X: Array) -> tuple[Block, ...]:
         width = sum(len(names) for names in self.columns)
         if X.ndim != 2 or X.shape[1] != width:
-            raise DataError(f"This model wants a matrix of {width} columns, but got one of shape {X.shape}.")
+            raise DataError(
+                f"This model wants a matrix of the {width} columns that the clients hold, "
+                f"but got one of shape {X.shape}."
+            )
         place = np.empty(width, dtype=int)
         place[self._order()] = np.arange(width)
         bounds = np.cumsum([len(names) for names in self.columns])[:-1]

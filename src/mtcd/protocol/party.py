@@ -24,8 +24,8 @@ MONITOR = -2
 class Message:
     """From one party to another. Clients are 0..K-1, the server is SERVER.
 
-    ``floats`` counts the numbers it carries (0: a signal). ``hop`` is how many of them the paper
-    charges as a client-client hop: a visit ends with one, wherever the token then goes.
+    ``floats`` counts the numbers it carries (0: a signal). ``hop_floats`` is the size of the hop that the
+    paper charges for it: a visit ends with a hop, wherever the token then goes.
     MONITOR is no party: progress sent there costs nothing and is for those who watch.
     """
 
@@ -33,7 +33,7 @@ class Message:
     to: int
     payload: Any
     floats: int = 0
-    hop: int = 0
+    hop_floats: int = 0
 
 
 class Progress(NamedTuple):

@@ -58,18 +58,26 @@ def _positive(L: float) -> float:
 
 @dataclass(frozen=True)
 class StepsizeRule:
-    """A step size, and the sentence that says where it comes from."""
+    """A step size, the sentence that says where it comes from, and whether a theorem stands behind it."""
 
     value: float
     reason: str
+    proven: bool = True
 
 
-def theorem_limit(smoothness: Smoothness, S: int, Q: int, batch: int | None = None) -> StepsizeRule:
-    """1/(2*L*S*Q): the largest step size of both theorems."""
+def theorem_limit(
+    smoothness: Smoothness, S: int, Q: int, batch: int | None = None, covered: bool = True
+) -> StepsizeRule:
+    """1/(2*L*S*Q): the largest step size of both theorems.
+
+    They speak of smooth objectives; with l1, or where the method is not ``covered``, it is a rule of thumb.
+    """
     L = smoothness.batch(batch)
     what = "L of a mini-batch" if batch else "L"
+    proven = covered and not any(penalty.l1 for penalty in smoothness.problem.penalties)
+    whose = "the theorems' limit" if proven else "the theorems' limit, which do not cover this case"
     return StepsizeRule(
-        1.0 / (2.0 * L * S * Q), f"1/(2 L S Q), the theorems' limit, with {what} = {L:.4g}, S = {S}, Q = {Q}"
+        1.0 / (2.0 * L * S * Q), f"1/(2 L S Q), {whose}, with {what} = {L:.4g}, S = {S}, Q = {Q}", proven
     )
 
 

@@ -1,0 +1,17 @@
+"""What a message means for the ledger: the same in every engine."""
+
+from __future__ import annotations
+
+from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.protocol.party import SERVER, Message
+
+
+def record(message: Message, ledger: Ledger) -> None:
+    """Called by the engine when it sends the message. Signals without floats do not count."""
+    sender, to, floats, hop_floats = message.sender, message.to, message.floats, message.hop_floats
+    if hop_floats:
+        ledger.hops += 1
+        if to in (SERVER, sender):  # charged as a hop, though no neighbour gets anything
+            ledger.record_unsent_hop(hop_floats)
+    if floats and to != sender:
+        ledger.record(UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT, floats)
