@@ -8,12 +8,13 @@ and reruns repeat. Philox takes a key, and streams of different keys are indepen
 from __future__ import annotations
 
 import hashlib
+from array import array
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK = 64
+BLOCK = 256
 
 
 def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
@@ -28,8 +29,8 @@ def stream(seed: int, purpose: str, *ids: int) -> np.random.Generator:
 
 
 @lru_cache(maxsize=16384)
-def _uniform_block(seed: int, purpose: str, ids: tuple[int, ...], block: int) -> tuple[float, ...]:
-    return tuple(stream(seed, purpose, *ids, block).random(BLOCK).tolist())
+def _uniform_block(seed: int, purpose: str, ids: tuple[int, ...], block: int) -> array[float]:
+    return array("d", stream(seed, purpose, *ids, block).random(BLOCK).tobytes())
 
 
 def uniform(seed: int, purpose: str, ids: tuple[int, ...], position: int) -> float:

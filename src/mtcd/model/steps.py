@@ -68,9 +68,9 @@ def closed_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> St
         gradient = transposed.dot(z)
         gradient -= target
         gradient += weights * theta
-        step = P.dot(gradient)
+        step: Array = P.dot(gradient)
         z -= X.dot(step)
-        return np.asarray(theta - step)
+        return theta - step
 
     return steps
 

@@ -32,7 +32,9 @@ class Penalty:
 
     def value(self, theta: Array) -> float:
         """r(theta)."""
-        part = (self._penalised(theta) if self.free else theta).ravel()
+        part = self._penalised(theta)
+        if part.ndim > 1:
+            part = part.ravel()
         value = 0.5 * self.l2 * float(part.dot(part)) if self.l2 else 0.0
         return value + self.l1 * float(np.abs(part).sum()) if self.l1 else value
 
