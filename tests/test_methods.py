@@ -174,6 +174,7 @@ def test_settings_that_cannot_work_are_refused(make, says: str) -> None:
     [
         (MTCD(tokens=9, stepsize=1e-3, combine="cluster"), "9"),
         (MTCD(tokens=3, stepsize=1e-3, clusters=[["c0", "c1"], ["c2"]]), "tokens is 3.*2 clusters"),
+        (MTCD(tokens=10**9, stepsize=1e-3), "far more"),
         (MTCD(stepsize=1e-3, batch=11), "batch is 11.*10 samples"),
         (MTCD(stepsize=1e-3, start="c9"), "c9"),
         (MTCD(tokens=2, stepsize=1e-3, start=["c0"]), "1 starts for 2 tokens"),

@@ -114,6 +114,8 @@ class MTCD(Method):
             check_connected(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
+        if tokens > 1000 + 10 * network.size:
+            raise ConfigError(f"method.tokens is {tokens}, far more than {network.size} clients can keep apart.")
         return Plan(
             tokens=tokens,
             hops=self.hops,
