@@ -47,6 +47,8 @@ class Network:
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The connected components, each sorted, in the order of their first members."""
+        if self.edges == self.size * (self.size - 1) // 2:  # complete: not worth a search
+            return (tuple(range(self.size)),)
         return connected_pieces(self.neighbours, range(self.size))
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.network.topology import Network
@@ -26,7 +26,7 @@ class LazyWalk(Walk):
     def __init__(self, network: Network, within: Iterable[int] | None = None):
         self._neighbours = network.neighbours
         self._within = None if within is None else frozenset(within)
-        self._choices: dict[int, tuple[int, ...]] = {}  # of the clients seen so far
+        self._choices: dict[int, Sequence[int]] = {}  # of the clients seen so far
 
     def next(self, client: int, draw: float) -> int:
         """The choice number floor(draw * n) of the n that ``client`` has."""
@@ -36,7 +36,9 @@ class LazyWalk(Walk):
             choices = self._choices[client] = self._choices_of(client)
         return choices[int(draw * len(choices))]
 
-    def _choices_of(self, client: int) -> tuple[int, ...]:
+    def _choices_of(self, client: int) -> Sequence[int]:
+        if self._within is None and len(self._neighbours[client]) == len(self._neighbours) - 1:
+            return range(len(self._neighbours))  # everybody: nothing to store
         choices = {client, *self._neighbours[client]}
         if self._within is not None:
             if client not in self._within:
