@@ -55,7 +55,13 @@ def _options(
     """Options of the program itself."""
 
 
-@app.command()
+@app.command(
+    help=(
+        "Train a model as CONFIG.yaml says.\n\n"
+        "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
+        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png."
+    )
+)
 def train(
     config: ConfigFile,
     out: Annotated[
@@ -66,23 +72,21 @@ def train(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
 ) -> None:
-    """Train a model as CONFIG.yaml says.
-
-    Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with all
-    defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png.
-    """
+    """Train a model as CONFIG.yaml says."""
     from mtcd.cli.train import train_config
 
     raise typer.Exit(train_config(config, out, changes or [], seed, as_json, quiet))
 
 
-@app.command()
+@app.command(
+    help=(
+        "Show what CONFIG.yaml would run, without running it.\n\n"
+        "Who holds which columns, facts about the network, the size of the token, smoothness and the step-size limit "
+        "of the theorems, and the communication cost of an iteration."
+    )
+)
 def inspect(config: ConfigFile, changes: Changes = None, seed: Seed = None, as_json: AsJson = False) -> None:
-    """Show what CONFIG.yaml would run, without running it.
-
-    Who holds which columns, facts about the network, the size of the token, smoothness and the step-size limit of the
-    theorems, and the communication cost of an iteration.
-    """
+    """Show what CONFIG.yaml would run, without running it."""
     from mtcd.cli.inspect import inspect_config
 
     inspect_config(config, changes or [], seed, as_json)

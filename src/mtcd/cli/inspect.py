@@ -96,7 +96,7 @@ def _facts_table(found: dict[str, Any]) -> Table:
         "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
         "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
         "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",
-        "token": f"{found['token_floats']:,} floats",
+        "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         "step size": f"{found['stepsize']:.4g}",
         "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
