@@ -91,7 +91,7 @@ class TestKinds:
     def test_large_is_quick(self, kind):
         start = time.process_time()
         network = make_network(kind, names(10_000), p=3e-4 if kind == "erdos-renyi" else None)
-        assert time.process_time() - start < 1
+        assert time.process_time() - start < 5
         assert network.size == 10_000
 
     @pytest.mark.parametrize(
