@@ -16,7 +16,7 @@ from scipy.sparse.linalg import eigsh
 from mtcd.errors import NetworkError
 from mtcd.network import spectrum
 from mtcd.network.edges import network_from_edges, read_network
-from mtcd.network.spectrum import facts, fiedler_sparse, lazy_transition_matrix
+from mtcd.network.spectrum import facts, fiedler_sparse
 from mtcd.network.topology import KINDS, Network, make_network
 
 
@@ -272,12 +272,6 @@ class TestFacts:
         assert 0 < found <= nx.diameter(graph)
         assert spectrum.diameter(make_network("grid", names(100))) == (18, True)
         assert spectrum.diameter(make_network("star", names(100))) == (2, True)
-
-    @pytest.mark.parametrize("kind", ["star", "grid", "complete", "empty"])
-    def test_transition_matrix(self, kind):
-        network = make_network(kind, names(12))
-        A = nx.to_numpy_array(network.graph) + np.eye(12)
-        np.testing.assert_allclose(lazy_transition_matrix(network).toarray(), A / A.sum(1, keepdims=True))
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])

@@ -24,7 +24,15 @@ def check_folder(target: Path) -> None:
         others = sorted({path.name for path in target.iterdir()} - RUN_FILES) if target.exists() else []
         if others:
             raise ConfigError(f"{target} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
-        ground = next(place for place in (target, *target.parents) if place.exists())
+    except OSError as error:
+        raise ConfigError(f"{target} cannot be used ({error.strerror}): choose another folder.") from None
+    check_writable(target)
+
+
+def check_writable(target: Path) -> None:
+    """Refuse a place where no folder could be made."""
+    try:
+        ground = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
         with tempfile.TemporaryDirectory(dir=ground, prefix=".mtcd-"):
             pass
     except OSError as error:

@@ -37,7 +37,7 @@ NEAR = 1.001  # close to the gap asked for, look more often
 # a training whose objective is this many times that of the start has diverged ...
 HOPELESS = 1e3
 # ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
-WORST_END = {"full batch": 1.0, "mini-batch": 10.0}
+WORST_END, WORST_NOISY_END = 1.0, 10.0
 
 
 def train(
@@ -78,7 +78,7 @@ def train(
     method, notes = settle_stepsize(method, smoothness)
     cast = method.cast(problem, as_network(network, data.clients, seed), seed)
     best = best_objective(data, model, problem) if stop.gap is not None else None
-    training = Training(problem, cast, costs, best, WORST_END["full batch" if method.batch is None else "mini-batch"])
+    training = Training(problem, cast, costs, best, WORST_END if method.batch is None else WORST_NOISY_END)
     status = training.follow(stop, watch)
     thetas = [client.parameters() for client in cast.clients]
     if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):

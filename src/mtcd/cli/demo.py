@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from rich.markup import escape
@@ -35,11 +34,11 @@ def run_demo(out: Path, seed: int) -> None:
     for name in METHODS:
         check_folder(out / name)
     screen.print("Ridge regression: 1000 samples, 2000 features over 40 clients in a row.")
-    runs, setup = {}, None
+    runs = {}
     for name, settings in METHODS.items():
         stop = {"gap": 1e-4, "iterations": settings["iterations"]}
         config = check_config({**PROBLEM, "method": settings["method"], "stop": stop, "seed": seed})
-        setup = build(config) if setup is None else replace(build(config), data=setup.data)
+        setup = build(config)
         with live_progress(f"{name.upper():5}") as watch:
             run = setup.train(watch)
         write_run(run, setup, out / name)

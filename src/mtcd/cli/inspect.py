@@ -39,12 +39,9 @@ def examine(setup: Setup) -> dict[str, Any]:
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
-    settled = method.with_stepsize(1.0)
-    settled.cast(problem, setup.network, seed)  # refuses what cannot work
-    length = Batches(problem.samples, method.batch, seed).length * problem.outputs
-    tokens, floats = 0, length
-    if isinstance(settled, MTCD):
-        plan = settled.plan(problem.samples, problem.outputs, setup.network, seed)
+    tokens, floats = 0, Batches(problem.samples, method.batch, seed).length * problem.outputs
+    if isinstance(method, MTCD):  # making the plan refuses what cannot work
+        plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize

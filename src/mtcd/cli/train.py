@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,17 +13,18 @@ from rich.markup import escape
 from mtcd.cli.show import aside, live_progress, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
-from mtcd.files import check_folder, fresh_folder
+from mtcd.files import check_folder, check_writable, fresh_folder
 from mtcd.report.plots import plot_runs
 from mtcd.run import Run
 
+RUNS = Path("runs")
 EXIT_CODES = {"diverged": 1, "interrupted": 130}
 
 
 def train_config(path: Path, out: Path | None, changes: list[str], seed: int | None, as_json: bool, quiet: bool) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
     config = read_config(path, changes, seed)
-    check_folder(out or Path("runs") / f"{path.stem}-{os.getpid()}")  # before the data is read
+    check_folder(out) if out else check_writable(RUNS)  # before the data is read
     setup = build(config)
     if not quiet:
         show_notes(setup.notes)
@@ -60,16 +60,15 @@ def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
     if out is not None:
         yield out
         return
-    runs = Path("runs")
-    runs.mkdir(exist_ok=True)
+    RUNS.mkdir(exist_ok=True)
     for candidate in itertools.chain([name], (f"{name}-{i}" for i in itertools.count(2))):
         with suppress(FileExistsError):
-            (runs / candidate).mkdir()
+            (RUNS / candidate).mkdir()
             break
     try:
-        yield runs / candidate
+        yield RUNS / candidate
     except BaseException:
         with suppress(OSError):  # if there is anything in them, they stay
-            (runs / candidate).rmdir()
-            runs.rmdir()
+            (RUNS / candidate).rmdir()
+            RUNS.rmdir()
         raise

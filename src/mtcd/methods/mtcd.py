@@ -125,7 +125,7 @@ class MTCD(Method):
             combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
             batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops),
-            shape=(samples, outputs) if outputs > 1 else (samples,),
+            outputs=outputs,
         )
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:

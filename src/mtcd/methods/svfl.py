@@ -13,6 +13,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method, Stepsize
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
@@ -25,13 +26,6 @@ class Shared(NamedTuple):
 
     round: int
     aggregate: Array
-
-
-class Upload(NamedTuple):
-    """A client's representation on the next batch, and its penalty."""
-
-    representation: Array
-    penalty: float
 
 
 @dataclass(frozen=True)
@@ -64,8 +58,7 @@ class SVFL(Method):
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         batches = Batches(problem.samples, self.batch, seed)
         clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
-        shape = (batches.length, problem.outputs) if problem.outputs > 1 else (batches.length,)
-        server = SVFLServer(network.size, np.zeros(shape), batches)
+        server = SVFLServer(network.size, batches.zeros(problem.outputs), batches)
         return Cast(clients, server, server.start_round())
 
 
@@ -82,7 +75,7 @@ class SVFLClient(Client):
         rows = self.batches.rows(shared.round)
         self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, self.stepsize)
         h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
-        return [Message(self.number, SERVER, Upload(h, self.model.penalty(self.theta)), h.size)]
+        return [Message(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)), h.size)]
 
     def parameters(self) -> Array:
         """theta_k."""
@@ -96,7 +89,7 @@ class SVFLServer(Party):
         self.clients, self.batches = clients, batches
         self.aggregate, self.penalty = aggregate, 0.0
         self.round = 0
-        self.uploads: dict[int, Upload] = {}
+        self.gathering = Gathering(clients)
 
     def start_round(self) -> Sequence[Message]:
         """The aggregate to every client."""
@@ -106,12 +99,9 @@ class SVFLServer(Party):
         return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in range(self.clients))]
 
     def receive(self, message: Message) -> Sequence[Message]:
-        self.uploads[message.sender] = message.payload
-        if len(self.uploads) < self.clients:
+        sums = self.gathering.add(message.sender, message.payload)
+        if sums is None:
             return []
-        uploads = [self.uploads[k] for k in range(self.clients)]
-        self.aggregate = np.asarray(sum(upload.representation for upload in uploads))
-        self.penalty = sum(upload.penalty for upload in uploads)
-        self.uploads = {}
+        self.aggregate, self.penalty = sums
         self.round += 1
         return self.start_round()

@@ -6,7 +6,6 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
 from mtcd.protocol.token import Token
@@ -39,13 +39,6 @@ class Share(NamedTuple):
     t: int
 
 
-class Fresh(NamedTuple):
-    """A client's representation on the mini-batch asked for, and its penalty."""
-
-    representation: Array
-    penalty: float
-
-
 @dataclass(frozen=True, eq=False)
 class Plan:
     """The settings, settled for one problem and network; every party knows them."""
@@ -57,7 +50,7 @@ class Plan:
     combine: Combine
     batches: Batches
     roaming: Roaming
-    shape: tuple[int, ...]
+    outputs: int
 
     @cached_property
     def carries_change(self) -> bool:
@@ -67,16 +60,12 @@ class Plan:
     @cached_property
     def floats(self) -> int:
         """Numbers in a token on its way between clients."""
-        return math.prod((self.batches.length, *self.shape[1:])) * (2 if self.carries_change else 1)
-
-    def first_aggregate(self) -> Array:
-        """theta = 0 at the start, so H = 0 on any batch, and nobody has to send anything."""
-        return np.zeros((self.batches.length, *self.shape[1:]))
+        return self.batches.length * self.outputs * (2 if self.carries_change else 1)
 
     def lone_token(self) -> list[Message]:
         """STCD: the token is born at its first client."""
         first = self.roaming.first(0, 0)
-        token = Token(0, 0, 0, self.first_aggregate(), 0.0)
+        token = Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 
 
@@ -169,9 +158,9 @@ class TokenServer(Party):
     def __init__(self, clients: int, plan: Plan) -> None:
         self.clients, self.plan = clients, plan
         self.t = 0
-        self.aggregate, self.penalty = plan.first_aggregate(), 0.0
+        self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
         self.back: dict[int, Token | Done] = {}
-        self.fresh: dict[int, Fresh] = {}
+        self.gathering = Gathering(clients)
 
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, Fresh):
@@ -201,12 +190,9 @@ class TokenServer(Party):
         return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
-        """Z^t = sum_k h_k on the mini-batch (line 6), when all are there, in the order of the clients."""
-        self.fresh[client] = fresh
-        if len(self.fresh) < self.clients:
+        """Z^t = sum_k h_k on the mini-batch (line 6), when all are there."""
+        sums = self.gathering.add(client, fresh)
+        if sums is None:
             return []
-        sent = [self.fresh[k] for k in range(self.clients)]
-        self.aggregate = np.asarray(sum(one.representation for one in sent))
-        self.penalty = sum(one.penalty for one in sent)
-        self.fresh = {}
+        self.aggregate, self.penalty = sums
         return self.start_iteration()

@@ -133,11 +133,5 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     return bound, True
 
 
-def lazy_transition_matrix(network: Network) -> sp.csr_array:
-    """P of the lazy uniform walk: P_kj = 1/(deg_k + 1) for j = k and for each neighbour j of k."""
-    A = adjacency(network) + sp.eye_array(network.size)
-    return sp.csr_array(sp.diags_array(1 / np.asarray(A.sum(axis=1)).ravel()) @ A)
-
-
 def _levels(network: Network, start: int) -> list[list[int]]:
     return breadth_first(network.neighbours, start, set(range(network.size)))

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mtcd.errors import ConfigError
 from mtcd.seeding import shuffled
 
+Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
@@ -42,6 +43,10 @@ class Batches:
     def per_epoch(self) -> int:
         """Iterations in an epoch."""
         return self.samples // self.length
+
+    def zeros(self, outputs: int) -> Array:
+        """The aggregate of nothing on a batch: what theta = 0 gives, so that nobody has to send it."""
+        return np.zeros(self.length if outputs == 1 else (self.length, outputs))
 
     def rows(self, iteration: int) -> Rows | None:
         """B^t; None stands for all samples."""
