@@ -8,6 +8,7 @@ import yaml
 import mtcd
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import read_config
+from mtcd.config.schema import Config
 from mtcd.errors import ConfigError
 
 BASE = """
@@ -86,6 +87,40 @@ def test_the_resolved_config_repeats_itself(tmp_path) -> None:
     assert "tokens" not in yaml.safe_load(resolved_yaml(config))["method"]
 
 
+RANDOM = """
+data: {synthetic: ridge, samples: 30, features: 20, clients: 20}
+network: {kind: erdos-renyi, p: 0.5}
+method: {kind: stcd}
+stop: {iterations: 20}
+"""
+
+
+def drawn(tmp_path: Path, changes: list[str], seed: int) -> tuple[str, object, bytes]:
+    """The data, the network, and the parameters, which tell where the token went."""
+
+    def outcome(config: Config) -> tuple[str, object, bytes]:
+        setup = build(config)
+        return setup.data.fingerprint, setup.network.neighbours, setup.train().coefficients.tobytes()
+
+    config = read_config(written(tmp_path, RANDOM), changes, seed)
+    again = read_config(written(tmp_path, resolved_yaml(config)))
+    assert outcome(again) == outcome(config)
+    return outcome(config)
+
+
+def test_data_and_network_can_have_seeds_of_their_own(tmp_path) -> None:
+    plain, other = drawn(tmp_path, [], seed=1), drawn(tmp_path, [], seed=2)
+    assert all(a != b for a, b in zip(plain, other, strict=True))
+    data = drawn(tmp_path, ["data.seed=1"], seed=2)
+    assert data[0] == plain[0]
+    assert data[1] == other[1]
+    both = drawn(tmp_path, ["data.seed=1", "network.seed=1"], seed=2)
+    assert both[:2] == plain[:2]
+    assert both[2] != plain[2]  # the walk is that of seed 2
+    assert drawn(tmp_path, ["data.seed=1", "network.seed=1"], seed=1) == plain
+    assert drawn(tmp_path, ["data.seed=0", "network.seed=0"], seed=2)[:2] == drawn(tmp_path, [], seed=0)[:2]
+
+
 def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
     setup = build(read_config(written(tmp_path, BASE), ["method.kind=stcd"]))
     assert setup.method == mtcd.STCD(local_updates=20, stepsize=1e-5)
@@ -119,6 +154,17 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
         ),
         ("data={table: t.csv, label: y, clients: {a: x}}", "data.clients"),
         ("method.start=[a, null]", "method.start"),
+        ("data={dataset: gisette, client: 3}", "'data.client', did you mean 'clients'"),
+        ("data={dataset: gisette, clients: 3, sample: 3}", "'data.sample', did you mean 'samples'"),
+        ("data={dataset: gisette, clients: 3, noise: 3}", "'data.noise', known: dataset, clients, samples, features"),
+        ("data={datset: gisette, clients: 3}", "'data.datset', did you mean 'dataset'"),
+        ("data={dataset: [], clients: 3}", "data.dataset: should be the name of a data set, or a list of names"),
+        ("data={dataset: {a: 1}, clients: 3}", "data.dataset: should be the name of a data set, or a list of names"),
+        ("data={dataset: [gisette, 3], clients: 3}", "data.dataset: should be the name"),
+        ("data={dataset: gisette, clients: 3, seed: -1}", "data.seed: .*greater than or equal to 0"),
+        ("data.seed=true", "data.seed: should be a number"),
+        ("network.seed=3", "network: seed is for the kind 'erdos-renyi' only"),
+        ("network={edges: links.csv, seed: 3}", "network: seed is for the kind 'erdos-renyi' only"),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path, change: str, says: str) -> None:

@@ -121,4 +121,5 @@ def test_costs_that_make_no_sense_are_refused(settings) -> None:
 )
 def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method) -> None:
     tokens = 3 if method.kind == "mtcd" else 0
-    assert Costs(R).total(after(method, 5)) == pytest.approx(5 * method.iteration_cost(K, tokens, Costs(R)))
+    network = make_network("cycle", [f"c{k}" for k in range(K)])
+    assert Costs(R).total(after(method, 5)) == pytest.approx(5 * method.iteration_cost(network, tokens, Costs(R)))

@@ -158,3 +158,24 @@ def test_free_columns_are_left_alone(shape: tuple[int, ...]) -> None:
     penalty.prox(theta, 1.0)
     np.testing.assert_array_equal(theta[:3], 2.5)
     np.testing.assert_array_equal(theta[3], 3.0)
+
+
+@given(
+    st.sampled_from([Squared(), Huber(0.7), Logistic(), SquaredHinge()]),
+    st.floats(-7, 3).map(lambda power: 10.0**power),
+    st.integers(0, 1000),
+    st.sampled_from([0.01, 1.0, 50.0]),
+)
+def test_the_dual_prox_solves_its_equation(loss: Loss, c: float, seed: int, size: float) -> None:
+    """y = prox of c g* at v means y = l'(t) and y + c*t = v for one t: that is, y = l'((v - y)/c)."""
+    rng = np.random.default_rng(seed)
+    v, labels = size * rng.standard_normal(50), (rng.random(50) < 0.5).astype(float)
+    if isinstance(loss, SquaredHinge):
+        labels = 2 * labels - 1
+    # forwards: any t gives a v whose solution is known
+    t = size * rng.standard_normal(50) / c
+    slope = loss.gradient(t, labels)
+    np.testing.assert_allclose(loss.dual_prox(slope + c * t, labels, c), slope, rtol=1e-6, atol=1e-9)
+    # and for any v, y is a subgradient's value: prox is firmly nonexpansive
+    y, other = loss.dual_prox(v, labels, c), loss.dual_prox(v + 0.1, labels, c)
+    assert ((other - y >= -1e-12) & (other - y <= 0.1 + 1e-12)).all()

@@ -6,8 +6,9 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
-from mtcd.objective.losses import Logistic, Squared
+from mtcd.objective.losses import Huber, Logistic, Squared, SquaredHinge
 from mtcd.objective.penalty import Penalty
 
 PENALTIES = [
@@ -69,3 +70,44 @@ def test_a_block_at_rest_is_left_alone() -> None:
     new = plain_steps(X, (y > 0).astype(float), Logistic(), Penalty(l1=1e3), np.zeros(4), z, 50, 0.1)
     assert not new.any()
     assert np.array_equal(z, kept)
+
+
+@given(
+    st.sampled_from([Logistic(), Huber(0.5), SquaredHinge()]),
+    st.sampled_from([Penalty(l1=0.02), Penalty(l1=2.0), Penalty(l1=6.0, l2=0.3), Penalty(l1=1.0, free=1)]),
+    st.sampled_from([(40, 30), (12, 60), (25, 3)]),
+    st.booleans(),
+    st.integers(0, 10_000),
+)
+def test_looking_only_at_columns_that_can_move_changes_nothing(loss, penalty, shape, sparse, seed) -> None:
+    X, y, theta, z = block(shape, sparse, seed)
+    X = X @ np.diag([0.0] + [1.0] * (shape[1] - 1))  # an empty column
+    X = sp.csr_array(X) if sparse else np.asfortranarray(X)
+    labels = np.sign(y) if isinstance(loss, SquaredHinge) else (y > 0).astype(float)
+    theta[np.random.default_rng(seed).random(len(theta)) < 0.7] = 0
+    for Q, eta in ((2, 1e-3), (25, 1e-2)):
+        quick_z, plain_z, before = z.copy(), z.copy(), theta.copy()
+        quick = make_steps(X, labels, loss, penalty, Q, eta)(theta, quick_z)
+        plain = plain_steps(X, labels, loss, penalty, theta, plain_z, Q, eta)
+        np.testing.assert_allclose(quick, plain, rtol=1e-9, atol=1e-11)
+        np.testing.assert_allclose(quick_z, plain_z, rtol=1e-9, atol=1e-10)
+        assert np.array_equal(theta, before)
+
+
+def test_columns_are_looked_at_again_when_the_slope_has_moved_too_far() -> None:
+    """Long steps from far away: what was screened out at first must still come in."""
+    X, y, _, z = block((40, 60), False, 3)
+    labels, looks = (y > 0).astype(float), []
+
+    class Counting(ScreenedSteps):
+        def _screen(self, *given):
+            columns, reach = super()._screen(*given)
+            looks.append(len(columns))
+            return columns, reach
+
+    quick_z, plain_z, penalty = z.copy(), z.copy(), Penalty(l1=4.0)
+    quick = Counting(X, labels, Logistic(), penalty, 300, 0.02)(np.zeros(60), quick_z)
+    plain = plain_steps(X, labels, Logistic(), penalty, np.zeros(60), plain_z, 300, 0.02)
+    np.testing.assert_allclose(quick, plain, rtol=1e-9, atol=1e-11)
+    assert len(looks) > 1
+    assert min(looks) < 40

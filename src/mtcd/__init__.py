@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
+    from mtcd.data.datasets.catalogue import load_dataset
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
     from mtcd.data.vertical import VerticalData, split
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from mtcd.history import History, Measurement
     from mtcd.ledger.costs import Costs
     from mtcd.ledger.ledger import Ledger
+    from mtcd.methods.dcpa import DCPA
     from mtcd.methods.mtcd import MTCD, STCD
     from mtcd.methods.svfl import SVFL
     from mtcd.model.linear import Glm
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
 _HOMES = {
     "Costs": "mtcd.ledger.costs",
+    "DCPA": "mtcd.methods.dcpa",
     "Glm": "mtcd.model.linear",
     "History": "mtcd.history",
     "Ledger": "mtcd.ledger.ledger",
@@ -47,6 +50,7 @@ _HOMES = {
     "Stop": "mtcd.stop",
     "TableShare": "mtcd.data.tables",
     "VerticalData": "mtcd.data.vertical",
+    "load_dataset": "mtcd.data.datasets.catalogue",
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
     "read_network": "mtcd.network.edges",
@@ -58,6 +62,7 @@ _HOMES = {
 
 __version__ = VERSION
 __all__ = [
+    "DCPA",
     "MTCD",
     "STCD",
     "SVFL",
@@ -72,6 +77,7 @@ __all__ = [
     "Stop",
     "TableShare",
     "VerticalData",
+    "load_dataset",
     "make_network",
     "network_from_edges",
     "read_network",

@@ -14,6 +14,7 @@ from mtcd.checks import check_whole
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.local import LocalEngine
+from mtcd.engines.lockstep import LockstepEngine
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.history import History, Measurement
 from mtcd.ledger.costs import Costs
@@ -56,7 +57,7 @@ def train(
     f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k)
 
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
-    ``method`` is MTCD(...), STCD(...) or SVFL(...). ``watch`` is called with every measurement and how far
+    ``method`` is MTCD(...), STCD(...), SVFL(...) or DCPA(...). ``watch`` is called with every measurement and how far
     along it is.
 
     >>> import mtcd
@@ -66,7 +67,7 @@ def train(
     ('converged', (12,))
     """
     if not isinstance(method, Method):
-        raise ConfigError(f"train needs a method, MTCD(...), STCD(...) or SVFL(...), but got {method!r}.")
+        raise ConfigError(f"train needs a method, MTCD(...), STCD(...), SVFL(...) or DCPA(...), but got {method!r}.")
     model, stop, costs = model or Glm(), stop or Stop(iterations=10_000), costs or Costs()
     for given, kind in ((data, VerticalData), (model, Glm), (stop, Stop), (costs, Costs)):
         if not isinstance(given, kind):
@@ -138,7 +139,8 @@ class Training:
         """Run until a limit is reached; returns the status."""
         due: float = 0
         limit = math.inf if stop.iterations is None else stop.iterations
-        engine = LocalEngine(self.cast, self.ledger)
+        rounds = self.cast.rounds
+        engine = LocalEngine(self.cast, self.ledger) if rounds is None else LockstepEngine(rounds, self.ledger)
         progress = None
         try:
             with np.errstate(all="ignore"):  # a diverging training overflows: that is seen when measuring
@@ -189,7 +191,7 @@ class Training:
     def _objective(self, progress: Progress) -> float:
         if progress.aggregate is not None:
             return self.problem.objective(progress.aggregate, progress.penalty)
-        return self.problem.evaluate([client.parameters() for client in self.cast.clients])
+        return self.problem.evaluate(progress.parameters or [client.parameters() for client in self.cast.clients])
 
     def _row(self, progress: Progress, objective: float) -> Measurement:
         account = self.costs.account
@@ -241,9 +243,11 @@ def _divergence(method: Method, smoothness: Smoothness) -> str:
     said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
     if method.batch is not None and method.settled_stepsize() <= limit.value:
         return f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller stepsize."
+    alone = ""
+    if method.gradient_steps:
+        alone = f"; above {stability_limit(smoothness):.4g} a client alone can diverge"
     return (
         f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
-        f"{limit.value:.4g} ({limit.reason}); "
-        f"above {stability_limit(smoothness):.4g} a client alone can diverge. "
+        f"{limit.value:.4g} ({limit.reason}){alone}. "
         "Set a smaller stepsize, or stepsize: auto."
     )

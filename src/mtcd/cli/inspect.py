@@ -63,7 +63,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "stepsize_limit_rule": limit.reason,
         "stepsize_auto": auto.value,
         "stepsize_stability": stability_limit(smoothness),
-        "cost_per_iteration": method.iteration_cost(setup.network.size, tokens, setup.costs),
+        "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
         "notes": [*setup.notes, *data.notes],
     }
 

@@ -20,7 +20,7 @@ aside = Console(stderr=True)
 
 @contextmanager
 def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
-    """A bar with gap (or objective), hops, cost and time left, on standard error."""
+    """A bar with gap (or objective), iterations, cost and time left, on standard error."""
     if quiet:
         yield None
         return
@@ -37,7 +37,7 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
         def watch(now: Measurement, fraction: float) -> None:
             value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
-            bar.update(task, completed=fraction, state=f"{value}  {now.hops:,} hops  cost {now.cost:,.0f}")
+            bar.update(task, completed=fraction, state=f"{value}  {now.iteration:,} iterations  cost {now.cost:,.0f}")
 
         yield watch
 
@@ -49,16 +49,16 @@ def show_notes(notes: Iterable[str]) -> None:
 
 
 def runs_table(runs: Sequence[Run]) -> Table:
-    """One row per run: method, status, hops, syncs, gap (or objective), cost, seconds."""
+    """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost, seconds."""
     relative = all(run.gap is not None for run in runs)
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("method")  # the one that may wrap
     table.add_column("status", no_wrap=True)
-    for title in ("hops", "syncs", "gap" if relative else "objective", "cost", "seconds"):
+    for title in ("iterations", "hops", "syncs", "gap" if relative else "objective", "cost", "seconds"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         last = run.final
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
-        counts = (f"{last.hops:,}", f"{last.syncs:,}", value, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
-        table.add_row(run.method, run.status, *counts)
+        counts = (f"{last.iteration:,}", f"{last.hops:,}", f"{last.syncs:,}")
+        table.add_row(run.method, run.status, *counts, value, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
     return table

@@ -7,11 +7,13 @@ from typing import Any
 
 import yaml
 
-from mtcd.config.schema import Config, MethodSection, OwnTable, TableData
+from mtcd.config.schema import Config, DatasetData, MethodSection, OwnTable, TableData
+from mtcd.data.datasets.catalogue import first_present, load_dataset
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.ledger.costs import Costs
+from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
@@ -27,6 +29,7 @@ USED = {
     "mtcd": {"tokens", "hops", "local_updates", "stepsize", "batch", "combine", "walk", "clusters", "start"},
     "stcd": {"local_updates", "stepsize", "walk", "start"},
     "svfl": {"local_updates", "stepsize", "batch"},
+    "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
 }
 
 
@@ -63,6 +66,7 @@ def build(config: Config) -> Setup:
     model = Glm(**config.model.model_dump())
     method, notes = _method(config.method)
     stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
+    config = _settled(config)
     data = _data(config)
     return Setup(config, data, model, _network(config, data), method, stop, costs, notes)
 
@@ -78,8 +82,19 @@ def resolved_yaml(config: Config) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
+def _settled(config: Config) -> Config:
+    """The config with the one data set that is used, so that it repeats the run whatever else is at hand later."""
+    section = config.data
+    if not isinstance(section, DatasetData):
+        return config
+    used = section.model_copy(update={"dataset": [first_present(section.dataset)]})
+    return config.model_copy(update={"data": used})
+
+
 def _data(config: Config) -> VerticalData:
     section = config.data
+    if isinstance(section, DatasetData):
+        return load_dataset(section.dataset[0], section.clients, section.samples, section.features, section.seed)
     if isinstance(section, TableData):
         clients: Any = section.clients
         if isinstance(clients, dict):
@@ -95,7 +110,7 @@ def _data(config: Config) -> VerticalData:
         section.clients,
         noise=section.noise,
         classes=section.classes,
-        seed=config.seed,
+        seed=config.seed if section.seed is None else section.seed,
     )
 
 
@@ -103,13 +118,14 @@ def _network(config: Config, data: VerticalData) -> Network:
     section = config.network
     if section.edges is not None:
         return read_network(section.edges, data.clients)
-    return make_network(str(section.kind), data.clients, p=section.p, rows=section.rows, seed=config.seed)
+    seed = config.seed if section.seed is None else section.seed
+    return make_network(str(section.kind), data.clients, p=section.p, rows=section.rows, seed=seed)
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
     unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
     notes = (f"{section.kind} has no use for {', '.join(unused)}: ignored.",) if unused else ()
-    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
+    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA}
     return makers[section.kind](**_settings(section)), notes
 
 

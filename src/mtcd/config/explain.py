@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mtcd.config.schema import Config, OwnTable, SyntheticData, TableData
+from mtcd.config.schema import Config, DatasetData, OwnTable, SyntheticData, TableData
 from mtcd.errors import did_you_mean
 
+DATA: dict[str, type[BaseModel]] = {"<table>": TableData, "<synthetic>": SyntheticData, "<dataset>": DatasetData}
 
-def explain(error: ValidationError, content: dict[str, Any]) -> str:
+
+def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseModel] = Config) -> str:
     """All problems, one sentence each; alternatives for the same key are told together."""
     told: dict[str, list[str]] = {}
     for problem in error.errors():
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            told.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], _known(keys, problem['loc']))}", [])
+            known = _known(schema, keys, problem["loc"])
+            told.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
         elif problem["type"] == "missing":
             told.setdefault(f"the key {key!r} is missing", [])
         else:
             said = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0]
             got = f" (got {problem['input']!r})" if isinstance(problem["input"], str | int | float | None) else ""
             told.setdefault(key, []).append(said[:1].lower() + said[1:] + got)
-    text = "; ".join(f"{key}: {' or '.join(dict.fromkeys(said))}" if said else key for key, said in told.items())
+    text = "; ".join(": ".join(filter(None, (key, " or ".join(dict.fromkeys(said))))) for key, said in told.items())
     return text if text.endswith("?") else f"{text}."
 
 
@@ -41,11 +44,21 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     return keys
 
 
-def _known(keys: Sequence[str], place: Sequence[str | int]) -> list[str]:
+def _known(schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int]) -> list[str]:
     """The keys that the section around the last of these knows."""
-    section: type[BaseModel] = Config
-    if len(keys) > 1 and keys[0] == "data":
-        section = OwnTable if len(keys) > 2 else SyntheticData if "<synthetic>" in place else TableData
-    elif len(keys) > 1:
-        section = Config.model_fields[keys[0]].annotation  # type: ignore[assignment]
-    return list(section.model_fields)
+    section = schema
+    if schema is Config and len(keys) > 1 and keys[0] == "data":
+        section = OwnTable if len(keys) > 2 else DATA[str(place[1])]
+    else:
+        for key in keys[:-1]:  # names that people give, of cases say, are no fields
+            field = section.model_fields.get(key)
+            section = (field and _section_in(field.annotation)) or section
+    others = ["synthetic", "dataset"] if section is TableData else []  # misspelt, they look like keys of a table
+    return [*section.model_fields, *others]
+
+
+def _section_in(annotation: Any) -> type[BaseModel] | None:
+    """The section that a field holds, alone or in a list, a dict or beside None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next(filter(None, map(_section_in, get_args(annotation))), None)

@@ -42,41 +42,49 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
 
     Paths in it are looked for beside the file first, then from the current folder.
     """
-    content = _parse(_text(path), str(path))
-    if not isinstance(content, dict):
-        raise ConfigError(f"{path} is not a config: it must hold keys such as data, model, network, method.")
+    content = read_yaml(path, "config", "data, model, network, method")
     for change in changes:
         _apply(content, change)
     if seed is not None:
         content["seed"] = seed
-    return _locate(check_config(content, str(path)), path.resolve().parent)
+    return locate(check_config(content, str(path)), path.resolve().parent)
+
+
+def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
+    """The keys of a YAML file; errors say ``what`` it should be, and name some ``keys`` that it should hold."""
+    content = _parse(_text(path, what), str(path))
+    if not isinstance(content, dict):
+        article = "an" if what.startswith("e") else "a"
+        raise ConfigError(f"{path} is not {article} {what}: it must hold keys such as {keys}.")
+    return content
 
 
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
     """A Config from plain values; one error that names every wrong key. Empty sections count as left out."""
     given = {key: value for key, value in content.items() if value is not None}
     if not isinstance(given.get("data", {}), dict):
-        raise ConfigError(f"{where}: data must hold keys: table, label and clients, or synthetic and its sizes.")
+        kinds = "table, label and clients, or synthetic and its sizes, or dataset and clients"
+        raise ConfigError(f"{where}: data must hold keys: {kinds}.")
     try:
         return Config.model_validate(given)
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error, given)}") from None
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, what: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise ConfigError(f"There is no config file {path}.") from None
+        raise ConfigError(f"There is no {what} file {path}.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The config {path} cannot be read: {error}.") from None
+        raise ConfigError(f"The {what} {path} cannot be read: {error}.") from None
 
 
 def _parse(text: str, where: str) -> Any:
     try:
         return yaml.load(text, Loader=_Loader)
     except RecursionError:
-        raise ConfigError(f"{where} is nested too deeply to be a config.") from None
+        raise ConfigError(f"{where} is nested too deeply to be read.") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark else ""
@@ -99,8 +107,8 @@ def _apply(content: dict[str, Any], change: str) -> None:
     place[keys[-1]] = _parse(value, f"--set {change!r}")
 
 
-def _locate(config: Config, folder: Path) -> Config:
-    """Make the paths in the config absolute."""
+def locate(config: Config, folder: Path) -> Config:
+    """The config with absolute paths: looked for in ``folder`` first, then from the current one."""
 
     def found(path: Path) -> Path:
         beside = folder / path

@@ -15,9 +15,18 @@ def _no_bool(value: Any) -> Any:
     return value
 
 
+def _names(value: Any) -> Any:
+    """One name is a list of one."""
+    names = [value] if isinstance(value, str) else value
+    if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise ValueError("should be the name of a data set, or a list of names")
+    return names
+
+
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 Count = Annotated[Whole, Field(ge=1)]
+Seed = Annotated[Whole, Field(ge=0)]
 
 
 class Section(BaseModel):
@@ -54,6 +63,18 @@ class SyntheticData(Section):
     noise: Number = 0.1
     classes: Whole = 3
     standardise: bool = False
+    seed: Seed | None = None  # the config's own, unless given
+
+
+class DatasetData(Section):
+    """A public data set, or the first of several that is at hand: see mtcd.load_dataset."""
+
+    dataset: Annotated[list[str], BeforeValidator(_names)]
+    clients: Count
+    samples: Count | None = None
+    features: Count | None = None
+    standardise: bool = False
+    seed: Seed = 0  # not the config's own: a data set is the same in every run
 
 
 class ModelSection(Section):
@@ -74,6 +95,7 @@ class NetworkSection(Section):
     p: Number | None = None
     rows: Whole | None = None
     edges: Path | None = None
+    seed: Seed | None = None  # the config's own, unless given
 
     @model_validator(mode="after")
     def _one_of_both(self) -> NetworkSection:
@@ -81,13 +103,15 @@ class NetworkSection(Section):
             raise ValueError("give either a kind (path, cycle, complete, ...) or a file of edges")
         if self.edges is not None and (self.p is not None or self.rows is not None):
             raise ValueError("p and rows belong to a kind of network, not to a file of edges")
+        if self.seed is not None and self.kind != "erdos-renyi":
+            raise ValueError("seed is for the kind 'erdos-renyi' only, as nothing else is drawn: leave it out")
         return self
 
 
 class MethodSection(Section):
-    """How it is trained: see mtcd.MTCD, mtcd.STCD and mtcd.SVFL."""
+    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL and mtcd.DCPA."""
 
-    kind: Literal["mtcd", "stcd", "svfl"] = "mtcd"
+    kind: Literal["mtcd", "stcd", "svfl", "dcpa"] = "mtcd"
     tokens: Whole | None = None
     hops: Whole = 16
     local_updates: Whole = 1
@@ -97,6 +121,9 @@ class MethodSection(Section):
     walk: str = "lazy"
     clusters: Literal["auto"] | list[list[str | int]] | None = None
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
+    dual_stepsize: Number | None = None
+    consensus_stepsize: Number | None = None
+    variant: Literal["B", "A"] = "B"
 
 
 class StopSection(Section):
@@ -123,11 +150,15 @@ class CostsSection(Section):
 
 def _data_kind(value: Any) -> str:
     given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
-    return "<synthetic>" if "synthetic" in given else "<table>"  # no words that could be keys
+    # no words that could be keys
+    return "<synthetic>" if "synthetic" in given else "<dataset>" if "dataset" in given else "<table>"
 
 
 DataSection = Annotated[
-    Annotated[TableData, Tag("<table>")] | Annotated[SyntheticData, Tag("<synthetic>")], Discriminator(_data_kind)
+    Annotated[TableData, Tag("<table>")]
+    | Annotated[SyntheticData, Tag("<synthetic>")]
+    | Annotated[DatasetData, Tag("<dataset>")],
+    Discriminator(_data_kind),
 ]
 
 
@@ -140,4 +171,4 @@ class Config(Section):
     method: MethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
-    seed: Annotated[Whole, Field(ge=0)] = 0
+    seed: Seed = 0

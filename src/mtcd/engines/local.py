@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
+from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
 
 
@@ -17,6 +18,7 @@ class LocalEngine:
         self.parties = dict(enumerate(cast.clients)) | ({} if cast.server is None else {SERVER: cast.server})
         self.opening = cast.opening
         self.ledger = ledger
+        self.monitor = Monitor(len(cast.clients))
 
     def run(self) -> Iterator[Progress]:
         """Deliver messages while there are any; yields whenever the parties hold one model, before it changes."""
@@ -25,7 +27,9 @@ class LocalEngine:
         while True:
             for message in outgoing:
                 if message.to == MONITOR:
-                    yield message.payload
+                    progress = self.monitor.hear(message)
+                    if progress is not None:
+                        yield progress
                 else:
                     record(message, self.ledger)
                     waiting.append(message)

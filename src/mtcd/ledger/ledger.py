@@ -37,10 +37,10 @@ class Ledger:
     unsent_hops: int = 0
     unsent_floats: int = 0
 
-    def record(self, link: int, floats: int) -> None:
-        """One message of ``floats`` numbers went over this kind of link."""
-        self.message_counts[link] += 1
-        self.float_counts[link] += floats
+    def record(self, link: int, floats: int, messages: int = 1) -> None:
+        """A message (or several) of ``floats`` numbers went over this kind of link."""
+        self.message_counts[link] += messages
+        self.float_counts[link] += floats * messages
 
     def record_unsent_hop(self, floats: int) -> None:
         """A hop that the paper charges, and that sends nothing."""

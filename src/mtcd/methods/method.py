@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Literal
 
 from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
@@ -22,6 +22,8 @@ class Method(ABC):
     stepsize: Stepsize
     local_updates: int
     batch: int | None
+    gradient_steps = True
+    """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
     @property
     @abstractmethod
@@ -49,8 +51,8 @@ class Method(ABC):
         return self.stepsize_limit(smoothness)
 
     @abstractmethod
-    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
-        """What one iteration (a sync, a round; a hop of stcd) is charged, as in the paper."""
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
+        """What one iteration (a sync, a round, an exchange; a hop of stcd) is charged, as in the paper."""
 
     def _check_local_settings(self) -> None:
         if isinstance(self.stepsize, str) and self.stepsize != "auto":
@@ -66,3 +68,14 @@ class Method(ABC):
         if isinstance(self.stepsize, str):
             raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
         return self.stepsize
+
+
+def check_connected(network: Network, kind: str) -> None:
+    """Without a server, only what can be reached from neighbour to neighbour can be trained."""
+    if not network.connected:
+        apart = network.components[1][0]
+        raise NetworkError(
+            f"{kind} needs a connected network, but this one is in {len(network.components)} pieces "
+            f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
+            "Add links, or use mtcd with a server: it works on any network."
+        )

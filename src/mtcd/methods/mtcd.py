@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from mtcd.checks import check_whole
-from mtcd.errors import ConfigError, NetworkError
+from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.combine import make_combine
-from mtcd.methods.method import Method, Stepsize
+from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.roaming import Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -102,16 +102,16 @@ class MTCD(Method):
             return descent_limit(smoothness)
         return self.stepsize_limit(smoothness)
 
-    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
         if self.hops is None:
             return 1 / costs.ratio
-        uplinks = tokens if self.batch is None else clients
+        uplinks = tokens if self.batch is None else network.size
         return uplinks + tokens + self.hops * tokens / costs.ratio
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, settled for a problem and a network: what every party knows."""
         if self.hops is None:
-            check_connected(network)
+            check_connected(network, "stcd")
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:
@@ -148,14 +148,3 @@ def _are_clusters(given: object) -> bool:
     if given is None or isinstance(given, str):
         return given in (None, "auto")
     return isinstance(given, Sequence) and all(isinstance(g, Sequence) and not isinstance(g, str) for g in given)
-
-
-def check_connected(network: Network) -> None:
-    """STCD has one token and no server: it can only train what it can reach."""
-    if not network.connected:
-        apart = network.components[1][0]
-        raise NetworkError(
-            f"stcd needs a connected network, but this one is in {len(network.components)} pieces "
-            f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
-            "Add links, or use mtcd with a server: it works on any network."
-        )

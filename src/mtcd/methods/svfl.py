@@ -52,8 +52,8 @@ class SVFL(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
 
-    def iteration_cost(self, clients: int, tokens: int, costs: Costs) -> float:
-        return 2 * clients
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
+        return 2 * network.size
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         batches = Batches(problem.samples, self.batch, seed)

@@ -127,6 +127,7 @@ class LinearClient:
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
         self.penalty = penalty.value
+        self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float] | None = None
         self._steps: Steps
 
@@ -147,6 +148,19 @@ class LinearClient:
             return self._steps(theta, aggregate)
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
+
+    def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
+        """theta after a proximal gradient step along X_k^T y: what a primal-dual method does."""
+        gradient: Array = self.X.T.dot(dual)
+        self.regulariser.add_gradient(theta, gradient)
+        gradient *= -mu
+        gradient += theta
+        self.regulariser.prox(gradient, mu)
+        return gradient
+
+    def dual_prox(self, v: Array, c: float) -> Array:
+        """prox of c g* at v, g the loss."""
+        return self.loss.dual_prox(v, self.y, c)
 
 
 def _with_ones(X: Block) -> Block:

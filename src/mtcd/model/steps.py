@@ -4,7 +4,8 @@
 
 :func:`plain_steps` does just that. For the squared loss the gradient is linear in theta: with
 M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps need
-X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`).
+X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`). With l1, other
+losses look only at columns that can move (``screening.py``).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtcd.data.vertical import Block
+from mtcd.model.screening import ScreenedSteps
 from mtcd.objective.losses import Loss, Squared
 from mtcd.objective.penalty import Penalty
 
@@ -34,6 +36,8 @@ def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
             return (gram_steps if penalty.l1 else closed_steps)(X, y, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
             return wide_steps(X, y, penalty, Q, eta)
+    if penalty.l1 and Q > 1 and y.ndim == 1:
+        return ScreenedSteps(X, y, loss, penalty, Q, eta)
     return lambda theta, z: plain_steps(X, y, loss, penalty, theta, z, Q, eta)
 
 

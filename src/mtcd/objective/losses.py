@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 
 from mtcd.checks import check_number
-from mtcd.errors import DataError, listing
+from mtcd.errors import ConfigError, DataError, listing
 
 Array = NDArray[np.float64]
 Labels = NDArray[np.generic]
@@ -37,6 +37,10 @@ class Loss(ABC):
     @abstractmethod
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         """The second derivative in z times v, both of the shape of z."""
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample by sample."""
+        raise ConfigError("This method needs a loss with one number per sample: multinomial has several. Use mtcd.")
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
         """The labels as the loss wants them, and the classes they stand for (none in regression)."""
@@ -67,6 +71,9 @@ class Squared(Loss):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return v
 
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return (v - c * y) / (1.0 + c)
+
 
 @dataclass(frozen=True)
 class Huber(Loss):
@@ -88,6 +95,9 @@ class Huber(Loss):
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return np.where(np.abs(z - y) <= self.delta, v, 0.0)
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return np.clip((v - c * y) / (1.0 + c), -self.delta, self.delta)
 
 
 class _TwoClasses(Loss):
@@ -130,6 +140,9 @@ class Logistic(_TwoClasses):
         p = _sigmoid(z)
         return np.asarray(p * (1.0 - p) * v)
 
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return _sigmoid(_solve_sigmoid(v + y, c)) - y
+
 
 @dataclass(frozen=True)
 class SquaredHinge(_TwoClasses):
@@ -149,6 +162,9 @@ class SquaredHinge(_TwoClasses):
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return np.where(y * z < 1.0, 2.0 * v, 0.0)
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return np.asarray(y * np.minimum(2.0 * (y * v - c) / (2.0 + c), 0.0))
 
 
 @dataclass(frozen=True)
@@ -187,6 +203,24 @@ def _sigmoid(z: Array) -> Array:
     p += 1.0
     p *= 0.5
     return p
+
+
+def _solve_sigmoid(u: Array, c: float) -> Array:
+    """t with sigmoid(t) + c*t = u, by Newton's method.
+
+    Mirrored so that t <= 0, where the left side is convex: from any t <= 0 the second step on comes down from
+    above, so that cutting steps off at 0 is all the safeguard that is needed.
+    """
+    mirrored = u > 0.5
+    u = np.where(mirrored, 1.0 - u, u)
+    t = np.minimum(np.log(np.clip(u, c, 1.0)), 0.0) + np.minimum(u, 0.0) / c
+    for _ in range(200):
+        p = _sigmoid(t)
+        step = (p + c * t - u) / (p * (1.0 - p) + c)
+        t = np.minimum(t - step, 0.0)
+        if (np.abs(step) <= 1e-13 * (1.0 + np.abs(t))).all():
+            break
+    return np.where(mirrored, -t, t)
 
 
 def _numeric(labels: Labels) -> Array:

@@ -41,13 +41,22 @@ class Progress(NamedTuple):
 
     ``hop`` counts hops per token (t*S + s), ``t`` syncs. Where the full aggregate is known it comes
     along with the penalty, so that the objective can be read off; otherwise it is None. A token that
-    is alone tells the same, so it can stand for it.
+    is alone tells the same, so it can stand for it. ``parameters``: those of all clients, where the
+    clients themselves may be further on by now.
     """
 
     hop: int
     t: int
     aggregate: Array | None
     penalty: float
+    parameters: Sequence[Array] | None = None
+
+
+class Part(NamedTuple):
+    """Told to the monitor by a client of a method in which nobody knows all: where it is, and its parameters."""
+
+    iteration: int
+    parameters: Array
 
 
 class Party(ABC):
@@ -66,10 +75,35 @@ class Client(Party):
         """theta_k as of now."""
 
 
+class RoundClient(Client):
+    """A client of a method in which all do the same at the same time: offer a vector, take a mix of all offers."""
+
+    @abstractmethod
+    def offer(self) -> Array:
+        """Begin an iteration: what the neighbours are told."""
+
+    @abstractmethod
+    def take(self, mixed: Array) -> None:
+        """End it, with the weighted sum of the offers."""
+
+
+class Rounds(NamedTuple):
+    """Such a method as a whole: the mix of client k is row k of ``weights``, a sparse matrix, times the offers.
+
+    In a round ``messages`` of ``floats`` numbers each are sent.
+    """
+
+    clients: Sequence[RoundClient]
+    weights: Any
+    messages: int
+    floats: int
+
+
 @dataclass(frozen=True)
 class Cast:
-    """All parties of a training, and the messages that set it going."""
+    """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages."""
 
     clients: Sequence[Client]
     server: Party | None
     opening: Sequence[Message]
+    rounds: Rounds | None = None

@@ -93,3 +93,15 @@ def descent_limit(smoothness: Smoothness) -> StepsizeRule:
 def stability_limit(smoothness: Smoothness) -> float:
     """2/max_k L_k: above it, the steps of some single client may diverge by themselves."""
     return 2.0 / float(smoothness.blocks.max())
+
+
+def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
+    """1/(l2 + 2*mu_y*max_k |X_k|^2), half of what primal-dual methods can bear; with mu_y = mu_w unless given."""
+    l2, curvature = smoothness.problem.penalties[0].l2, smoothness.problem.loss.curvature
+    norm = (float(smoothness.blocks.max()) - l2) / curvature
+    if mu_y is not None:
+        value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
+    else:
+        value, what = (np.sqrt(l2 * l2 + 8.0 * norm) - l2) / (4.0 * norm), "mu_y the same"
+    reason = f"1/(l2 + 2 mu_y max_k |X_k|^2), half of what primal-dual methods bear, {what}"
+    return StepsizeRule(float(value), reason, proven=False)

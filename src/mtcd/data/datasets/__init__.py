@@ -1,0 +1,1 @@
+"""Public data sets, read from the files that their makers published."""

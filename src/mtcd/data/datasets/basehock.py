@@ -1,0 +1,77 @@
+"""BASEHOCK: 1993 postings to newsgroups about baseball or hockey, as counts of 4862 words.
+
+``BASEHOCK.mat`` is the file of the scikit-feature collection. No checksum of it is published that could be
+pinned, so its content is checked, and its checksum told in the note. ``basehock.npz`` is a small copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.io import loadmat
+
+from mtcd.data.datasets.entry import Dataset, Raw
+from mtcd.data.datasets.folder import content, damaged, verified
+from mtcd.data.vertical import Block
+
+COPY, ORIGINAL = "basehock.npz", "BASEHOCK.mat"
+SHA256 = "0501d3c9d711e0b61ffbfcec1bd893e232b9142f92a7e168373614c042341117"
+SHAPE, CLASSES = (1993, 4862), [0, 994, 999]  # how many labels are 0, 1, 2
+
+
+def read(files: Mapping[str, Path], seed: int) -> Raw:
+    """The counts as they are, sparse (1.4% are not 0); classes 1 and 2 become labels 0 and 1."""
+    if COPY in files:
+        counts, classes = parse_copy(verified(content(files[COPY]), SHA256, files[COPY]))
+        return _raw(counts, classes, COPY)
+    path = files[ORIGINAL]
+    found = content(path)
+    try:
+        counts, classes = parse_original(found)
+    except Exception as error:  # anything can come out of a file that is no MATLAB file
+        raise damaged(path, str(error)) from None
+    if why := _wrong(counts, classes):
+        raise damaged(path, why)
+    return _raw(counts, classes, f"{ORIGINAL}, sha256 {hashlib.sha256(found).hexdigest()}")
+
+
+def parse_copy(npz: bytes) -> tuple[Block, NDArray[np.int64]]:
+    """Arrays X and y."""
+    arrays = np.load(io.BytesIO(npz))
+    return sp.csr_array(arrays["X"]), arrays["y"].astype(np.int64)
+
+
+def parse_original(mat: bytes) -> tuple[Block, NDArray[np.int64]]:
+    """Matrices X and Y, of one column."""
+    arrays = loadmat(io.BytesIO(mat), variable_names=["X", "Y"])
+    return sp.csr_array(arrays["X"]), arrays["Y"].ravel().astype(np.int64)
+
+
+def _wrong(counts: Block, classes: NDArray[np.int64]) -> str:
+    """What is wrong with the content, if anything."""
+    if counts.shape != SHAPE:
+        return f"X has the shape {counts.shape}, but should have {SHAPE}"
+    if not ((counts.data >= 0) & (counts.data == np.rint(counts.data))).all():
+        return "X holds values that are no counts"
+    if sorted(set(classes)) != [1, 2] or np.bincount(classes).tolist() != CLASSES:
+        return "Y does not hold 994 times 1 and 999 times 2"
+    return ""
+
+
+def _raw(counts: Block, classes: NDArray[np.int64], source: str) -> Raw:
+    return Raw(counts, 1.0, classes - 1, f"basehock: word counts, read from {source}.")
+
+
+BASEHOCK = Dataset(
+    title="BASEHOCK",
+    subfolder="basehock",
+    files=((COPY,), (ORIGINAL,)),
+    how=f"download {ORIGINAL} from https://jundongl.github.io/scikit-feature/datasets.html into the data folder.",
+    read=read,
+)

@@ -1,0 +1,83 @@
+"""The data folder: where it is, which files are in it, and whether they are what they should be."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+import tarfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtcd.errors import DataError
+
+VARIABLE = "MTCD_DATA"
+BROKEN = (OSError, EOFError, zlib.error, tarfile.TarError)
+
+
+def places(subfolder: str) -> tuple[Path, ...]:
+    """Where files are looked for: in the data folder, and in the data set's own folder inside it."""
+    named = os.environ.get(VARIABLE)
+    folder = Path(named or "").absolute()
+    return (folder, folder / subfolder) if named else ()
+
+
+def find(subfolder: str, name: str) -> Path | None:
+    """The file of that name, plain or compressed."""
+    candidates = (place / f"{name}{ending}" for place in places(subfolder) for ending in ("", ".gz"))
+    return next((path for path in candidates if os.path.isfile(path)), None)  # false, not an error, if forbidden
+
+
+def find_all(subfolder: str, choices: Sequence[Sequence[str]]) -> dict[str, Path] | None:
+    """The files of the first choice of which all are there."""
+    for names in choices:
+        found = {name: path for name in names if (path := find(subfolder, name))}
+        if len(found) == len(names):
+            return found
+    return None
+
+
+def absence(subfolder: str, choices: Sequence[Sequence[str]]) -> str:
+    """What is missing, and where it was looked for."""
+    looked = places(subfolder)
+    if not looked:
+        wanted = ", or ".join(" and ".join(names) for names in choices)
+        return f"{VARIABLE} is not set. Set this environment variable to a folder that holds {wanted}."
+    if not os.path.isdir(looked[0]):
+        return f"{VARIABLE} names the folder {looked[0]}, which does not exist. Make it, or name another."
+    missing = [[name for name in names if not find(subfolder, name)] for names in choices]
+    wanted = ", and no ".join(" and no ".join(names) for names in missing)
+    return f"there is no {wanted} in {looked[0]} (named by {VARIABLE}) or in {looked[1]}."
+
+
+def content(path: Path) -> bytes:
+    """What is in a file, uncompressed."""
+    try:
+        packed = path.read_bytes()
+        return gzip.decompress(packed) if path.suffix == ".gz" else packed
+    except BROKEN as error:
+        raise damaged(path, str(error)) from None
+
+
+def member(path: Path, name: str) -> bytes:
+    """What is in one file inside a compressed tar file."""
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            file = archive.extractfile(name)
+            return file.read() if file else b""
+    except (*BROKEN, KeyError) as error:
+        raise damaged(path, str(error)) from None
+
+
+def verified(found: bytes, sha256: str, path: Path) -> bytes:
+    """The same bytes, if they are those that were published."""
+    digest = hashlib.sha256(found).hexdigest()
+    if digest != sha256:
+        raise damaged(path, f"the sha256 of its content is {digest}, but should be {sha256}")
+    return found
+
+
+def damaged(path: Path, why: str) -> DataError:
+    """The error for a file that is not what it should be."""
+    return DataError(f"{path} is damaged or another version ({why}): remove it and get it again.")

@@ -1,0 +1,27 @@
+"""The monitor's side of progress: what an engine yields to those who watch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtcd.protocol.party import Message, Part, Progress
+
+
+class Monitor:
+    """Passes progress on; where clients tell their parts of it, waits until all K have told theirs."""
+
+    def __init__(self, clients: int) -> None:
+        self.clients = clients
+        self._parts: dict[int, dict[int, Part]] = {}
+
+    def hear(self, message: Message) -> Any:
+        """The progress that this message completes, or None."""
+        part = message.payload
+        if not isinstance(part, Part):
+            return part
+        parts = self._parts.setdefault(part.iteration, {})
+        parts[message.sender] = part
+        if len(parts) < self.clients:
+            return None
+        del self._parts[part.iteration]
+        return Progress(part.iteration, 0, None, 0.0, [parts[k].parameters for k in range(self.clients)])
