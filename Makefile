@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench format clean
+.PHONY: demo test lint bench quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -25,8 +25,14 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
+quick: $(VENV)/.light
+	$(BIN)/mtcd reproduce all --quick --out runs/quick
+
+reproduce: $(VENV)/.light
+	$(BIN)/mtcd reproduce all --out docs/figures --page docs/reproduction.md
+
 clean:
-	rm -rf $(VENV) runs build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) runs results build .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(VENV)/.python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mtcd.errors import MtcdError
+from mtcd.errors import ConfigError, MtcdError
 
 app = typer.Typer(
     help=(
@@ -101,6 +101,38 @@ def demo(
     from mtcd.cli.demo import run_demo
 
     run_demo(out, seed)
+
+
+@app.command(
+    help=(
+        "Run an experiment: train every curve over several seeds, draw the figure, write its numbers as CSV.\n\n"
+        "Finished trainings are kept in DIR/curves: a command that was interrupted goes on where it was, and a setting "
+        "that was changed trains only what it touches."
+    )
+)
+def reproduce(
+    figure: Annotated[
+        str | None, typer.Argument(metavar="FIGURE", help="A name (see --list), an experiment file of yours, or all.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="The same figures at a smaller size.")] = False,
+    seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5.")] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that train at the same time.")] = 2,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")] = Path("results"),
+    fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept from before.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Show the experiments that have a name, and leave.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page about all figures. Default: DIR/reproduction.md.")
+    ] = None,
+) -> None:
+    """Run an experiment, or all."""
+    from mtcd.cli.reproduce import Wish, list_experiments, run_experiments
+
+    if show:
+        list_experiments()
+    elif figure is None:
+        raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
+    else:
+        raise typer.Exit(run_experiments(Wish(figure, quick, seeds, jobs, out, fresh, page)))
 
 
 def main(arguments: list[str] | None = None) -> Any:

@@ -11,9 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mtcd.history import History
+from mtcd.report.styles import COLOURS
 from mtcd.run import Run
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 
 
 def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:

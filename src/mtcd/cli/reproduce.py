@@ -1,0 +1,162 @@
+"""mtcd reproduce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mtcd.cli.show import aside, screen, show_notes
+from mtcd.errors import ConfigError, DataError
+from mtcd.files import check_writable
+from mtcd.report.figures import write_figure
+from mtcd.report.page import write_page
+from mtcd.report.tables import results_table, span
+from mtcd.reproduce.claims import check_claims
+from mtcd.reproduce.plan import FigurePlan, plan_figure
+from mtcd.reproduce.read import ALL, find_experiments, known_experiments, read_experiment
+from mtcd.reproduce.results import Results
+from mtcd.reproduce.run import reproduce
+from mtcd.reproduce.schedule import Status
+from mtcd.reproduce.store import Store
+
+KEPT = "curves"
+PAGE = "reproduction.md"
+OTHERS = 75  # letters in the line of progress before what is being trained
+
+
+@dataclass(frozen=True)
+class Wish:
+    """The command line of ``mtcd reproduce``."""
+
+    asked: str
+    quick: bool
+    seeds: int | None
+    jobs: int
+    out: Path
+    fresh: bool
+    page: Path | None
+
+
+def list_experiments() -> None:
+    """The experiments that can be named."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("name", "title", "about"):
+        table.add_column(title, no_wrap=title == "name")
+    for name, path in known_experiments().items():
+        experiment = read_experiment(path)
+        table.add_row(escape(name), escape(experiment.title), escape(experiment.about))
+    screen.print(table)
+
+
+def run_experiments(wish: Wish) -> int:
+    """Train, draw, and for 'all' write the page; returns the exit code."""
+    began = monotonic()
+    check_writable(wish.out)
+    page = _page(wish)
+    figures, missing = _plans(wish)
+    store = Store(wish.out / KEPT, wish.fresh)
+    results: dict[str, Results] = {}
+    last = Status(0, 0, (), None)
+    with _progress() as (show, pause):
+
+        def done(result: Results) -> None:
+            results[result.name] = result
+            with pause():
+                _show_figure(result, wish.out, monotonic() - began)
+
+        def progress(status: Status) -> None:
+            nonlocal last
+            last = status
+            show(status)
+
+        try:
+            missing |= reproduce(figures, store, wish.jobs, done, progress)
+        except KeyboardInterrupt:
+            aside.print(_interrupted(last, store.folder), highlight=False, soft_wrap=True)
+            return 130
+    if page is not None:
+        made = {figure.name: results[figure.name] for figure in figures if figure.name in results}
+        write_page(made, check_claims(made), page, wish.out, monotonic() - began, missing)
+        screen.print(f"Page: {escape(str(page))}", highlight=False, soft_wrap=True)
+    screen.print(f"Time: {span(monotonic() - began)}.", highlight=False)
+    for name, why in missing.items():
+        aside.print(f"[bold red]Error:[/] {escape(name)} was not made. {escape(why)}", highlight=False, soft_wrap=True)
+    return 2 if missing else 0
+
+
+def _page(wish: Wish) -> Path | None:
+    """Where the page goes, if there is one."""
+    if wish.asked != ALL:
+        if wish.page is not None:
+            raise ConfigError("--page is for `mtcd reproduce all`: a single figure has no page.")
+        return None
+    page = wish.page or wish.out / PAGE
+    if page.is_dir():
+        raise ConfigError(f"{page} is a folder: give --page the name of a file.")
+    check_writable(page.parent)
+    return page
+
+
+def _plans(wish: Wish) -> tuple[list[FigurePlan], dict[str, str]]:
+    """What to train, and, among all, the figures whose data is not at hand."""
+    figures, missing = [], {}
+    for path in find_experiments(wish.asked):
+        experiment = read_experiment(path)
+        try:
+            figures.append(plan_figure(path.stem, experiment, path.resolve().parent, wish.seeds, wish.quick))
+        except DataError as error:
+            if wish.asked != ALL:
+                raise
+            missing[path.stem] = str(error)
+    return figures, missing
+
+
+def _show_figure(result: Results, out: Path, seconds: float) -> None:
+    files = write_figure(result, out)
+    show_notes(f"{result.name}: {note}" for note in result.notes)
+    if not aside.is_terminal:
+        aside.print(f"{escape(result.name)}: done after {span(seconds)}.", highlight=False, soft_wrap=True)
+    screen.print(results_table(result))
+    screen.print(f"Files: {escape(', '.join(map(str, files)))}", highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], AbstractContextManager[None]]]]:
+    """One line on standard error that says how far everything is, and a way to take it down for a while."""
+    columns = (
+        TextColumn("{task.completed} of {task.total} trainings"),
+        BarColumn(bar_width=16),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+        TextColumn("{task.description}"),
+    )
+    bar = Progress(*columns, console=aside, transient=True, refresh_per_second=4, disable=not aside.is_terminal)
+    task = bar.add_task("", total=0, left="")
+
+    def show(status: Status) -> None:
+        left = "" if status.left is None else f"about {span(status.left)} left"
+        running = "; ".join(status.running)[: max(aside.width - OTHERS, 0)]  # one line, however many there are
+        bar.update(task, completed=status.done, total=status.total, left=left, description=escape(running))
+
+    @contextmanager
+    def pause() -> Iterator[None]:
+        bar.stop()
+        try:
+            yield
+        finally:
+            bar.start()
+
+    with bar:
+        yield show, pause
+
+
+def _interrupted(status: Status, folder: Path) -> str:
+    kept = f"{status.done} of {status.total} trainings are kept in {escape(str(folder))}"
+    return f"Interrupted: {kept}. The same command, without --fresh, goes on from there."

@@ -1,0 +1,165 @@
+"""The figure of an experiment: a group of panels for each case, drawn from its results and written to files."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
+
+from mtcd.report.numbers import entries, lines_csv, table_csv
+from mtcd.report.panels import alike, draw_panel, draw_title, remarks
+from mtcd.report.styles import curve_styles, scientific
+from mtcd.report.writing import write_whole
+from mtcd.reproduce.results import CurveResult, Results
+
+WIDTHS = {1: 6.4, 2: 9.0, 3: 12.0}  # inches, by the number of panels side by side
+WIDEST = 13.0
+LINE_HEIGHT = 0.22
+LETTERS = 11.5  # of a legend, in an inch
+FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give the same bytes
+    "png": {"dpi": 150},
+    "svg": {"metadata": {"Date": None}},
+    "pdf": {"metadata": {"CreationDate": None}},
+}
+
+
+def write_figure(results: Results, out: Path) -> list[Path]:
+    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV."""
+    figure = draw(results)
+    contents: dict[str, bytes | str] = {}
+    for kind, options in FORMATS.items():
+        buffer = io.BytesIO()
+        with mpl.rc_context({"svg.hashsalt": results.name, "pdf.fonttype": 42}):
+            figure.savefig(buffer, format=kind, **options)
+        contents[f"{results.name}.{kind}"] = buffer.getvalue()
+    contents[f"{results.name}.csv"] = lines_csv(results)
+    contents[f"{results.name}-table.csv"] = table_csv(results)
+    for name, content in contents.items():  # only now, when nothing can go wrong any more
+        write_whole(out / name, content)
+    return [out / name for name in contents]
+
+
+def draw(results: Results) -> Figure:
+    """The whole figure: a title, rows of cases, legends outside the panels, and what to know below."""
+    cases = results.case_names()
+    columns = min(results.experiment.cases_per_row, len(cases))
+    rows, panels = math.ceil(len(cases) / columns), columns * len(results.experiment.panels)
+    width = WIDTHS.get(panels, WIDEST)
+    with mpl.rc_context({"font.size": 8.5 + width / 6}):
+        figure = Figure(layout="constrained")
+        title = textwrap.wrap(results.experiment.title + (" (quick version)" if results.quick else ""), int(width * 7))
+        figure.suptitle("\n".join(title), fontsize="large", fontweight="bold")
+        small_print = _small_print(results, int(width * 16))
+        figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
+        # a legend for all cases is the body's: title and small print are the figure's, and keep clear of it
+        body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
+        first = _draw_cases(body.subfigures(rows, columns, squeeze=False), results)
+        if alike(results):
+            lines = _legend(body, first[cases[0]], _legend_texts(results, cases), width)
+        else:
+            texts = {case: _legend_texts(results, [case]) for case in cases}
+            lines = rows * max(_legend(axes.figure, axes, texts[case], width / columns) for case, axes in first.items())
+        height = 0.5 + min(max(0.62 * width / panels, 2.6), 3.6)
+        figure.set_size_inches(width, 0.25 + rows * height + (lines + len(title) + len(small_print)) * LINE_HEIGHT)
+    return figure
+
+
+def _draw_cases(groups: Any, results: Results) -> dict[str, Axes]:
+    """All cases, each a group of panels under its title. Returns the first panel of each."""
+    experiment, cases = results.experiment, results.case_names()
+    styles = curve_styles(experiment, cases)
+    said = {case: [remarks(results, panel, case) for panel in experiment.panels] for case in cases}
+    most = max(len(lines) for row in said.values() for lines in row)  # all panels leave the same room
+    first: dict[str, Axes] = {}
+    for case, group in zip(cases, groups.flat, strict=False):
+        letters = 26 * len(experiment.panels)  # a panel is at least three inches wide
+        group.suptitle(textwrap.fill(experiment.cases[case].title, letters), fontsize="medium")
+        row = group.subplots(1, len(experiment.panels), squeeze=False)[0]
+        for axes, panel, lines in zip(row, experiment.panels, said[case], strict=True):
+            draw_panel(axes, results, panel, case, styles)
+            draw_title(axes, panel, [*lines, *[" "] * (most - len(lines))])
+        _label_gaps(row, results)
+        first[case] = row[0]
+    return first
+
+
+def _label_gaps(row: Sequence[Axes], results: Results) -> None:
+    """The axis of gaps is the same in all panels, so numbers at the first one do."""
+    labelled = False
+    for axes, panel in zip(row, results.experiment.panels, strict=True):
+        if panel.x == "ratio":
+            axes.set_ylabel(f"cost to a gap of {results.experiment.target:g}")
+        elif not labelled:
+            axes.set_ylabel(r"relative gap $(f-f^\star)/f^\star$")
+            labelled = True
+        else:
+            axes.tick_params(labelleft=False)
+
+
+def _legend(host: Figure | SubFigure, axes: Axes, texts: Sequence[str], width: float) -> int:
+    """A legend below the panels, in as many columns as fit. Returns its number of lines."""
+    letters = int(width * LETTERS)
+    wrapped = [textwrap.fill(text, letters - 8) for text in texts]
+    longest = max(len(line) for text in wrapped for line in text.splitlines())
+    columns = max(1, letters // (longest + 7))
+    rows = math.ceil(len(texts) / columns)
+    host.legend(
+        axes.get_legend_handles_labels()[0],
+        wrapped,
+        loc="outside lower center",
+        ncols=math.ceil(len(texts) / rows),
+        frameon=False,
+        handlelength=3.6,
+        columnspacing=1.6,
+    )
+    return rows + sum(text.count("\n") for text in wrapped)
+
+
+def _legend_texts(results: Results, cases: Sequence[str]) -> list[str]:
+    """Each curve's label; where the step size was tuned, also what was chosen."""
+    texts = []
+    for name in results.experiment.shown(cases[0]):
+        curves = [results.curves[case, name] for case in cases if (case, name) in results.curves]
+        if curves:
+            texts.append(curves[0].label + _tuned_text(curves))
+    return texts
+
+
+def _tuned_text(curves: Sequence[CurveResult]) -> str:
+    chosen = sorted({curve.stepsize for curve in curves if curve.tuned})
+    if not chosen:
+        return ""
+    if len(chosen) == 1:
+        return f", η={scientific(chosen[0])}"
+    return f", η={scientific(chosen[0])} to {scientific(chosen[-1])}"
+
+
+def _small_print(results: Results, letters: int) -> list[str]:
+    """How to read the picture, and what a reader must know about it."""
+    target, axes = f"{results.experiment.target:g}", {panel.x for panel in results.experiment.panels}
+    seeds = "one seed" if results.seeds == 1 else f"geometric mean over {results.seeds} seeds"
+    said = ["Quick version: smaller than the paper's."] if results.quick else []
+    if axes - {"ratio"}:
+        ends = sorted({_end(entry.result.status) for entry in entries(results)} - {""})
+        said.append(f"Lines: {'; '.join([seeds, f'dotted: a gap of {target}', *ends])}.")
+    if "ratio" in axes:
+        said.append(f"Against $R_C$: the mean cost of the seeds that reach a gap of {target}.")
+    if results.seeds > 1:
+        said.append("Bands: from the least to the most of the seeds; one that has converged stays at its last gap.")
+    if any(entry.result.tuned for entry in entries(results)):
+        said.append(f"Step sizes η in the legend: tuned{', case by case' if len(results.case_names()) > 1 else ''}.")
+    return [line for text in (" ".join(said), *dict.fromkeys(results.notes)) for line in textwrap.wrap(text, letters)]
+
+
+def _end(status: str) -> str:
+    """What the mark at the end of a curve means."""
+    if "diverged" in status:
+        return "cross: diverged"
+    return "" if "converged" in status else "ring: stopped there"

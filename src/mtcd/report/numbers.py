@@ -1,0 +1,122 @@
+"""The numbers behind a figure: its lines, and the iterations and cost to the target, as rows of plain values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtcd.report.styles import scientific
+from mtcd.reproduce.results import CurveResult, Line, Results, Spread
+from mtcd.reproduce.schema import Panel
+
+POINTS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A curve in a case, with the names people read."""
+
+    case: str
+    curve: str
+    title: str
+    result: CurveResult
+
+
+def entries(results: Results, case: str | None = None) -> list[Entry]:
+    """All curves that were run, or those of one case, in the order of the experiment."""
+    experiment = results.experiment
+    return [
+        Entry(name, curve, experiment.cases[name].title, results.curves[name, curve])
+        for name in ([case] if case else results.case_names())
+        for curve in experiment.shown(name)
+        if (name, curve) in results.curves
+    ]
+
+
+def panel_ratio(results: Results, panel: Panel) -> float:
+    """R_C of a panel."""
+    return panel.ratio or results.ratio
+
+
+def cost_ratios(results: Results) -> list[float]:
+    """Each R_C that a panel shows costs at, once; the config's if none does."""
+    shown = [panel_ratio(results, panel) for panel in results.experiment.panels if panel.x == "cost"]
+    return list(dict.fromkeys(shown or [results.ratio]))
+
+
+def panel_name(results: Results, panel: Panel) -> str:
+    """A name for the CSV: iterations, cost R=100, ratio."""
+    return f"cost R={panel_ratio(results, panel):g}" if panel.x == "cost" else panel.x
+
+
+def panel_line(results: Results, panel: Panel, curve: CurveResult) -> Line:
+    """What is drawn for a curve in a panel. Against the ratio it is the cost; without points if never reached."""
+    if panel.x != "ratio":
+        return curve.line(panel.x, panel_ratio(results, panel), POINTS)
+    target = results.experiment.target
+    costs = [(ratio, curve.reach(target, "cost", ratio)) for ratio in sorted(results.experiment.ratios)]
+    there = np.array([(ratio, cost.mean, cost.least, cost.most) for ratio, cost in costs if cost], dtype=float)
+    return Line(*there.reshape(-1, 4).T)
+
+
+def lines_csv(results: Results) -> str:
+    """Every point of every line, to six digits."""
+    return _csv(list(_points(results)), ("case", "curve", "label", "panel", "x", "value", "low", "high"))
+
+
+def _points(results: Results) -> Iterator[dict[str, Any]]:
+    panels = {panel_name(results, panel): panel for panel in results.experiment.panels}
+    for entry in entries(results):
+        for name, panel in panels.items():
+            line = panel_line(results, panel, entry.result)
+            for point in zip(line.x, line.gap, line.low, line.high, strict=True):
+                numbers = {key: f"{one:.6g}" for key, one in zip(("x", "value", "low", "high"), point, strict=True)}
+                yield {"case": entry.case, "curve": entry.curve, "label": entry.result.label, "panel": name, **numbers}
+
+
+def table_csv(results: Results) -> str:
+    """One row per case and curve: settings, what was reached and what it took."""
+    rows = [_summary(results, entry) for entry in entries(results)]
+    return _csv(rows, list(rows[0]) if rows else [])
+
+
+def _summary(results: Results, entry: Entry) -> dict[str, Any]:
+    curve, target = entry.result, results.experiment.target
+    iterations = curve.reach(target)
+    row = {
+        "case": entry.case,
+        "curve": entry.curve,
+        "label": curve.label,
+        "stepsize": curve.stepsize,
+        "tuned": grid(curve),
+        "seeds": len(curve.trained),
+        "target": target,
+        "reached": iterations.reached if iterations else 0,
+        **_spread("iterations", iterations),
+    }
+    for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
+        row |= _spread(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
+    return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
+
+
+def grid(curve: CurveResult) -> str:
+    """The step sizes that were tried and what each led to; empty if none were."""
+    return "; ".join(f"{scientific(step)}: {outcome}" for step, outcome in sorted((curve.tuned or {}).items()))
+
+
+def _spread(name: str, spread: Spread | None) -> dict[str, Any]:
+    values = (spread.mean, spread.least, spread.most) if spread else ("", "", "")
+    return {f"{name}_{what}": value for what, value in zip(("mean", "least", "most"), values, strict=True)}
+
+
+def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+    text = io.StringIO()
+    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()

@@ -1,0 +1,104 @@
+"""The page of all figures: what the paper claims and what was measured, then figure by figure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from mtcd.report.numbers import entries, grid
+from mtcd.report.styles import scientific
+from mtcd.report.tables import cells, headings, span
+from mtcd.report.writing import write_whole
+from mtcd.reproduce.claims import Claim
+from mtcd.reproduce.results import Results
+
+QUICK = "**Quick version: smaller than the paper's.**"
+
+
+def write_page(
+    results: Mapping[str, Results],
+    claims: Sequence[Claim],
+    page: Path,
+    figures: Path,
+    seconds: float,
+    missing: Mapping[str, str],
+) -> None:
+    """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not made, and why."""
+    folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
+    parts = ["# The paper's figures, made again", _introduction(results, seconds), *_claims(claims, results)]
+    for result in results.values():
+        parts += _figure(result, quote(folder))
+    if missing:
+        parts += ["## Not made", "\n".join(f"- {name}: {_flat(why)}" for name, why in missing.items())]
+    write_whole(page, "\n\n".join(part for part in parts if part) + "\n")
+
+
+def _introduction(results: Mapping[str, Results], seconds: float) -> str:
+    quick = any(result.quick for result in results.values())
+    command = "mtcd reproduce all" + (" --quick" if quick else "")
+    seeds = sorted({result.seeds for result in results.values()})
+    counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
+    training = sum(entry.result.seconds for result in results.values() for entry in entries(result))
+    return (
+        f"{f'{QUICK} ' if quick else ''}The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with "
+        f"this library{counted}. `{command}` makes this page again, with all its pictures and numbers. "
+        f"The command took {span(seconds)}; curves that an earlier run had kept were not trained again. "
+        f"Training the curves shown here took {span(training)} in all, added up over seeds, kept curves included."
+    )
+
+
+def _claims(claims: Sequence[Claim], results: Mapping[str, Results]) -> list[str]:
+    if not claims:
+        return []
+    rows = [(claim.says, claim.measured, claim.holds, _to_section(claim.figure, results)) for claim in claims]
+    return ["## What the paper says, and what was measured", _table(["claim", "measured", "holds?", "figure"], rows)]
+
+
+def _to_section(name: str, results: Mapping[str, Results]) -> str:
+    return f"[{name}](#{name})" if name in results else name
+
+
+def _figure(result: Results, folder: str) -> list[str]:
+    """The section of one figure."""
+    experiment = result.experiment
+    place = f"{folder}/{quote(result.name)}"
+    files = {"SVG": ".svg", "PDF": ".pdf", "lines (CSV)": ".csv", "table (CSV)": "-table.csv"}
+    tuned = _tuned(result)
+    return [
+        f'<a id="{result.name}"></a>\n\n## {_flat(experiment.title)}',
+        QUICK if result.quick else "",
+        f"![{_flat(experiment.title)}]({place}.png)",
+        " · ".join(f"[{what}]({place}{ending})" for what, ending in files.items()),
+        experiment.about.strip(),
+        "\n".join(f"- {_flat(note)}" for note in dict.fromkeys(result.notes)),
+        f"What it took to reach a gap of {experiment.target:g}, as means over the seeds that did:",
+        _table(headings(result), [cells(result, entry) for entry in entries(result)]),
+        *(["Step sizes that were chosen from a grid:", tuned] if tuned else []),
+    ]
+
+
+def _tuned(result: Results) -> str:
+    """The table of step sizes; empty if all were given."""
+    rows = [
+        (
+            entry.title,
+            entry.result.label,
+            scientific(entry.result.stepsize) + (" (edge of the grid)" if entry.result.at_edge else ""),
+            grid(entry.result),
+        )
+        for entry in entries(result)
+        if entry.result.tuned
+    ]
+    return _table(["case", "curve", "chosen", "what each led to"], rows) if rows else ""
+
+
+def _table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [titles, ["---"] * len(titles), *rows]
+    return "\n".join("| " + " | ".join(_flat(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _flat(text: str) -> str:
+    """One line, as headings and cells need it."""
+    return " ".join(text.split())

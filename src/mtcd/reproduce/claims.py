@@ -1,0 +1,103 @@
+"""What the paper says about its figures, in our words, and what would show it. ``reading.py`` has the checks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from mtcd.reproduce.reading import (
+    Check,
+    Reader,
+    Verdict,
+    best_changes,
+    cheaper,
+    does_not_fall_along,
+    falls_along,
+    gets_below,
+    middle_wins,
+    not_always_faster,
+    rises_along,
+    slower_along,
+    slower_but_cheaper,
+)
+from mtcd.reproduce.results import Results
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One row of the table: what is claimed, what was measured, and whether it holds ('open': not decided)."""
+
+    figure: str
+    says: str
+    measured: str
+    holds: Verdict
+
+
+def check_claims(results: Mapping[str, Results]) -> list[Claim]:
+    """All claims about the figures that were run. Those whose cases or curves are gone from a file are left out."""
+    claims = []
+    for name, found in results.items():
+        for says, check in CLAIMS.get(name, ()):
+            with suppress(KeyError):
+                measured, holds = check(Reader(found))
+                claims.append(Claim(name, says, measured, holds))
+    return claims
+
+
+NETWORKS = ("complete", "random-04", "random-02", "grid", "cycle", "path")
+TOKENS = ("average-1", "average-2", "average-4", "average-8", "average-16")
+HOPS = (1, 2, 4, 16, 64, 256)
+HOP_CURVES = tuple(f"hops-{S}" for S in HOPS)
+UPDATES = tuple(f"updates-{Q}" for Q in (1, 5, 20, 100, 500, 2500))
+SYNCS = ("mtcd-16", "mtcd-64", "mtcd-256", "mtcd-1024")
+
+# '(Ours)' marks what the paper does not say, but what its readers will ask
+CLAIMS: dict[str, list[tuple[str, Check]]] = {
+    "ridge-topologies": [
+        ("STCD needs less communication than DCPA on every network", cheaper("stcd", "dcpa")),
+        ("Per iteration, STCD is not ahead of DCPA on every network", not_always_faster("stcd", "dcpa")),
+        ("STCD slows down as the network gets less connected", slower_along(NETWORKS, "stcd")),
+        ("(Ours) STCD needs less also where DCPA's step sizes are chosen well", cheaper("stcd", "dcpa-auto")),
+    ],
+    "sparse-logistic": [
+        ("STCD needs less communication than DCPA on both networks", cheaper("stcd", "dcpa")),
+        ("STCD is slower on the path than on the random network", slower_along(("random-04", "path"), "stcd")),
+        ("Proximal steps for the l1 penalty work, though the theory does not cover them", gets_below("stcd", 0.1)),
+        ("(Ours) STCD needs less also where DCPA's step sizes are chosen well", cheaper("stcd", "dcpa-auto")),
+    ],
+    "path80": [
+        (
+            "MTCD (Γ=2, S=64) is slower per iteration than SVFL and DCPA, but costs less",
+            slower_but_cheaper("methods", "mtcd-64", ("svfl", "dcpa")),
+        ),
+        ("Which method costs least changes with R_C", best_changes("methods", ("stcd", "mtcd-64", "svfl", "dcpa"))),
+        (
+            "(Ours) The same where DCPA's step sizes are chosen well",
+            best_changes("methods", ("stcd", "mtcd-64", "svfl", "dcpa-auto")),
+        ),
+        ("The fewer the hops between syncs, the fewer iterations", rises_along("hops", SYNCS, "iterations")),
+        ("The fewer the hops between syncs, the higher the cost", rises_along("hops", SYNCS[::-1], "cost")),
+    ],
+    "path40-ratios": [
+        (
+            "Semi-decentralised training costs less than client-server and decentralised training",
+            middle_wins("path", ("mtcd-4", "mtcd-16", "mtcd-64"), ("svfl", "stcd"), (20, 10, 5)),
+        ),
+    ],
+    "ablation-tokens": [
+        ("More tokens are faster, until staleness stops it; best step size each", falls_along(TOKENS)),
+        ("(Ours) The same at one step size for all", falls_along(("fixed-1", "fixed-16"))),
+        ("(Ours) The same with visitors' weights", falls_along(("average-1", "visitors-4", "visitors-16"))),
+        ("(Ours) More tokens cost less", falls_along(TOKENS, "cost")),
+    ],
+    "ablation-hops": [
+        ("Per hop, more hops between syncs are not faster", does_not_fall_along(HOP_CURVES)),
+        ("More hops between syncs need fewer syncs", falls_along(HOP_CURVES, per=HOPS)),
+        ("More hops between syncs cost less, until staleness stops it", falls_along(HOP_CURVES, "cost")),
+    ],
+    "ablation-local-updates": [
+        ("More local updates are faster, until staleness stops it", falls_along(UPDATES)),
+        ("(Ours) More local updates cost less", falls_along(UPDATES, "cost")),
+    ],
+}

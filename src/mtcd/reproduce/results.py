@@ -1,0 +1,161 @@
+"""What an experiment gave: for every case and curve the trainings of all seeds, and numbers read off them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.reproduce.schema import Experiment
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """One training, as it is kept on disk: its measurements in columns, and how it ended.
+
+    ``columns`` holds iteration, gap, client_client and client_server: messages so far, as the paper charges
+    them (uplinks and downlinks together).
+    """
+
+    seed: int
+    status: str
+    stepsize: float
+    seconds: float
+    columns: dict[str, Array]
+    notes: tuple[str, ...] = ()
+
+    def cost(self, ratio: float) -> Array:
+        """The communication cost at each measurement: 1 per message with the server, 1/ratio otherwise."""
+        return self.columns["client_server"] + self.columns["client_client"] / ratio
+
+    def along(self, x: str, ratio: float) -> Array:
+        """The measurements' places on an axis: iterations or cost."""
+        return self.columns["iteration"] if x == "iterations" else self.cost(ratio)
+
+    def reach(self, gap: float, x: str, ratio: float = 1.0) -> float | None:
+        """Where on the axis the gap is first reached, on a straight line in log(gap); None if it never is."""
+        gaps, places = self.columns["gap"], self.along(x, ratio)
+        below = np.flatnonzero(gaps <= gap)
+        if not len(below):
+            return None
+        i = int(below[0])
+        if i == 0 or gaps[i] <= 0:
+            return float(places[i])
+        share = np.log(gaps[i - 1] / gap) / np.log(gaps[i - 1] / gaps[i])
+        return float(places[i - 1] + share * (places[i] - places[i - 1]))
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A number over seeds. ``reached`` of ``seeds`` got there; mean, least and most are over those."""
+
+    mean: float
+    least: float
+    most: float
+    reached: int
+    seeds: int
+
+    @property
+    def everywhere(self) -> bool:
+        """Whether every seed got there."""
+        return self.reached == self.seeds
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """A curve over its seeds, on common places: the geometric mean of the gap, and its least and most."""
+
+    x: Array
+    gap: Array
+    low: Array
+    high: Array
+
+
+@dataclass(frozen=True, eq=False)
+class CurveResult:
+    """All seeds of one curve in one case. Methods without randomness of their own may have one training for all."""
+
+    label: str
+    trained: tuple[Trained, ...]
+    tuned: dict[float, str] | None = None  # what each step size of the grid led to, where it was tuned
+    at_edge: bool = False  # the chosen step size is the first or last of the grid
+
+    @property
+    def stepsize(self) -> float:
+        """The step size that was used."""
+        return self.trained[0].stepsize
+
+    @property
+    def seconds(self) -> float:
+        """Time spent training, over all seeds."""
+        return sum(one.seconds for one in self.trained)
+
+    @cached_property
+    def status(self) -> str:
+        """How the trainings ended: one word, or several where seeds differ."""
+        return ", ".join(dict.fromkeys(one.status for one in self.trained))
+
+    @property
+    def final_gap(self) -> float:
+        """The gap at the end: the geometric mean over the seeds."""
+        return float(np.exp(np.mean([np.log(_positive(one.columns["gap"])[-1]) for one in self.trained])))
+
+    def reach(self, gap: float, x: str = "iterations", ratio: float = 1.0) -> Spread | None:
+        """Iterations or cost to a gap, over the seeds; None if no seed got there."""
+        places = [one.reach(gap, x, ratio) for one in self.trained]
+        there = [place for place in places if place is not None]
+        if not there:
+            return None
+        return Spread(float(np.mean(there)), min(there), max(there), len(there), len(places))
+
+    def line(self, x: str, ratio: float, points: int = 400) -> Line:
+        """The mean over seeds and its spread. A seed that converged stays at its last gap until the others are done.
+
+        The line ends with the first seed that a limit stopped: where that one would have gone is not known.
+        """
+        ends = [(float(one.along(x, ratio)[-1]), one.status) for one in self.trained]
+        end = min((end for end, status in ends if status != "converged"), default=max(ends)[0])
+        places = _grid(end, points)
+        logs = np.stack([_interpolated(one, x, ratio, places) for one in self.trained])
+        return Line(places, np.exp(logs.mean(axis=0)), np.exp(logs.min(axis=0)), np.exp(logs.max(axis=0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Results:
+    """An experiment that has been run: curves by (case, name), and things to say about it."""
+
+    name: str
+    experiment: Experiment
+    curves: dict[tuple[str, str], CurveResult]
+    seeds: int
+    quick: bool
+    ratio: float
+    """R_C of the config, for panels that do not give their own."""
+    notes: tuple[str, ...] = ()
+
+    def case_names(self) -> list[str]:
+        """The cases that were run: an optional one may be missing."""
+        return [case for case in self.experiment.cases if any(key[0] == case for key in self.curves)]
+
+
+def _grid(end: float, points: int) -> Array:
+    """0, and places evenly spaced on a logarithmic axis up to the end."""
+    if end <= 0:
+        return np.zeros(1)
+    first = min(1.0, end / 1e4)
+    return np.concatenate([[0.0], np.geomspace(first, end, points)])
+
+
+def _interpolated(one: Trained, x: str, ratio: float, places: Array) -> Array:
+    """log(gap) at these places."""
+    return np.interp(places, one.along(x, ratio), np.log(_positive(one.columns["gap"])))
+
+
+def _positive(gaps: Array) -> Array:
+    """The gaps; one that rounding has made 0 or negative counts as the least positive one."""
+    least = float(gaps[gaps > 0].min(initial=np.inf))
+    return np.maximum(gaps, least if np.isfinite(least) else 1e-16)

@@ -1,0 +1,77 @@
+"""Running experiments: the trainings of all figures share the workers, and each figure is told of when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from mtcd.reproduce.plan import CurvePlan, FigurePlan
+from mtcd.reproduce.results import CurveResult, Results
+from mtcd.reproduce.schedule import Job, Schedule, Status
+from mtcd.reproduce.store import Store
+from mtcd.reproduce.work import Failed, Workers
+
+PATIENCE = 0.25  # seconds between two looks at the clock
+
+
+def reproduce(
+    figures: Sequence[FigurePlan],
+    store: Store,
+    jobs: int,
+    done: Callable[[Results], None],
+    progress: Callable[[Status], None] = lambda status: None,
+) -> dict[str, str]:
+    """Train whatever the store does not hold, in ``jobs`` processes; ``done`` gets every figure as it is complete.
+
+    A figure with a training that cannot be done is given up, the others are not. Returns why, by figure.
+    """
+    schedule = Schedule(figures, store)
+    pending = list(figures)
+    with Workers[Job](jobs) as workers:
+        try:
+            while True:
+                for figure in [one for one in pending if schedule.complete(one)]:
+                    done(_results(figure, schedule))
+                    pending.remove(figure)
+                pending = [figure for figure in pending if figure.name not in schedule.failed]
+                if not pending:
+                    return schedule.failed
+                _give(schedule, workers)
+                progress(schedule.status(jobs))
+                _hear(schedule, workers)
+        finally:
+            progress(schedule.status(jobs))
+
+
+def _give(schedule: Schedule, workers: Workers[Job]) -> None:
+    while workers.free and (task := schedule.next()):
+        workers.give(*task)
+
+
+def _hear(schedule: Schedule, workers: Workers[Job]) -> None:
+    for job, news in workers.news(PATIENCE):
+        if isinstance(news, Failed):
+            schedule.fail(job, news.why)
+        elif isinstance(news, float):
+            schedule.advance(job, news)
+        else:
+            schedule.finish(job, news)
+
+
+def _results(figure: FigurePlan, schedule: Schedule) -> Results:
+    curves = {(plan.case, plan.curve): _curve(figure, plan, schedule) for plan in figure.curves}
+    notes = [*figure.notes]
+    for (case, _), curve in curves.items():
+        diverged = [one for one in curve.trained if one.status == "diverged"]
+        if diverged:
+            count = f"{len(diverged)} of {len(curve.trained)} trainings"
+            notes.append(f"{figure.experiment.cases[case].title}, {curve.label}: {count} diverged.")
+    return Results(
+        figure.name, figure.experiment, curves, figure.seeds, figure.quick, figure.ratio, tuple(dict.fromkeys(notes))
+    )
+
+
+def _curve(figure: FigurePlan, plan: CurvePlan, schedule: Schedule) -> CurveResult:
+    label = figure.experiment.curves[plan.curve].label
+    trained = tuple(schedule.finished[Job(plan, seed)] for seed in plan.seeds)
+    choice = schedule.choices.get(plan)
+    return CurveResult(label, trained, choice.tuned, choice.at_edge) if choice else CurveResult(label, trained)

@@ -1,0 +1,112 @@
+"""Finished trainings, kept as one JSON file each, so that nothing is trained twice."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.config.build import resolved_yaml
+from mtcd.config.schema import Config, OwnTable, TableData
+from mtcd.errors import MtcdError
+from mtcd.reproduce.results import Trained
+from mtcd.version import VERSION
+
+FORMAT = 1  # count up when a training gives other numbers, or is kept in another form
+COLUMNS = ("iteration", "gap", "client_client", "client_server")
+
+Record = dict[str, Any]
+"""A training in plain values: config, status, message, stepsize, seconds, notes, columns."""
+
+
+class Store:
+    """The folder of kept trainings. With ``fresh``, those from before are not looked at."""
+
+    def __init__(self, folder: Path, fresh: bool = False) -> None:
+        self.folder, self.fresh = folder, fresh
+        self._saved: set[Path] = set()
+
+    def path(self, names: tuple[str, str, str], config: Config) -> Path:
+        """Where the training of (figure, case, curve) with this config belongs: another config, another file."""
+        identity = f"{FORMAT} {VERSION}\n{resolved_yaml(config)}{_files(config)}"
+        digest = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
+        plain = "-".join(re.sub(r"[^\w.]+", "_", name)[:40] for name in names)
+        return self.folder / f"{plain}-seed{config.seed}-{digest}.json"
+
+    def load(self, path: Path) -> Trained | None:
+        """The training kept there; a damaged file is as good as none."""
+        if self.fresh and path not in self._saved:
+            return None
+        try:
+            return as_trained(json.loads(path.read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def save(self, path: Path, record: Record) -> Trained:
+        """Keep a training: written beside its place and renamed, so that there is never half a file."""
+        trained = as_trained(record)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".mtcd-") as folder:
+                writing = Path(folder) / path.name
+                writing.write_text(json.dumps(record, allow_nan=False), encoding="utf-8")
+                os.replace(writing, path)
+        except OSError as error:
+            raise MtcdError(
+                f"The training could not be kept in {path}: {error.strerror or error}. "
+                "Make room or choose another --out; what was kept before is still there."
+            ) from None
+        self._saved.add(path)
+        return trained
+
+
+def as_trained(record: Record) -> Trained:
+    """A Trained from plain values; an error if they are not whole."""
+    columns = {name: np.array(record["columns"][name], dtype=float) for name in COLUMNS}
+    lengths = {column.shape for column in columns.values()}
+    if len(lengths) != 1 or lengths <= {(0,), ()} or not all(np.isfinite(c).all() for c in columns.values()):
+        raise ValueError("the columns are not whole")
+    said = [record["message"]] if record["status"] == "diverged" else []
+    return Trained(
+        seed=int(record["config"]["seed"]),
+        status=str(record["status"]),
+        stepsize=float(record["stepsize"]),
+        seconds=float(record["seconds"]),
+        columns=columns,
+        notes=tuple(str(note) for note in [*record["notes"], *said]),
+    )
+
+
+def _files(config: Config) -> str:
+    """What is in the files that the config names: other content is another training."""
+    paths = [] if config.network.edges is None else [config.network.edges]
+    data = config.data
+    if isinstance(data, TableData):
+        paths.append(data.table)
+        if isinstance(data.clients, dict):
+            paths += [share.table for share in data.clients.values() if isinstance(share, OwnTable)]
+    return "".join(_digest(path, *_state(path)) for path in paths)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0  # the training will say what is wrong with it
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, changed: int, size: int) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

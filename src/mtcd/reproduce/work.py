@@ -1,0 +1,199 @@
+"""Worker processes that train, one BLAS thread each. Each holds a pipe to this process: configs in, news out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from time import monotonic
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from mtcd.config.build import build
+from mtcd.config.schema import Config
+from mtcd.errors import MtcdError
+from mtcd.history import Measurement
+from mtcd.reproduce.store import COLUMNS, Record
+
+T = TypeVar("T")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+PATIENCE = 0.3  # seconds between two reports of how far a training is
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A training that could not be done, and why."""
+
+    why: str
+
+
+News = float | Record | Failed
+"""How far a training is (0 to 1), its record at the end, or why there is none."""
+
+
+class Workers(Generic[T]):
+    """Up to ``jobs`` processes, started as they are needed and stopped at the end. ``T`` names a training."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+        self._idle: list[tuple[BaseProcess, Connection]] = []
+        self._busy: dict[Connection, tuple[BaseProcess, T]] = {}
+
+    def __enter__(self) -> Workers[T]:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        """Stop them all at once: what they were training is lost, what they had reported is not."""
+        processes = [process for process, _ in (*self._idle, *self._busy.values())]
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.join(timeout=2)
+            if process.is_alive():
+                process.kill()
+                process.join()
+
+    @property
+    def free(self) -> int:
+        """How many more trainings can be given out."""
+        return self.jobs - len(self._busy)
+
+    def give(self, name: T, config: Config) -> None:
+        """Have this trained."""
+        process, pipe = self._idle.pop() if self._idle else _start()
+        self._busy[pipe] = process, name
+        with suppress(OSError):  # it has died: its news will say so
+            pipe.send(config)
+
+    def news(self, timeout: float) -> Iterator[tuple[T, News]]:
+        """What has been reported since, or within this time."""
+        for pipe in wait(list(self._busy), timeout):
+            assert isinstance(pipe, Connection)
+            process, name = self._busy[pipe]
+            try:
+                said: News = pipe.recv()
+            except (EOFError, OSError):
+                del self._busy[pipe]
+                yield name, Failed(_death(process))
+                continue
+            if not isinstance(said, float):
+                del self._busy[pipe]
+                self._idle.append((process, pipe))
+            yield name, said
+
+
+def _start() -> tuple[BaseProcess, Connection]:
+    context = get_context("spawn")  # a forked child would inherit the threads' locks
+    here, there = context.Pipe()
+    process = context.Process(target=_work, args=(there,), daemon=True)
+    with _one_thread(), _deaf_to_interrupts():
+        process.start()
+    there.close()  # so that its death can be heard
+    return process, here
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Processes started now use one BLAS thread: with more, workers get in each other's way."""
+    before = {name: os.environ.get(name) for name in THREADS}
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _death(process: BaseProcess) -> str:
+    process.join(timeout=2)
+    code = process.exitcode or 0
+    how = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"its process was {how}; if memory ran out, use fewer --jobs."
+
+
+def _work(pipe: Connection) -> None:
+    """The life of a worker: it ends when nobody is at the other end of the pipe."""
+
+    def tell(news: News) -> None:
+        try:
+            pipe.send(news)
+        except OSError:
+            raise SystemExit from None
+
+    while True:
+        try:
+            config = pipe.recv()
+        except (EOFError, OSError):
+            return
+        tell(_outcome(config, tell))
+
+
+def _outcome(config: Config, tell: Callable[[News], None]) -> News:
+    try:
+        return train_record(config, tell)
+    except (MtcdError, OSError) as error:
+        return Failed(str(error))
+    except MemoryError:
+        return Failed("memory ran out: use fewer --jobs, samples or features.")
+    except Exception:
+        return Failed(f"this is a defect of the library:\n{traceback.format_exc()}")
+
+
+def train_record(config: Config, tell: Callable[[float], None] = lambda fraction: None) -> Record:
+    """Train as the config says, and return what is kept of it."""
+    told = monotonic()
+
+    def watch(now: Measurement, fraction: float) -> None:
+        nonlocal told
+        if monotonic() - told >= PATIENCE:
+            told = monotonic()
+            tell(float(fraction))
+
+    setup = build(config)
+    run = setup.train(watch)
+    return {
+        "config": setup.config.model_dump(mode="json", exclude_none=True),
+        "status": run.status,
+        "message": run.message,
+        "stepsize": float(run.stepsize),
+        "seconds": run.final.seconds,
+        "notes": list(run.notes),
+        "columns": _columns(run.history.rows),
+    }
+
+
+def _columns(rows: Sequence[Measurement]) -> dict[str, list[float]]:
+    """The measurements in columns, without any that are not finite."""
+    table = np.array(
+        [
+            (row.iteration, row.gap, row.messages["client_client"], row.messages["uplink"] + row.messages["downlink"])
+            for row in rows
+        ],
+        dtype=float,
+    )
+    finite = table[np.isfinite(table).all(axis=1)]
+    return {name: finite[:, j].tolist() for j, name in enumerate(COLUMNS)}

@@ -1,0 +1,93 @@
+"""A small experiment, and workers that train it in this process, for the tests of experiments."""
+
+from collections import deque
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import yaml
+
+from mtcd.reproduce.plan import FigurePlan, plan_figure
+from mtcd.reproduce.schema import Experiment
+from mtcd.reproduce.work import train_record
+
+SMALL = {
+    "title": "Small",
+    "about": "A figure for tests.",
+    "problem": {
+        "data": {"synthetic": "ridge", "samples": 30, "features": 12, "clients": 4},
+        "model": {"kind": "ridge", "alpha": 1},
+        "network": {"kind": "cycle"},
+        "stop": {"gap": 1e-5, "iterations": 4000},
+        "costs": {"ratio": 20},
+    },
+    "cases": {"ring": {"title": "A ring"}, "row": {"title": "A row", "changes": {"network": {"kind": "path"}}}},
+    "curves": {
+        "svfl": {"label": "SVFL", "method": {"kind": "svfl", "local_updates": 2, "stepsize": 1e-3}},
+        "mtcd": {"label": "MTCD", "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "local_updates": 2}},
+    },
+    "panels": [{"x": "iterations"}, {"x": "cost"}],
+    "target": 1e-3,
+    "quick": {"changes": {"stop": {"gap": 1e-2}}, "seeds": 2},
+}
+FOREVER = {"kind": "mtcd", "hops": 4, "stepsize": 1e-12}
+FIXED = {"problem": {"data": {"seed": 7}}}  # the same data for every seed
+
+
+def changed(*changes: dict) -> dict:
+    """The small experiment with some keys changed, however deep."""
+
+    def lay(base: dict, change: dict) -> dict:
+        for key, value in change.items():
+            base[key] = lay(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
+        return base
+
+    content = deepcopy(SMALL)
+    for change in changes:
+        lay(content, deepcopy(change))
+    return content
+
+
+def text(content: dict) -> str:
+    return yaml.safe_dump(content, sort_keys=False)
+
+
+def plan(content: dict, seeds: int | None = 2, quick: bool = False, folder: Path = Path()) -> FigurePlan:
+    return plan_figure("small", Experiment.model_validate(content), folder, seeds, quick)
+
+
+class Inline:
+    """Workers that train in this process when they are asked for news, and count."""
+
+    trained = 0
+
+    @classmethod
+    def take_over(cls, monkeypatch: pytest.MonkeyPatch) -> type["Inline"]:
+        """From now on, they do all trainings."""
+        monkeypatch.setattr("mtcd.reproduce.run.Workers", cls)
+        cls.trained = 0
+        return cls
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs, self.tasks = jobs, deque()
+
+    def __enter__(self) -> "Inline":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    @property
+    def free(self) -> int:
+        return self.jobs - len(self.tasks)
+
+    def give(self, name: object, config: object) -> None:
+        self.tasks.append((name, config))
+
+    def news(self, timeout: float):
+        name, config = self.tasks.popleft()
+        Inline.trained += 1
+        yield name, train_record(config)

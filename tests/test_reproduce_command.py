@@ -1,0 +1,158 @@
+"""mtcd reproduce as people run it: what it leaves, every bad file, and the experiments of the library."""
+
+from pathlib import Path
+
+import pytest
+
+from mtcd.cli.app import main
+from mtcd.errors import ConfigError
+from mtcd.reproduce.plan import plan_figure
+from mtcd.reproduce.read import FIGURES, experiments_folder, find_experiments, known_experiments, read_experiment
+from small_experiment import SMALL, Inline, changed, text
+
+DOCS = Path(__file__).parent.parent / "docs" / "experiments.md"
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> type[Inline]:
+    return Inline.take_over(monkeypatch)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.yaml").write_text(text(SMALL))
+    return tmp_path
+
+
+def command(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(["reproduce", *arguments])
+    return ended.value.code or 0
+
+
+def test_the_command_leaves_pictures_numbers_and_trainings(folder, capsys, inline) -> None:
+    assert command("small.yaml", "--quick", "--out", "out") == 0
+    shown = capsys.readouterr()
+    assert "SVFL" in shown.out
+    assert "Time:" in shown.out
+    assert "small: done after" in shown.err
+    names = {path.name for path in (folder / "out").iterdir()}
+    assert names >= {"small.png", "small.svg", "small.pdf", "small.csv", "curves"}
+    assert inline.trained == 8 == len(list((folder / "out" / "curves").iterdir()))
+
+
+def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inline, monkeypatch) -> None:
+    monkeypatch.delenv("MTCD_DATA", raising=False)
+    real = changed({"problem": {"data": None}})
+    real["problem"]["data"] = {"dataset": "gisette", "clients": 4}
+    (folder / f"{FIGURES[0]}.yaml").write_text(text(real))
+    (folder / f"{FIGURES[1]}.yaml").write_text(text(SMALL))
+    monkeypatch.setattr("mtcd.reproduce.read.experiments_folder", lambda: folder)
+    assert command("all", "--seeds", "1", "--page", "page.md") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"{FIGURES[0]} was not made" in said
+    assert "MTCD_DATA" in said
+    assert (folder / "results" / f"{FIGURES[1]}.png").exists()
+    assert FIGURES[0] in (folder / "page.md").read_text()
+
+
+def test_list_names_every_experiment(folder, capsys, monkeypatch) -> None:
+    monkeypatch.setattr("mtcd.reproduce.read.experiments_folder", lambda: folder)
+    assert command("--list") == 0
+    assert "A figure for tests." in capsys.readouterr().out
+
+
+BAD = {
+    "unknown key": ({"panles": []}, ["unknown key 'panles'", "did you mean 'panels'"]),
+    "unknown key of a case": ({"cases": {"row": {"titel": "x"}}}, ["'cases.row.titel'", "did you mean 'title'"]),
+    "unknown key of a panel": ({"panels": [{"x": "cost", "ration": 3}]}, ["'panels.0.ration'", "did you mean 'ratio'"]),
+    "unknown key of the config": ({"problem": {"stop": {"gapp": 1}}}, ["case ring, curve svfl", "'stop.gapp'"]),
+    "unknown section": ({"problem": {"modle": {}}}, ["'modle'", "did you mean 'model'"]),
+    "unknown curve": ({"cases": {"row": {"curves": ["scd"]}}}, ["cases.row.curves", "'scd'"]),
+    "unknown kind of method": ({"curves": {"mtcd": {"method": {"kind": "mtdc"}}}}, ["curve mtcd", "method.kind"]),
+    "unknown axis": ({"panels": [{"x": "time"}]}, ["panels.0.x", "'time'"]),
+    "no hops": ({"curves": {"mtcd": {"method": {"hops": 0}}}}, ["case ring, curve mtcd", "hops"]),
+    "no grid": ({"curves": {"svfl": {"method": {"stepsize": "tune"}}}}, ["tune: must give the grid"]),
+    "no grid for a case": ({"cases": {"row": {"changes": {"method": {"stepsize": "tune"}}}}}, ["case row", "grid"]),
+    "no gap": ({"problem": {"stop": {"gap": None}}}, ["stop.gap"]),
+    "a seed": ({"problem": {"seed": 3}}, ["seed", "--seeds"]),
+    "no panels": ({"panels": []}, ["panels"]),
+    "no data": ({"problem": {"data": None}}, ["'data' is missing"]),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsys, name: str) -> None:
+    change, says = BAD[name]
+    (folder / "small.yaml").write_text(text(changed(change)))
+    refused(folder, capsys, ["small.yaml"], says)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["pth80"], ["pth80", ".yaml"]),
+        (["nowhere.yaml"], ["nowhere.yaml"]),
+        (["broken.yaml"], ["broken.yaml", "not valid YAML"]),
+        (["list.yaml"], ["not an experiment"]),
+        ([], ["Which figure"]),
+        (["small.yaml", "--page", "x.md"], ["--page"]),
+        (["small.yaml", "--out", "small.yaml"], ["choose another folder"]),
+        (["small.yaml", "--jobs", "0"], ["--jobs"]),
+        (["small.yaml", "--seeds", "0"], ["--seeds"]),
+    ],
+)
+def test_bad_commands_are_one_clear_paragraph_and_leave_nothing(folder, capsys, arguments, says) -> None:
+    (folder / "broken.yaml").write_text("title: [")
+    (folder / "list.yaml").write_text("- 1\n")
+    refused(folder, capsys, arguments, says)
+
+
+def refused(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: list[str]) -> None:
+    before = sorted(folder.rglob("*"))
+    assert command(*arguments) == 2
+    shown = capsys.readouterr()
+    said = " ".join(shown.err.split())
+    assert shown.out == ""
+    assert "Traceback" not in said
+    for word in says:
+        assert word in said, said
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_a_training_that_cannot_work_names_its_curve(folder, capsys) -> None:
+    wrong = changed({"cases": {"row": {"changes": {"network": {"kind": "rwo"}}}}})
+    (folder / "small.yaml").write_text(text(wrong))
+    assert command("small.yaml", "--seeds", "1") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "case row, curve" in said
+    assert "rwo" in said
+
+
+# ---- the experiments of the library
+
+
+@pytest.mark.parametrize("path", sorted(experiments_folder().glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_experiments_of_the_library_are_sound(path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("mtcd.reproduce.plan.first_present", lambda names: names[0])
+    monkeypatch.setattr("mtcd.reproduce.plan.is_present", lambda name: True)
+    experiment = read_experiment(path)
+    for quick in (False, True):
+        figure = plan_figure(path.stem, experiment, path.parent, None, quick)
+        assert figure.curves
+        assert find_experiments(path.stem) == [path]
+
+
+def test_names_come_in_the_order_of_the_paper() -> None:
+    assert [name for name in known_experiments() if name in FIGURES] == [n for n in FIGURES if n in known_experiments()]
+    with pytest.raises(ConfigError, match="no figure"):
+        find_experiments("figure-99")
+
+
+def test_the_example_in_the_docs_is_sound(tmp_path) -> None:
+    example = DOCS.read_text(encoding="utf-8").split("```yaml\n")[1].split("```")[0]
+    (tmp_path / "my.yaml").write_text(example)
+    experiment = read_experiment(tmp_path / "my.yaml")
+    for quick in (False, True):
+        assert len(plan_figure("my", experiment, tmp_path, quick=quick).curves) == 4
