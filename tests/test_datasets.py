@@ -305,15 +305,12 @@ def test_basehock_is_read_from_the_original(folder: Path, kind) -> None:
     assert all(isinstance(block, sp.csr_array) for block in data.blocks)
     np.testing.assert_array_equal(sp.hstack(data.blocks).toarray(), X)
     np.testing.assert_array_equal(data.labels, y - 1)
-    assert hashlib.sha256((folder / "BASEHOCK.mat").read_bytes()).hexdigest() in data.notes[0]
+    assert hashlib.sha256((folder / "BASEHOCK.mat").read_bytes()).hexdigest()[:16] in data.notes[0]
 
 
-def test_basehock_is_read_from_the_copy(folder: Path, monkeypatch) -> None:
+def test_basehock_is_read_from_the_copy(folder: Path) -> None:
     X, y = counts()
     np.savez_compressed(folder / "basehock.npz", X=X, y=y.astype(np.uint8))
-    with pytest.raises(DataError, match=r"basehock\.npz is damaged.*sha256"):
-        mtcd.load_dataset("basehock", clients=3)
-    monkeypatch.setattr(basehock, "SHA256", hashlib.sha256((folder / "basehock.npz").read_bytes()).hexdigest())
     data = mtcd.load_dataset("basehock", clients=3, samples=1500, features=300)
     assert isinstance(data.blocks[0], sp.csr_array)
     assert (data.samples, data.features, set(data.labels.tolist())) == (1500, 300, {0, 1})

@@ -17,129 +17,30 @@ from matplotlib.image import imread
 from matplotlib.text import Text
 from rich.console import Console
 
+from made_up_results import (
+    ITERATIONS,
+    NOTE,
+    curve,
+    experiment,
+    long_labels,
+    never_there,
+    nothing_moves,
+    one_panel,
+    own_curves,
+    results,
+    six_cases,
+    ten_curves,
+    three_costs,
+    trained,
+)
 from mtcd.errors import MtcdError
 from mtcd.report.figures import draw, write_figure
-from mtcd.report.numbers import lines_csv, table_csv
+from mtcd.report.numbers import POINTS, lines_csv, table_csv
 from mtcd.report.page import write_page
 from mtcd.report.styles import curve_styles
 from mtcd.report.tables import results_table
 from mtcd.reproduce.claims import Claim
 from mtcd.reproduce.results import CurveResult, Results, Trained
-from mtcd.reproduce.schema import Experiment
-
-ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
-NOTE = "gisette-like, made from MNIST 4 against 9: not Gisette itself"
-LONG = "MTCD with a very long description of its settings, Γ=4 tokens, S=64 hops and combine: visitors"
-
-
-def trained(rate: float, seed: int = 0, end: int = 20_000, server: float = 0.05, status: str = "converged") -> Trained:
-    """A gap that falls like exp(-rate x), a little differently for each seed."""
-    x = np.unique(np.concatenate([[0], np.geomspace(1, max(end, 1), 300).astype(int)]))[: None if end else 1]
-    rate *= 1 + 0.1 * np.sin(seed)
-    gap = 20 * np.exp(-rate * x) * (1 + 0.1 * np.sin(x / 50 + seed))
-    if status == "converged":
-        x = x[: int(np.argmax(gap < 1e-6)) + 1] if (gap < 1e-6).any() else x
-    columns = {"iteration": x, "gap": gap[: len(x)], "client_client": 1.0 * x, "client_server": server * x}
-    return Trained(seed, status, 1e-5, 1.5, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
-
-
-def curve(label: str, rate: float, seeds: int = 5, tuned: bool = False, **settings: Any) -> CurveResult:
-    ones = tuple(trained(rate, seed, **settings) for seed in range(seeds))
-    return CurveResult(label, ones, {1e-5: "1e-6 after 812", 1e-4: "diverged"} if tuned else None, at_edge=tuned)
-
-
-def experiment(cases: dict[str, Any], curves: dict[str, Any], panels: list[dict[str, Any]], **more: Any) -> Experiment:
-    given = {
-        "title": "Ridge regression over six networks",
-        "about": "What is compared, and how.",
-        "problem": {},
-        "cases": {name: {"title": name, **case} for name, case in cases.items()},
-        "curves": {name: {"label": name, "method": {"kind": "mtcd"}, **curve} for name, curve in curves.items()},
-        "panels": panels,
-        "quick": {"changes": {}},
-    }
-    return Experiment.model_validate(given | more)
-
-
-def results(name: str, given: Experiment, make: Callable[[str, str], CurveResult], **more: Any) -> Results:
-    curves = {(case, name): make(case, name) for case in given.cases for name in given.shown(case)}
-    return Results(name, given, curves, **({"seeds": 5, "quick": False, "ratio": 100.0} | more))
-
-
-def plain(given: Experiment, **settings: Any) -> Callable[[str, str], CurveResult]:
-    """Every curve a little faster than the one before."""
-    rates = {name: 0.004 * 1.4**i for i, name in enumerate(given.curves)}
-    return lambda case, name: curve(given.curves[name].label, rates[name], **settings)
-
-
-def one_panel() -> Results:
-    given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}}, [ITERATIONS])
-    return results("one-panel", given, plain(given, seeds=1), seeds=1)
-
-
-def six_cases() -> Results:
-    titles = {f"case{i}": {"title": f"({i}) Erdős-Rényi graph, p = 0.4, Γ = 2"} for i in range(6)}
-    given = experiment(titles, {"stcd": {}, "dcpa": {}}, [ITERATIONS, COST], cases_per_row=2)
-    return results("six-cases", given, plain(given), notes=(NOTE,))
-
-
-def own_curves() -> Results:
-    """Each case with its own curves; one stops early and never reaches the target, one does in some seeds."""
-    cases = {"methods": {"curves": ["stcd", "s64", "dcpa", "svfl"]}, "hops": {"curves": ["s64", "s256"]}}
-    names: dict[str, Any] = {name: {} for name in ("stcd", "s64", "dcpa", "svfl", "s256")}
-    given = experiment(cases, names, [ITERATIONS, COST, RATIO], lowest_gap=1e-6)
-
-    def make(case: str, name: str) -> CurveResult:
-        if name == "dcpa":
-            return curve(name, 0.01, end=800, status="iterations")
-        if name == "s256":
-            return curve(name, 0.0061, end=2000, status="iterations")
-        return plain(given)(case, name)
-
-    return results("own-curves", given, make)
-
-
-def ten_curves() -> Results:
-    """Two families; some diverge, after many, two or no iterations."""
-    names: dict[str, Any] = {
-        f"g{tokens}{rule}": {"method": {"kind": "mtcd", "tokens": tokens, "combine": rule}}
-        for rule in ("average", "visitors")
-        for tokens in (1, 2, 4, 8)
-    }
-    names |= {"svfl": {"method": {"kind": "svfl"}}, "stcd": {"method": {"kind": "stcd"}}}
-    given = experiment({"S1": {}, "S2": {}}, names, [ITERATIONS, COST])
-    ends = {"g8visitors": 2, "g8average": 0, "g4visitors": 900}
-
-    def make(case: str, name: str) -> CurveResult:
-        if case == "S2" and name in ends:
-            return curve(name, -0.005, end=ends[name], status="diverged")
-        return plain(given, tuned=True)(case, name)
-
-    return results("ten-curves", given, make, quick=True)
-
-
-def long_labels() -> Results:
-    names = {"x": {"label": LONG}, "y": {"label": f"{LONG}, twice"}, "z": {"label": LONG}}
-    cases = {"a": {"curves": ["x", "y"]}, "b": {"curves": ["z"]}}
-    given = experiment(cases, names, [ITERATIONS, RATIO], cases_per_row=2, title=f"{LONG} {LONG}")
-    return results("long-labels", given, plain(given), notes=(f"{LONG}. {LONG}.",))
-
-
-def three_costs() -> Results:
-    panels = [{"x": "cost", "ratio": ratio, "title": f"{ratio} times"} for ratio in (20, 10, 5)]
-    given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}, "stcd": {}}, panels)
-    return results("three-costs", given, plain(given, tuned=True))
-
-
-def never_there() -> Results:
-    given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}}, [RATIO, {"x": "iterations", "scale": "linear"}])
-    return results("never-there", given, plain(given, end=3, status="iterations"))
-
-
-def nothing_moves() -> Results:
-    given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}}, [ITERATIONS, COST])
-    return results("nothing-moves", given, plain(given, end=0, status="diverged"))
-
 
 SHAPES = (one_panel, six_cases, own_curves, ten_curves, long_labels, three_costs, never_there, nothing_moves)
 Shape = Callable[[], Results]
@@ -275,6 +176,32 @@ def test_the_picture_says_what_a_reader_must_know() -> None:
     assert "ring: stopped there" in own
 
 
+@pytest.mark.parametrize(
+    ("ends", "marks"),
+    [
+        (("converged", "converged"), []),
+        (("converged", "iterations"), ["o"]),
+        (("converged", "diverged"), ["x"]),
+        (("iterations", "diverged"), ["x"]),
+    ],
+)
+def test_a_line_that_ends_early_is_marked_and_the_mark_explained(ends: tuple[str, str], marks: list[str]) -> None:
+    given = experiment({"path": {}}, {"mtcd": {}}, [ITERATIONS])
+    ones = tuple(trained(1e-4, seed, end=2000, status=status) for seed, status in enumerate(ends))
+    figure = draw(results("ends", given, lambda case, name: CurveResult("mtcd", ones)))
+    (axes,) = {axes for part in _parts(figure) for axes in part.axes}
+    assert [line.get_marker() for line in axes.get_lines() if line.get_label() == "_end"] == marks
+    assert ("ring: stopped there" in said(figure)) == (marks == ["o"])
+    assert ("cross: diverged" in said(figure)) == (marks == ["x"])
+
+
+def test_a_dollar_is_a_dollar(tmp_path: Path) -> None:
+    odd = r"costs $5 and $\bad{$"
+    given = experiment({"path": {"title": odd}}, {"mtcd": {"label": odd}}, [ITERATIONS | {"title": odd}], title=odd)
+    made = results("odd", given, lambda case, name: curve(odd, 0.004), notes=(odd,))
+    assert len(write_figure(made, tmp_path)) == 5
+
+
 def test_step_sizes_that_differ_by_case_are_given_as_a_range() -> None:
     given = experiment({"a": {}, "b": {}}, {"mtcd": {}}, [ITERATIONS])
 
@@ -301,7 +228,7 @@ def test_the_csv_holds_the_lines() -> None:
     result = own_curves()
     points = rows(lines_csv(result))
     assert {row["panel"] for row in points} == {"iterations", "cost R=100", "ratio"}
-    line = result.curves["hops", "s64"].line("cost", 100.0, points=300)
+    line = result.curves["hops", "s64"].line("cost", 100.0, points=POINTS)
     kept = [row for row in points if (row["case"], row["curve"], row["panel"]) == ("hops", "s64", "cost R=100")]
     for column, values in (("x", line.x), ("value", line.gap), ("low", line.low), ("high", line.high)):
         np.testing.assert_allclose([float(row[column]) for row in kept], values, rtol=1e-5)
@@ -373,16 +300,15 @@ def test_the_page(tmp_path: Path) -> None:
     for name in made:
         for ending in (".png", ".svg", ".pdf", ".csv", "-table.csv"):
             (figures / f"{name}{ending}").touch()
-    write_page(made, claims, page, figures, 75.0, {"gone": "its data\nis not there"})
+    write_page(made, claims, page, figures, {"gone": "its data\nis not there"})
     text = page.read_text()
     assert "| a \\| b | 12 times | yes | [own-curves](#own-curves) |" in text
     assert "| c | not run | open | gone |" in text
     assert '<a id="own-curves"></a>' in text
     assert "- gone: its data is not there" in text
     assert NOTE in text
-    assert "took 1 min 15 s" in text
     seconds = sum(one.seconds for result in made.values() for one in result.curves.values())
-    assert f"took {seconds // 60:.0f} min {seconds % 60:.0f} s in all" in text
+    assert f"Training took {seconds // 60:.0f} min {seconds % 60:.0f} s and trying out step sizes 0.0 s" in text
     assert text.count("Quick version") == 2  # at the top and at its figure
     assert "(edge of the grid) | 1e-05: 1e-6 after 812; 1e-04: diverged |" in text
     links = [part.split(")")[0] for part in text.split("](")[1:]]
@@ -392,5 +318,5 @@ def test_the_page(tmp_path: Path) -> None:
 
 
 def test_a_page_without_anything_is_a_page(tmp_path: Path) -> None:
-    write_page({}, [], tmp_path / "page.md", tmp_path, 1.0, {"all": "no data"})
+    write_page({}, [], tmp_path / "page.md", tmp_path, {"all": "no data"})
     assert "- all: no data" in (tmp_path / "page.md").read_text()

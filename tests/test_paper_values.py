@@ -37,6 +37,12 @@ def test_svfl(data) -> None:
     assert 3e-7 < late < 3e-5
 
 
+def test_dcpa_on_the_path(data) -> None:
+    early, late = gaps(data, "path", mtcd.DCPA(1e-2, 3e-4), 8000, 16_000)
+    assert early == pytest.approx(9.8e-2, rel=0.3)
+    assert late == pytest.approx(4.4e-3, rel=0.3)
+
+
 def test_more_tokens_help_with_one_local_update_only_if_visitors_are_averaged(data) -> None:
     """With 1/Gamma weights every update shrinks by Gamma, so that nothing is gained."""
     at = {

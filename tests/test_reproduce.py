@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,9 @@ import polars as pl
 import pytest
 
 import mtcd
+from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
+from mtcd.config.schema import Config
 from mtcd.errors import DataError
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.plan import plan_figure
@@ -117,9 +120,9 @@ def test_tables_are_found_beside_the_experiment_and_other_content_is_another_tra
     content["problem"]["data"] = {"table": "data.csv", "label": "y", "clients": 4}
     config = plan(content, folder=tmp_path).curves[0].config(0)
     assert config.data.table == tmp_path / "data.csv"
-    path = Store(tmp_path).path(("f", "c", "x"), config)
+    path = Store(tmp_path).path(config)
     frame.with_columns(y=-pl.col("y")).write_csv(tmp_path / "data.csv")
-    assert Store(tmp_path).path(("f", "c", "x"), config) != path
+    assert Store(tmp_path).path(config) != path
 
 
 def test_an_optional_case_without_data_is_left_out_and_others_need_theirs(monkeypatch) -> None:
@@ -180,13 +183,59 @@ def test_what_is_kept_says_what_it_is_and_diverged_trainings_are_finite(tmp_path
     results = results_of(changed({"curves": {"svfl": {"method": {"stepsize": 10}}}}), tmp_path)
     assert any("A ring, SVFL: 2 of 2 trainings diverged" in note for note in results.notes)
     diverged = results.curves["ring", "svfl"].trained[0]
-    assert "too large" in diverged.notes[-1]
+    assert diverged.status == "diverged"
     assert all(np.isfinite(column).all() for column in diverged.columns.values())
-    (path,) = tmp_path.glob("small-row-mtcd-seed1-*.json")
+    path = next(path for path in tmp_path.glob("mtcd-seed1-*.json"))
     record = json.loads(path.read_text())
     assert set(record) == {"config", "status", "message", "stepsize", "seconds", "notes", "columns"}
     assert record["config"]["method"]["hops"] == 4
     assert set(record["columns"]) == {"iteration", "gap", "client_client", "client_server"}
+
+
+def test_a_training_that_two_cases_show_is_trained_once(tmp_path, inline) -> None:
+    twice = changed({"cases": {"again": {"title": "The same ring"}}})
+    results = results_of(twice, tmp_path)
+    assert inline.trained == 8  # 2 seeds of 2 curves in 2 different cases
+    for curve in ("svfl", "mtcd"):
+        for one, other in zip(
+            results.curves["ring", curve].trained, results.curves["again", curve].trained, strict=True
+        ):
+            assert np.array_equal(one.columns["gap"], other.columns["gap"])
+
+
+def test_the_quick_version_may_differ_by_curve_and_leave_out_cases() -> None:
+    given = changed({"cases": {"row": {"quick": False}}, "curves": {"svfl": {"quick": {"stop": {"iterations": 7}}}}})
+    full, small = plan(given), plan(given, quick=True)
+    assert [curve.case for curve in full.curves] == ["ring", "ring", "row", "row"]
+    assert [(curve.case, curve.curve) for curve in small.curves] == [("ring", "svfl"), ("ring", "mtcd")]
+    assert [curve.config(0).stop.iterations for curve in small.curves] == [7, 4000]
+    assert [curve.config(0).stop.iterations for curve in full.curves[:2]] == [4000, 4000]
+
+
+def test_titles_tell_the_facts_of_what_is_trained() -> None:
+    asking = {"title": "{clients} clients, {data}", "cases": {"ring": {"title": "a ring of {clients}, {connectivity}"}}}
+    smaller = {"quick": {"changes": {"data": {"clients": 3}}}}
+    experiment = plan(changed(asking, smaller)).experiment
+    assert experiment.title == "4 clients, made-up data"
+    assert experiment.cases["ring"].title == "a ring of 4, 2"  # 2 - 2 cos(2 pi/4)
+    assert plan(changed(asking, smaller), quick=True).experiment.cases["ring"].title == "a ring of 3, 3"
+
+
+def test_notes_about_the_data_are_notes_of_the_figure(tmp_path, inline, monkeypatch) -> None:
+    def noted(config: Config) -> Setup:
+        setup = build(config)
+        return replace(setup, data=replace(setup.data, notes=("not the real thing",)))
+
+    monkeypatch.setattr("mtcd.reproduce.work.build", noted)
+    assert results_of(SMALL, tmp_path).notes == ("not the real thing",)
+
+
+def test_the_quick_version_says_when_its_data_is_made_up() -> None:
+    made_up = {"synthetic": "ridge", "samples": 30, "features": 12, "clients": 4}
+    given = changed({"quick": {"changes": {"data": made_up}}})
+    given["problem"]["data"] = {"dataset": ["gisette", "basehock"], "clients": 4}
+    assert "Made-up data in place of gisette." in plan(given, quick=True).notes
+    assert plan(SMALL, quick=True).notes == ()
 
 
 # ---- tuning
@@ -211,9 +260,11 @@ def test_tuning_takes_the_best_and_tells_of_the_grid(tmp_path, inline) -> None:
 
 def test_where_no_step_size_gets_there_the_closest_is_taken(tmp_path, inline) -> None:
     grid = {**GRID, "stepsizes": [1e-5, 1e-4], "iterations": 40}
-    curve = results_of(changed(TUNED, {"tune": grid}), tmp_path).curves["ring", "svfl"]
+    results = results_of(changed(TUNED, {"tune": grid}), tmp_path)
+    curve = results.curves["ring", "svfl"]
     assert curve.stepsize == 1e-4
     assert curve.at_edge
+    assert any("edge of the grid: A ring, SVFL" in note for note in results.notes)
     assert curve.tuned is not None
     assert all(said.startswith("gap ") for said in curve.tuned.values())
 
@@ -253,6 +304,7 @@ def test_processes_give_the_numbers_of_train_called_directly(tmp_path) -> None:
 
 
 def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
+    before = dict(os.environ)
     forever = check_config({**SMALL["problem"], "method": FOREVER, "stop": {"gap": 1e-9, "iterations": 10**9}})
     wrong = check_config({**SMALL["problem"], "network": {"kind": "ring"}})
     with Workers[str](2) as workers:
@@ -271,7 +323,7 @@ def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
     assert "signal 9" in heard["forever"].why
     assert isinstance(heard["wrong"], Failed)
     assert "ring" in heard["wrong"].why
-    assert "OPENBLAS_NUM_THREADS" not in os.environ or os.environ["OPENBLAS_NUM_THREADS"]
+    assert dict(os.environ) == before
 
 
 def test_the_first_seeds_go_first_then_the_longest(tmp_path) -> None:

@@ -78,6 +78,20 @@ BAD = {
     "no gap": ({"problem": {"stop": {"gap": None}}}, ["stop.gap"]),
     "a seed": ({"problem": {"seed": 3}}, ["seed", "--seeds"]),
     "no panels": ({"panels": []}, ["panels"]),
+    "no ratios": ({"ratios": []}, ["ratios"]),
+    "an endless ratio": ({"ratios": [float("inf")]}, ["ratios.0"]),
+    "a target that is no number": ({"target": float("nan")}, ["target"]),
+    "no curves in a case": ({"cases": {"row": {"curves": []}}}, ["cases.row.curves"]),
+    "a hidden label": ({"curves": {"mtcd": {"label": "_mtcd"}}}, ["curves.mtcd.label"]),
+    "no label": ({"curves": {"mtcd": {"label": ""}}}, ["curves.mtcd.label"]),
+    "no local updates": ({"curves": {"svfl": {"method": {"local_updates": 0}}}}, ["curve svfl", "local_updates"]),
+    "a negative limit": ({"problem": {"stop": {"iterations": -1}}}, ["case ring, curve svfl", "iterations"]),
+    "costs of a case": ({"cases": {"row": {"changes": {"costs": {"ratio": 5}}}}}, ["case row", "costs in problem"]),
+    "costs of the quick version": ({"quick": {"changes": {"costs": {"ratio": 5}}}}, ["costs in problem"]),
+    "a title about a network that is none": (
+        {"cases": {"row": {"title": "{connectivity}", "changes": {"network": {"kind": "rwo"}}}}},
+        ["rwo"],
+    ),
     "no data": ({"problem": {"data": None}}, ["'data' is missing"]),
 }
 
@@ -86,7 +100,7 @@ BAD = {
 def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsys, name: str) -> None:
     change, says = BAD[name]
     (folder / "small.yaml").write_text(text(changed(change)))
-    refused(folder, capsys, ["small.yaml"], says)
+    refused(folder, capsys, ["small.yaml", *(["--quick"] if "quick" in name else [])], says)
 
 
 @pytest.mark.parametrize(

@@ -64,3 +64,15 @@ def fresh_folder(target: Path) -> Iterator[Path]:
     finally:
         if writing is not None:
             shutil.rmtree(writing, ignore_errors=True)
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Put the content there at once: nobody ever sees half a file, and what was there stays if this fails."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mtcd-") as folder:
+            writing = Path(folder) / path.name
+            writing.write_bytes(content.encode() if isinstance(content, str) else content)
+            os.replace(writing, path)
+    except OSError as error:
+        raise MtcdError(f"{path} could not be written: {error.strerror or error}.") from None

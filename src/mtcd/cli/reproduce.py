@@ -83,7 +83,7 @@ def run_experiments(wish: Wish) -> int:
             return 130
     if page is not None:
         made = {figure.name: results[figure.name] for figure in figures if figure.name in results}
-        write_page(made, check_claims(made), page, wish.out, monotonic() - began, missing)
+        write_page(made, check_claims(made), page, wish.out, missing)
         screen.print(f"Page: {escape(str(page))}", highlight=False, soft_wrap=True)
     screen.print(f"Time: {span(monotonic() - began)}.", highlight=False)
     for name, why in missing.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +64,17 @@ class Setup:
 
 def build(config: Config) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read."""
-    model = Glm(**config.model.model_dump())
-    method, notes = _method(config.method)
-    stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
+    model, method, notes, stop, costs = build_settings(config)
     config = _settled(config)
     data = _data(config)
-    return Setup(config, data, model, _network(config, data), method, stop, costs, notes)
+    return Setup(config, data, model, build_network(config, data.clients), method, stop, costs, notes)
+
+
+def build_settings(config: Config) -> tuple[Glm, Method, tuple[str, ...], Stop, Costs]:
+    """The parts that need no data: model, method (and notes about it), stop and costs."""
+    method, notes = _method(config.method)
+    stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
+    return Glm(**config.model.model_dump()), method, notes, stop, costs
 
 
 def resolved_yaml(config: Config) -> str:
@@ -114,12 +120,13 @@ def _data(config: Config) -> VerticalData:
     )
 
 
-def _network(config: Config, data: VerticalData) -> Network:
+def build_network(config: Config, clients: Sequence[str]) -> Network:
+    """The network of a config, over these clients."""
     section = config.network
     if section.edges is not None:
-        return read_network(section.edges, data.clients)
+        return read_network(section.edges, clients)
     seed = config.seed if section.seed is None else section.seed
-    return make_network(str(section.kind), data.clients, p=section.p, rows=section.rows, seed=seed)
+    return make_network(str(section.kind), clients, p=section.p, rows=section.rows, seed=seed)
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:

@@ -7,6 +7,7 @@ Labels are encoded once, before training, by ``encode``.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
@@ -141,7 +142,7 @@ class Logistic(_TwoClasses):
         return np.asarray(p * (1.0 - p) * v)
 
     def dual_prox(self, v: Array, y: Array, c: float) -> Array:
-        return _sigmoid(_solve_sigmoid(v + y, c)) - y
+        return _sigmoid_at_root(v + y, c) - y
 
 
 @dataclass(frozen=True)
@@ -205,22 +206,26 @@ def _sigmoid(z: Array) -> Array:
     return p
 
 
-def _solve_sigmoid(u: Array, c: float) -> Array:
-    """t with sigmoid(t) + c*t = u, by Newton's method.
+def _sigmoid_at_root(u: Array, c: float) -> Array:
+    """sigmoid(t) for the t with sigmoid(t) + c*t = u, by Newton's method.
 
     Mirrored so that t <= 0, where the left side is convex: from any t <= 0 the second step on comes down from
     above, so that cutting steps off at 0 is all the safeguard that is needed.
     """
     mirrored = u > 0.5
     u = np.where(mirrored, 1.0 - u, u)
-    t = np.minimum(np.log(np.clip(u, c, 1.0)), 0.0) + np.minimum(u, 0.0) / c
-    for _ in range(200):
-        p = _sigmoid(t)
+    # a good start: for small c the root is near log(c) or above, where c*t is known; far below, c*t alone counts
+    known = u - c * min(math.log(c), 0.0)
+    p = np.clip(known, min(c, 0.5), 0.5)
+    t = np.minimum(np.log(p / (1.0 - p)) + np.minimum(known / c - 1.0, 0.0), 0.0)
+    for _ in range(100):
+        e = np.exp(t)
+        p = e / (1.0 + e)
         step = (p + c * t - u) / (p * (1.0 - p) + c)
         t = np.minimum(t - step, 0.0)
-        if (np.abs(step) <= 1e-13 * (1.0 + np.abs(t))).all():
+        if (np.abs(step) <= 1e-12 * (1.0 + np.abs(t))).all():
             break
-    return np.where(mirrored, -t, t)
+    return np.where(mirrored, 1.0 - p, p)
 
 
 def _numeric(labels: Labels) -> Array:

@@ -13,15 +13,16 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
+from mtcd.files import write_whole
 from mtcd.report.numbers import entries, lines_csv, table_csv
 from mtcd.report.panels import alike, draw_panel, draw_title, remarks
-from mtcd.report.styles import curve_styles, scientific
-from mtcd.report.writing import write_whole
+from mtcd.report.styles import curve_styles, plain, scientific
 from mtcd.reproduce.results import CurveResult, Results
 
 WIDTHS = {1: 6.4, 2: 9.0, 3: 12.0}  # inches, by the number of panels side by side
 WIDEST = 13.0
 LINE_HEIGHT = 0.22
+END_MARKS = {"converged": "", "stopped": "ring: stopped there", "diverged": "cross: diverged"}
 LETTERS = 11.5  # of a legend, in an inch
 FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give the same bytes
     "png": {"dpi": 150},
@@ -55,7 +56,7 @@ def draw(results: Results) -> Figure:
     with mpl.rc_context({"font.size": 8.5 + width / 6}):
         figure = Figure(layout="constrained")
         title = textwrap.wrap(results.experiment.title + (" (quick version)" if results.quick else ""), int(width * 7))
-        figure.suptitle("\n".join(title), fontsize="large", fontweight="bold")
+        figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
         small_print = _small_print(results, int(width * 16))
         figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
         # a legend for all cases is the body's: title and small print are the figure's, and keep clear of it
@@ -80,7 +81,7 @@ def _draw_cases(groups: Any, results: Results) -> dict[str, Axes]:
     first: dict[str, Axes] = {}
     for case, group in zip(cases, groups.flat, strict=False):
         letters = 26 * len(experiment.panels)  # a panel is at least three inches wide
-        group.suptitle(textwrap.fill(experiment.cases[case].title, letters), fontsize="medium")
+        group.suptitle(plain(textwrap.fill(experiment.cases[case].title, letters)), fontsize="medium")
         row = group.subplots(1, len(experiment.panels), squeeze=False)[0]
         for axes, panel, lines in zip(row, experiment.panels, said[case], strict=True):
             draw_panel(axes, results, panel, case, styles)
@@ -128,7 +129,7 @@ def _legend_texts(results: Results, cases: Sequence[str]) -> list[str]:
     for name in results.experiment.shown(cases[0]):
         curves = [results.curves[case, name] for case in cases if (case, name) in results.curves]
         if curves:
-            texts.append(curves[0].label + _tuned_text(curves))
+            texts.append(plain(curves[0].label) + _tuned_text(curves))
     return texts
 
 
@@ -147,7 +148,7 @@ def _small_print(results: Results, letters: int) -> list[str]:
     seeds = "one seed" if results.seeds == 1 else f"geometric mean over {results.seeds} seeds"
     said = ["Quick version: smaller than the paper's."] if results.quick else []
     if axes - {"ratio"}:
-        ends = sorted({_end(entry.result.status) for entry in entries(results)} - {""})
+        ends = sorted({END_MARKS[entry.result.ending] for entry in entries(results)} - {""})
         said.append(f"Lines: {'; '.join([seeds, f'dotted: a gap of {target}', *ends])}.")
     if "ratio" in axes:
         said.append(f"Against $R_C$: the mean cost of the seeds that reach a gap of {target}.")
@@ -155,11 +156,8 @@ def _small_print(results: Results, letters: int) -> list[str]:
         said.append("Bands: from the least to the most of the seeds; one that has converged stays at its last gap.")
     if any(entry.result.tuned for entry in entries(results)):
         said.append(f"Step sizes η in the legend: tuned{', case by case' if len(results.case_names()) > 1 else ''}.")
-    return [line for text in (" ".join(said), *dict.fromkeys(results.notes)) for line in textwrap.wrap(text, letters)]
-
-
-def _end(status: str) -> str:
-    """What the mark at the end of a curve means."""
-    if "diverged" in status:
-        return "cross: diverged"
-    return "" if "converged" in status else "ring: stopped there"
+    return [
+        line
+        for text in (" ".join(said), *map(plain, dict.fromkeys(results.notes)))
+        for line in textwrap.wrap(text, letters)
+    ]

@@ -14,7 +14,7 @@ from mtcd.report.styles import scientific
 from mtcd.reproduce.results import CurveResult, Line, Results, Spread
 from mtcd.reproduce.schema import Panel
 
-POINTS = 300
+POINTS = 150
 
 
 @dataclass(frozen=True, eq=False)

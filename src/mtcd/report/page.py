@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
 
+from mtcd.files import write_whole
 from mtcd.report.numbers import entries, grid
 from mtcd.report.styles import scientific
 from mtcd.report.tables import cells, headings, span
-from mtcd.report.writing import write_whole
 from mtcd.reproduce.claims import Claim
+from mtcd.reproduce.plan import SEEDS
 from mtcd.reproduce.results import Results
 
 QUICK = "**Quick version: smaller than the paper's.**"
@@ -22,12 +23,11 @@ def write_page(
     claims: Sequence[Claim],
     page: Path,
     figures: Path,
-    seconds: float,
     missing: Mapping[str, str],
 ) -> None:
     """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not made, and why."""
     folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
-    parts = ["# The paper's figures, made again", _introduction(results, seconds), *_claims(claims, results)]
+    parts = ["# The paper's figures, made again", _introduction(results), *_claims(claims, results)]
     for result in results.values():
         parts += _figure(result, quote(folder))
     if missing:
@@ -35,17 +35,19 @@ def write_page(
     write_whole(page, "\n\n".join(part for part in parts if part) + "\n")
 
 
-def _introduction(results: Mapping[str, Results], seconds: float) -> str:
+def _introduction(results: Mapping[str, Results]) -> str:
     quick = any(result.quick for result in results.values())
-    command = "mtcd reproduce all" + (" --quick" if quick else "")
     seeds = sorted({result.seeds for result in results.values()})
+    usual = quick or seeds in ([], [SEEDS])
+    command = "mtcd reproduce all" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
     counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
-    training = sum(entry.result.seconds for result in results.values() for entry in entries(result))
+    curves = [entry.result for result in results.values() for entry in entries(result)]
+    training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
     return (
         f"{f'{QUICK} ' if quick else ''}The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with "
         f"this library{counted}. `{command}` makes this page again, with all its pictures and numbers. "
-        f"The command took {span(seconds)}; curves that an earlier run had kept were not trained again. "
-        f"Training the curves shown here took {span(training)} in all, added up over seeds, kept curves included."
+        f"Training took {span(training)} and trying out step sizes {span(trials)} of processor time, all curves and "
+        "seeds added up."
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from mtcd.report.numbers import entries, panel_line, panel_ratio
-from mtcd.report.styles import Style
+from mtcd.report.styles import Style, plain
 from mtcd.reproduce.results import CurveResult, Line, Results
 from mtcd.reproduce.schema import Panel
 
@@ -93,7 +93,7 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
         # markers of neighbouring curves are at different places, so that curves on top of each other show both
         every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
         x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
-        axes.plot(x, line.gap, **style, markevery=every, label=entry.result.label)
+        axes.plot(x, line.gap, **style, markevery=every, label=plain(entry.result.label))
         if len(entry.result.trained) > 1:
             axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
         if panel.x != "ratio":
@@ -104,9 +104,9 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
 
 def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
     """A cross where a curve diverged, a ring where a limit stopped it; nothing where it converged."""
-    if line.gap[-1] < limits.bottom or "converged" in curve.status:
+    if line.gap[-1] < limits.bottom or curve.ending == "converged":
         return
-    mark, size = ("x", 7.0) if "diverged" in curve.status else ("o", 5.5)
+    mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
     looks: dict[str, Any] = {"marker": mark, "markersize": size, "markerfacecolor": "white", "markeredgewidth": 1.6}
     x, gap = max(float(line.x[-1]), limits.left), min(float(line.gap[-1]), limits.top)
     axes.plot(x, gap, **looks, color=colour, clip_on=False, zorder=5, label="_end")
@@ -123,17 +123,17 @@ def remarks(results: Results, panel: Panel, case: str) -> list[str]:
         return _listed("not reached", never) + _listed("reached by some seeds", some)
     if panel != next(one for one in results.experiment.panels if one.x != "ratio"):
         return []  # said once is enough
-    return _listed("diverged", [curve.label for curve in shown if "diverged" in curve.status])
+    return _listed("diverged", [curve.label for curve in shown if curve.ending == "diverged"])
 
 
 def _listed(what: str, labels: Sequence[str]) -> list[str]:
-    return textwrap.wrap(f"{what}: {'; '.join(labels)}", 46) if labels else []
+    return textwrap.wrap(plain(f"{what}: {'; '.join(labels)}"), 46) if labels else []
 
 
 def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
     """The panel's own title, if it has one, and remarks above it."""
     if panel.title:
-        axes.set_title(panel.title, fontsize="medium")
+        axes.set_title(plain(panel.title), fontsize="medium")
     if lines:
         above = "\n" if panel.title else ""
         axes.set_title("\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25")

@@ -90,10 +90,16 @@ def _numbered(values: Sequence[str]) -> list[int]:
     return [order.index(value) for value in values]
 
 
+def plain(text: str) -> str:
+    """Text of a user's, in which a dollar is a dollar and not the start of a formula."""
+    return text.replace("$", r"\$")
+
+
 def scientific(value: float) -> str:
     """A step size, shortly.
 
-    >>> scientific(4e-4), scientific(2.5e-5)
-    ('4e-04', '2.5e-05')
+    >>> scientific(4e-4), scientific(2.5e-5), scientific(0.020003)
+    ('4e-04', '2.5e-05', '2e-02')
     """
-    return np.format_float_scientific(value, precision=2, trim="-", exp_digits=2)
+    digits, power = f"{value:.2e}".split("e")
+    return f"{digits.rstrip('0').rstrip('.')}e{power}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mtcd.config.build import resolved_yaml
+from mtcd.config.build import build_network, build_settings
 from mtcd.config.read import check_config, locate
 from mtcd.config.schema import Config, CostsSection, DatasetData, SyntheticData, TableData
 from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError
+from mtcd.network.spectrum import algebraic_connectivity
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.schema import Changes, Experiment, Tune
 
@@ -59,7 +61,7 @@ class CurvePlan:
     def _checked(self, content: Changes) -> Config:
         config = locate(check_config(content, self.where), self.folder)
         try:
-            resolved_yaml(config)  # settings of the method that cannot work are refused here
+            build_settings(config)  # what cannot work is refused before anything is trained
         except MtcdError as error:
             raise ConfigError(f"{self.where}: {error}") from None
         if config.stop.gap is None:
@@ -92,6 +94,8 @@ def plan_figure(
     curves: list[CurvePlan] = []
     notes: list[str] = []
     for case, settings in experiment.cases.items():
+        if quick and not settings.quick:
+            continue
         planned = [_curve(name, experiment, case, curve, folder, quick) for curve in experiment.shown(case)]
         if settings.optional and not all(_at_hand(plan.sample) for plan in planned):
             notes.append(f"The case {settings.title!r} is left out: its data is not at hand.")
@@ -102,18 +106,22 @@ def plan_figure(
             notes += note
     if not curves:
         raise DataError(f"{name}: no case can be run, the data of none is at hand.")
-    notes += _steady_notes(experiment, curves, seeds)
-    return FigurePlan(name, experiment, tuple(curves), seeds, quick, _ratio(experiment), tuple(dict.fromkeys(notes)))
+    notes += [*_stand_in_notes(experiment, curves), *_steady_notes(experiment, curves, seeds)]
+    titled = _titled(experiment, curves)
+    return FigurePlan(name, titled, tuple(curves), seeds, quick, _ratio(experiment), tuple(dict.fromkeys(notes)))
 
 
 def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Path, quick: bool) -> CurvePlan:
     """The curve with its first seed only; a case's own method settings win over the curve's."""
     own, line = experiment.cases[case].changes, experiment.curves[curve]
     case_method = {"method": own["method"]} if "method" in own else {}
-    smaller = experiment.quick.changes if quick else {}
-    content = laid_over(experiment.problem, own, {"method": line.method}, line.changes, case_method, smaller)
+    smaller = (experiment.quick.changes, line.quick) if quick else ()
+    content = laid_over(experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller)
     tune = (experiment.quick.tune if quick else None) or experiment.tune
     plan = CurvePlan(name, case, curve, content, folder, (0,), tune)
+    for place in (own, line.changes, *smaller):
+        if "costs" in place:
+            raise ConfigError(f"{plan.where}: give costs in problem, where all curves share them; panels have ratios.")
     if "seed" in content:
         raise ConfigError(f"{plan.where}: take the key seed out; the seeds are 0, 1, ..., as many as --seeds says.")
     method = content["method"]
@@ -124,6 +132,36 @@ def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Pat
     for stepsize in tune.stepsizes:
         plan.trial(stepsize)
     return plan
+
+
+def _titled(experiment: Experiment, curves: Sequence[CurvePlan]) -> Experiment:
+    """The experiment with the facts that its titles ask for, so that they are those of what is trained."""
+    first = {plan.case: plan.sample for plan in reversed(curves)}
+    cases = {
+        name: case.model_copy(update={"title": _told(case.title, first[name])}) if name in first else case
+        for name, case in experiment.cases.items()
+    }
+    return experiment.model_copy(update={"cases": cases, "title": _told(experiment.title, curves[0].sample)})
+
+
+def _told(title: str, config: Config) -> str:
+    given = config.data.clients
+    clients = [f"client_{k}" for k in range(given)] if isinstance(given, int) else list(given)
+    title = title.replace("{clients}", str(len(clients))).replace("{data}", _data_name(config))
+    if "{connectivity}" not in title:
+        return title
+    try:
+        connectivity = algebraic_connectivity(build_network(config, clients))
+    except MtcdError as error:
+        raise ConfigError(f"{title}: {error}") from None
+    return title.replace("{connectivity}", f"{connectivity:.2g}")
+
+
+def _data_name(config: Config) -> str:
+    data = config.data
+    if isinstance(data, DatasetData):
+        return " or ".join(data.dataset)
+    return "made-up data" if isinstance(data, SyntheticData) else data.table.stem
 
 
 def _at_hand(config: Config) -> bool:
@@ -161,6 +199,15 @@ def _draws(config: Config) -> bool:
         or (isinstance(data, SyntheticData) and data.seed is None)
         or (network.kind == "erdos-renyi" and network.seed is None)
     )
+
+
+def _stand_in_notes(experiment: Experiment, curves: Sequence[CurvePlan]) -> list[str]:
+    """Where the quick version is about other data, it must say so."""
+    asked = experiment.problem.get("data")
+    names = asked.get("dataset") if isinstance(asked, dict) else None
+    if names is None or not any(isinstance(plan.sample.data, SyntheticData) for plan in curves):
+        return []
+    return [f"Made-up data in place of {names if isinstance(names, str) else names[0]}."]
 
 
 def _steady_notes(experiment: Experiment, curves: list[CurvePlan], seeds: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from importlib.metadata import files
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -28,7 +28,11 @@ FIGURES = (
 def experiments_folder() -> Path:
     """Where the experiments of the library are: beside its source, or where they were installed."""
     checkout = Path(__file__).resolve().parents[3] / "experiments"
-    return checkout if checkout.is_dir() else Path(sys.prefix) / "share" / "mtcd" / "experiments"
+    if not checkout.is_dir():
+        for file in files("mtcd") or ():
+            if file.parts[-3:-1] == ("mtcd", "experiments"):
+                return Path(str(file.locate())).resolve().parent
+    return checkout
 
 
 def known_experiments() -> dict[str, Path]:

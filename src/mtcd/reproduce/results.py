@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,8 @@ Array = NDArray[np.float64]
 class Trained:
     """One training, as it is kept on disk: its measurements in columns, and how it ended.
 
-    ``columns`` holds iteration, gap, client_client and client_server: messages so far, as the paper charges
-    them (uplinks and downlinks together).
+    ``notes`` are about its data. ``columns`` holds iteration, gap, client_client and client_server: messages so
+    far, as the paper charges them (uplinks and downlinks together).
     """
 
     seed: int
@@ -83,6 +84,7 @@ class CurveResult:
     trained: tuple[Trained, ...]
     tuned: dict[float, str] | None = None  # what each step size of the grid led to, where it was tuned
     at_edge: bool = False  # the chosen step size is the first or last of the grid
+    trial_seconds: float = 0.0  # time spent trying out step sizes
 
     @property
     def stepsize(self) -> float:
@@ -98,6 +100,12 @@ class CurveResult:
     def status(self) -> str:
         """How the trainings ended: one word, or several where seeds differ."""
         return ", ".join(dict.fromkeys(one.status for one in self.trained))
+
+    @property
+    def ending(self) -> Literal["converged", "stopped", "diverged"]:
+        """How the line ends: some seed diverged, some was stopped by a limit, or all converged."""
+        ends = {one.status for one in self.trained}
+        return "diverged" if "diverged" in ends else "converged" if ends == {"converged"} else "stopped"
 
     @property
     def final_gap(self) -> float:

@@ -59,12 +59,15 @@ def _hear(schedule: Schedule, workers: Workers[Job]) -> None:
 
 def _results(figure: FigurePlan, schedule: Schedule) -> Results:
     curves = {(plan.case, plan.curve): _curve(figure, plan, schedule) for plan in figure.curves}
-    notes = [*figure.notes]
-    for (case, _), curve in curves.items():
+    notes = [*figure.notes, *(note for curve in curves.values() for one in curve.trained for note in one.notes)]
+    titles = {key: f"{figure.experiment.cases[key[0]].title}, {curve.label}" for key, curve in curves.items()}
+    edges = [titles[key] for key, curve in curves.items() if curve.at_edge]
+    if edges:
+        notes.append(f"The best step size is at the edge of the grid: {'; '.join(edges)}.")
+    for key, curve in curves.items():
         diverged = [one for one in curve.trained if one.status == "diverged"]
         if diverged:
-            count = f"{len(diverged)} of {len(curve.trained)} trainings"
-            notes.append(f"{figure.experiment.cases[case].title}, {curve.label}: {count} diverged.")
+            notes.append(f"{titles[key]}: {len(diverged)} of {len(curve.trained)} trainings diverged.")
     return Results(
         figure.name, figure.experiment, curves, figure.seeds, figure.quick, figure.ratio, tuple(dict.fromkeys(notes))
     )
@@ -74,4 +77,6 @@ def _curve(figure: FigurePlan, plan: CurvePlan, schedule: Schedule) -> CurveResu
     label = figure.experiment.curves[plan.curve].label
     trained = tuple(schedule.finished[Job(plan, seed)] for seed in plan.seeds)
     choice = schedule.choices.get(plan)
-    return CurveResult(label, trained, choice.tuned, choice.at_edge) if choice else CurveResult(label, trained)
+    if choice is None:
+        return CurveResult(label, trained)
+    return CurveResult(label, trained, choice.tuned, choice.at_edge, choice.seconds)

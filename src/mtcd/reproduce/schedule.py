@@ -67,6 +67,7 @@ class Schedule:
         self.choices: dict[CurvePlan, Choice] = {}
         self.failed: dict[str, str] = {}
         self._waiting: dict[Job, tuple[Config, Path]] = {}
+        self._same: dict[Path, list[Job]] = {}  # those that wait for a file: the first of them is trained
         self._running: dict[Job, tuple[Path, float, float]] = {}  # its file, when it began, how far it is
         self._seconds: dict[tuple[CurvePlan, bool], list[float]] = {}
         for figure in figures:
@@ -79,22 +80,29 @@ class Schedule:
             plan = job.plan
             chosen = self.choices[plan].stepsize if plan in self.choices else None
             config = plan.config(job.seed, chosen) if job.trial is None else plan.trial(job.trial)
-            path = self.store.path((plan.figure, plan.case, plan.curve), config)
+            path = self.store.path(config)
             kept = self.store.load(path)
-            if kept is None:
-                self._waiting[job] = config, path
-            else:
+            if kept is not None:
                 self._finish(job, kept, kept.seconds)
+            elif path in self._same:
+                self._same[path].append(job)
+            else:
+                self._same[path] = [job]
+                self._waiting[job] = config, path
 
     def next(self) -> tuple[Job, Config] | None:
         """The next to train: what others wait for first, then the longest."""
-        open_jobs = [job for job in self._waiting if job.plan.figure not in self.failed]
+        open_jobs = [job for job, (_, path) in self._waiting.items() if self._wanted(path)]
         if not open_jobs:
             return None
         job = min(open_jobs, key=lambda job: (not job.first, -(self._expected(job) or 0.0)))
         config, path = self._waiting.pop(job)
         self._running[job] = path, monotonic(), 0.0
         return job, config
+
+    def _wanted(self, path: Path) -> bool:
+        """Whether a figure that can still be made waits for this file."""
+        return any(job.plan.figure not in self.failed for job in self._same[path])
 
     def advance(self, job: Job, fraction: float) -> None:
         """A training is that far."""
@@ -104,12 +112,15 @@ class Schedule:
     def finish(self, job: Job, record: Record) -> None:
         """A training has ended: keep it."""
         path, began, _ = self._running.pop(job)
-        self._finish(job, self.store.save(path, record), monotonic() - began)
+        trained = self.store.save(path, record)
+        for same in self._same.pop(path):
+            self._finish(same, trained, monotonic() - began)
 
     def fail(self, job: Job, why: str) -> None:
         """A training cannot be done, and so neither can its figure."""
-        self._running.pop(job, None)
-        self.failed.setdefault(job.plan.figure, f"{job.what}: {why}")
+        path, *_ = self._running.pop(job)
+        for same in self._same.pop(path):
+            self.failed.setdefault(same.plan.figure, f"{same.what}: {why}")
 
     def _finish(self, job: Job, trained: Trained, seconds: float) -> None:
         self.finished[job] = trained

@@ -12,32 +12,38 @@ from pydantic import Field, model_validator
 
 from mtcd.config.schema import Count, Number, Section
 
+Positive = Annotated[Number, Field(gt=0, allow_inf_nan=False)]
 Changes = dict[str, Any]
 """A part of a config (data, model, network, method, stop ...) that is laid over the rest, key by key."""
 
 
 class Case(Section):
-    """One row of panels: what is different here."""
+    """One row of panels: what is different here.
+
+    Titles may hold {clients}, {data} and {connectivity}, the algebraic connectivity of the network.
+    """
 
     title: str
     changes: Changes = Field(default_factory=dict)
-    curves: list[str] | None = None  # the names of those shown here; all unless given
+    curves: Annotated[list[str], Field(min_length=1)] | None = None  # the names of those shown here; all unless given
     optional: bool = False  # left out, with a note, where its data is not there
+    quick: bool = True  # whether --quick shows it too
 
 
 class Curve(Section):
     """One line: a method with its settings. The stepsize may be 'tune': the best of the grid is then used."""
 
-    label: str
+    label: Annotated[str, Field(pattern="^[^_]")]  # Matplotlib keeps names that start with _ to itself
     method: Changes
     changes: Changes = Field(default_factory=dict)
+    quick: Changes = Field(default_factory=dict)  # the last word with --quick
 
 
 class Panel(Section):
     """An axis: the gap per iteration, per communication cost, or the cost to reach a gap against the ratio R_C."""
 
     x: Literal["iterations", "cost", "ratio"]
-    ratio: Annotated[Number, Field(gt=0)] | None = None  # of x: cost; the config's unless given
+    ratio: Positive | None = None  # of x: cost; the config's unless given
     title: str | None = None
     scale: Literal["log", "linear"] = "log"
 
@@ -48,13 +54,13 @@ class Tune(Section):
     The best reaches ``gap`` in the fewest iterations; if none does, it comes closest within ``iterations``.
     """
 
-    stepsizes: Annotated[list[Number], Field(min_length=1)]
-    gap: Number
+    stepsizes: Annotated[list[Positive], Field(min_length=1)]
+    gap: Positive
     iterations: Count
 
 
 class Quick(Section):
-    """The same figure at a smaller size: these changes come last, in every case and curve."""
+    """The same figure at a smaller size: changes for every case and curve; a curve's own ``quick`` comes after."""
 
     changes: Changes
     seeds: Count = 2
@@ -71,9 +77,9 @@ class Experiment(Section):
     curves: Annotated[dict[str, Curve], Field(min_length=1)]
     panels: Annotated[list[Panel], Field(min_length=1)]
     cases_per_row: Count = 1
-    target: Annotated[Number, Field(gt=0)] = 1e-4  # the gap of the table and of x: ratio
-    ratios: list[Annotated[Number, Field(gt=0)]] = Field(default=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000])
-    lowest_gap: Annotated[Number, Field(gt=0)] | None = None  # where the axis of gaps ends
+    target: Positive = 1e-4  # the gap of the table and of x: ratio
+    ratios: list[Positive] = Field(default=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], min_length=1)
+    lowest_gap: Positive | None = None  # where the axis of gaps ends
     tune: Tune | None = None
     quick: Quick
 

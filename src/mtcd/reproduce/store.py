@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
-import tempfile
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ import numpy as np
 from mtcd.config.build import resolved_yaml
 from mtcd.config.schema import Config, OwnTable, TableData
 from mtcd.errors import MtcdError
+from mtcd.files import write_whole
 from mtcd.reproduce.results import Trained
 from mtcd.version import VERSION
 
@@ -33,12 +31,11 @@ class Store:
         self.folder, self.fresh = folder, fresh
         self._saved: set[Path] = set()
 
-    def path(self, names: tuple[str, str, str], config: Config) -> Path:
-        """Where the training of (figure, case, curve) with this config belongs: another config, another file."""
+    def path(self, config: Config) -> Path:
+        """Where the training with this config belongs, whichever figures show it: another config, another file."""
         identity = f"{FORMAT} {VERSION}\n{resolved_yaml(config)}{_files(config)}"
         digest = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
-        plain = "-".join(re.sub(r"[^\w.]+", "_", name)[:40] for name in names)
-        return self.folder / f"{plain}-seed{config.seed}-{digest}.json"
+        return self.folder / f"{config.method.kind}-seed{config.seed}-{digest}.json"
 
     def load(self, path: Path) -> Trained | None:
         """The training kept there; a damaged file is as good as none."""
@@ -50,19 +47,13 @@ class Store:
             return None
 
     def save(self, path: Path, record: Record) -> Trained:
-        """Keep a training: written beside its place and renamed, so that there is never half a file."""
+        """Keep a training."""
         trained = as_trained(record)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.TemporaryDirectory(dir=self.folder, prefix=".mtcd-") as folder:
-                writing = Path(folder) / path.name
-                writing.write_text(json.dumps(record, allow_nan=False), encoding="utf-8")
-                os.replace(writing, path)
-        except OSError as error:
-            raise MtcdError(
-                f"The training could not be kept in {path}: {error.strerror or error}. "
-                "Make room or choose another --out; what was kept before is still there."
-            ) from None
+            write_whole(path, json.dumps(record, allow_nan=False))
+        except MtcdError as error:
+            hint = "Make room or choose another --out; what was kept before is still there."
+            raise MtcdError(f"A training could not be kept: {error} {hint}") from None
         self._saved.add(path)
         return trained
 
@@ -73,14 +64,13 @@ def as_trained(record: Record) -> Trained:
     lengths = {column.shape for column in columns.values()}
     if len(lengths) != 1 or lengths <= {(0,), ()} or not all(np.isfinite(c).all() for c in columns.values()):
         raise ValueError("the columns are not whole")
-    said = [record["message"]] if record["status"] == "diverged" else []
     return Trained(
         seed=int(record["config"]["seed"]),
         status=str(record["status"]),
         stepsize=float(record["stepsize"]),
         seconds=float(record["seconds"]),
         columns=columns,
-        notes=tuple(str(note) for note in [*record["notes"], *said]),
+        notes=tuple(str(note) for note in record["notes"]),
     )
 
 

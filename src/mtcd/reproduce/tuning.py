@@ -12,11 +12,12 @@ from mtcd.reproduce.schema import Tune
 
 @dataclass(frozen=True)
 class Choice:
-    """The step size chosen, what each of the grid led to, and whether a longer grid might hold a better one."""
+    """The step size chosen, what each led to, whether a longer grid might hold a better one, and the time it took."""
 
     stepsize: float
     tuned: dict[float, str]
     at_edge: bool
+    seconds: float
 
 
 def choose(tune: Tune, trials: Mapping[float, Trained], where: str) -> Choice:
@@ -28,7 +29,8 @@ def choose(tune: Tune, trials: Mapping[float, Trained], where: str) -> Choice:
         )
     best = min(sorted(trials), key=lambda stepsize: _rank(trials[stepsize], tune.gap))
     tuned = {stepsize: _outcome(trials[stepsize], tune.gap) for stepsize in sorted(trials)}
-    return Choice(best, tuned, best in (min(trials), max(trials)))
+    seconds = sum(trial.seconds for trial in trials.values())
+    return Choice(best, tuned, best in (min(trials), max(trials)), seconds)
 
 
 def _rank(trial: Trained, gap: float) -> tuple[int, float]:

@@ -181,7 +181,7 @@ def train_record(config: Config, tell: Callable[[float], None] = lambda fraction
         "message": run.message,
         "stepsize": float(run.stepsize),
         "seconds": run.final.seconds,
-        "notes": list(run.notes),
+        "notes": list(setup.data.notes),
         "columns": _columns(run.history.rows),
     }
 

@@ -98,7 +98,7 @@ def stability_limit(smoothness: Smoothness) -> float:
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
     """1/(l2 + 2*mu_y*max_k |X_k|^2), half of what primal-dual methods can bear; with mu_y = mu_w unless given."""
     l2, curvature = smoothness.problem.penalties[0].l2, smoothness.problem.loss.curvature
-    norm = (float(smoothness.blocks.max()) - l2) / curvature
+    norm = _positive((float(smoothness.blocks.max()) - l2) / curvature)
     if mu_y is not None:
         value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
     else:

@@ -1,7 +1,7 @@
 """BASEHOCK: 1993 postings to newsgroups about baseball or hockey, as counts of 4862 words.
 
-``BASEHOCK.mat`` is the file of the scikit-feature collection. No checksum of it is published that could be
-pinned, so its content is checked, and its checksum told in the note. ``basehock.npz`` is a small copy.
+``BASEHOCK.mat`` is the file of the scikit-feature collection, ``basehock.npz`` the same as arrays X and y. No
+checksum is published that could be pinned, so the content is checked, and the file's checksum told in the note.
 """
 
 from __future__ import annotations
@@ -17,28 +17,25 @@ from numpy.typing import NDArray
 from scipy.io import loadmat
 
 from mtcd.data.datasets.entry import Dataset, Raw
-from mtcd.data.datasets.folder import content, damaged, verified
+from mtcd.data.datasets.folder import content, damaged
 from mtcd.data.vertical import Block
 
 COPY, ORIGINAL = "basehock.npz", "BASEHOCK.mat"
-SHA256 = "0501d3c9d711e0b61ffbfcec1bd893e232b9142f92a7e168373614c042341117"
 SHAPE, CLASSES = (1993, 4862), [0, 994, 999]  # how many labels are 0, 1, 2
 
 
 def read(files: Mapping[str, Path], seed: int) -> Raw:
     """The counts as they are, sparse (1.4% are not 0); classes 1 and 2 become labels 0 and 1."""
-    if COPY in files:
-        counts, classes = parse_copy(verified(content(files[COPY]), SHA256, files[COPY]))
-        return _raw(counts, classes, COPY)
-    path = files[ORIGINAL]
-    found = content(path)
+    name, parse = (COPY, parse_copy) if COPY in files else (ORIGINAL, parse_original)
+    found = content(files[name])
     try:
-        counts, classes = parse_original(found)
-    except Exception as error:  # anything can come out of a file that is no MATLAB file
-        raise damaged(path, str(error)) from None
+        counts, classes = parse(found)
+    except Exception as error:  # anything can come out of a file that is of another kind
+        raise damaged(files[name], str(error)) from None
     if why := _wrong(counts, classes):
-        raise damaged(path, why)
-    return _raw(counts, classes, f"{ORIGINAL}, sha256 {hashlib.sha256(found).hexdigest()}")
+        raise damaged(files[name], why)
+    digest = hashlib.sha256(found).hexdigest()[:16]
+    return Raw(counts, 1.0, classes - 1, f"basehock: word counts, read from {name} (sha256 {digest}...).")
 
 
 def parse_copy(npz: bytes) -> tuple[Block, NDArray[np.int64]]:
@@ -62,10 +59,6 @@ def _wrong(counts: Block, classes: NDArray[np.int64]) -> str:
     if sorted(set(classes)) != [1, 2] or np.bincount(classes).tolist() != CLASSES:
         return "Y does not hold 994 times 1 and 999 times 2"
     return ""
-
-
-def _raw(counts: Block, classes: NDArray[np.int64], source: str) -> Raw:
-    return Raw(counts, 1.0, classes - 1, f"basehock: word counts, read from {source}.")
 
 
 BASEHOCK = Dataset(

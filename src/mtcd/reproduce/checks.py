@@ -1,0 +1,206 @@
+"""Checks of claims: each compares curves of a figure, says what was measured, and gives a verdict."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+from mtcd.reproduce.reading import Amount, Reader, Seen, Verdict, gain, helps, less, opposite, verdict
+
+Check = Callable[[Reader], tuple[str, Verdict]]
+
+
+def cheaper(winner: str, loser: str) -> Check:
+    """In every case, the winner reaches the target at less cost."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, seen = _pairs(read, winner, loser, "cost")
+        return told + _exceptions(read.cases(), seen), verdict(seen)
+
+    return check
+
+
+def not_always_faster(ours: str, theirs: str) -> Check:
+    """Per iteration, ours is behind in at least one case."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, seen = _pairs(read, ours, theirs, "iterations")
+        behind = opposite(seen)
+        return told, "yes" if any(behind) else verdict(behind)
+
+    return check
+
+
+def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Seen]]:
+    told, seen = [], []
+    for case in read.cases(ours, theirs):
+        mine, other = read.amount(case, ours, x), read.amount(case, theirs, x)
+        told.append(f"{case} {mine} against {other}")
+        seen.append(less(mine, other))
+    return f"{read.unit(x)}: {'; '.join(told)}", seen
+
+
+def slower_along(cases: Sequence[str], curve: str) -> Check:
+    """The curve needs more iterations in each case than in the one before."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        return _rises(read.unit("iterations"), {case: read.amount(case, curve) for case in cases})
+
+    return check
+
+
+def rises_along(case: str, curves: Sequence[str], x: str) -> Check:
+    """In a case, each curve needs more of x than the one before."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        return _rises(read.unit(x), {read.label(curve): read.amount(case, curve, x) for curve in curves})
+
+    return check
+
+
+def _rises(unit: str, amounts: Mapping[str, Amount]) -> tuple[str, Verdict]:
+    seen = [less(before, after) for before, after in itertools.pairwise(amounts.values())]
+    steps = [f"{before} → {after}" for before, after in itertools.pairwise(amounts)]
+    return f"{unit}: {_listed(amounts)}{_exceptions(steps, seen)}", verdict(seen)
+
+
+def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
+    """More iterations than all others, at less cost than all others."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        seen: list[Seen] = []
+        for other in others:
+            seen.append(less(read.amount(case, other), read.amount(case, curve)))
+            seen.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
+        told = [
+            f"{read.label(name)}: {read.amount(case, name)} iterations, cost {read.amount(case, name, 'cost')}"
+            for name in (curve, *others)
+        ]
+        return f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): {'; '.join(told)}", verdict(seen)
+
+    return check
+
+
+def best_changes(case: str, curves: Sequence[str]) -> Check:
+    """Over the range of R_C, more than one curve is the cheapest."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        best = {ratio: _cheapest(read, case, curves, ratio) for ratio in read.results.experiment.ratios}
+        runs = [
+            (name, [ratio for ratio, _ in items]) for name, items in itertools.groupby(best.items(), lambda i: i[1])
+        ]
+        told = [f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None]
+        winners = {name for name in best.values() if name is not None}
+        holds: Verdict = "yes" if len(winners) > 1 else "no" if winners else "open"
+        return f"cheapest: {'; '.join(told) or 'none gets there'}", holds
+
+    return check
+
+
+def middle_wins(case: str, middle: Sequence[str], ends: Sequence[str], ratios: Sequence[float]) -> Check:
+    """At each ratio, the cheapest of the middle is cheaper than all ends."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, won = [], []
+        for ratio in ratios:
+            amounts = {name: read.amount(case, name, "cost", ratio) for name in (*middle, *ends)}
+            best = min((amounts[name] for name in middle), key=lambda amount: (not amount.exact, amount.value))
+            won.append(_all([less(best, amounts[name]) for name in ends]))
+            told.append(f"R_C = {ratio:g}: {_listed({read.label(name): found for name, found in amounts.items()})}")
+        cheapest = [_cheapest(read, case, (*middle, *ends), ratio) for ratio in ratios]
+        names = ", ".join(dict.fromkeys(read.label(name) for name in cheapest if name))
+        return (
+            f"cost to {read.results.experiment.target:g}. {'; '.join(told)}. **Cheapest: {names or 'none'}**",
+            verdict(won),
+        )
+
+    return check
+
+
+def falls_along(curves: Sequence[str], x: str = "iterations", per: Sequence[float] | None = None) -> Check:
+    """In every case some later curve needs notably less of x than the first; says which needs least.
+
+    ``per`` divides the amounts: hops per sync turn iterations into syncs.
+    """
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, seen = _falls(read, curves, x, per)
+        return told, verdict(seen)
+
+    return check
+
+
+def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
+    """In no case a later curve needs notably less of x than the first."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, seen = _falls(read, curves, x, None)
+        return told, verdict(opposite(seen))
+
+    return check
+
+
+def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Seen]]:
+    told, seen = [], []
+    for case in read.cases(*curves):
+        divisors = per or [1.0] * len(curves)
+        amounts = [read.amount(case, curve, x).per(unit) for curve, unit in zip(curves, divisors, strict=True)]
+        told.append(f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}")
+        seen.append(helps(amounts))
+    names = ", ".join(read.label(curve) for curve in curves)
+    return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(told)}", seen
+
+
+def gets_below(curve: str, share: float) -> Check:
+    """In every case the gap falls below this share of what it was at the start."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, seen = [], []
+        for case in read.cases(curve):
+            gaps = [one.columns["gap"] for one in read.curve(case, curve).trained]
+            told.append(f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}")
+            seen.append(all(gap[-1] <= share * gap[0] for gap in gaps))
+        return f"gap from start to end: {', '.join(told)}", verdict(seen)
+
+    return check
+
+
+def _cheapest(read: Reader, case: str, curves: Sequence[str], ratio: float) -> str | None:
+    """The curve with the least cost to the target, of those that get there."""
+    costs = {curve: read.amount(case, curve, "cost", ratio) for curve in curves}
+    there = [curve for curve in curves if costs[curve].exact]
+    return min(there, key=lambda curve: costs[curve].value, default=None)
+
+
+def _all(seen: Sequence[Seen]) -> Seen:
+    if False in seen:
+        return False
+    return None if None in seen else True
+
+
+def _exceptions(names: Sequence[str], seen: Sequence[Seen]) -> str:
+    """Where it is otherwise, and where that could not be told, if it holds anywhere."""
+    wrong = [name for name, one in zip(names, seen, strict=True) if one is False]
+    open_ = [name for name, one in zip(names, seen, strict=True) if one is None]
+    parts = [
+        f"{what}: {', '.join(found)}"
+        for what, found in (("not so", wrong), ("about the same or not decided", open_))
+        if found
+    ]
+    return f". **{'; '.join(parts)}**" if parts and any(seen) else ""
+
+
+def _best(read: Reader, curves: Sequence[str], amounts: Sequence[Amount]) -> str:
+    found = gain(amounts)
+    if found is None or found[0] <= 1:
+        return ""
+    factor, least = found
+    return f" (least: {read.label(curves[least])}, by {'' if amounts[0].exact else 'more than '}{factor:.2g} times)"
+
+
+def _listed(amounts: Mapping[str, Amount]) -> str:
+    return ", ".join(f"{name} {amount}" for name, amount in amounts.items())
+
+
+def _span(ratios: Sequence[float]) -> str:
+    return f"{ratios[0]:g}" if len(ratios) == 1 else f"{ratios[0]:g} to {ratios[-1]:g}"
