@@ -51,7 +51,9 @@ def list_experiments() -> None:
         table.add_column(title, no_wrap=title == "name")
     for name, path in known_experiments().items():
         experiment = read_experiment(path)
-        table.add_row(escape(name), escape(experiment.title), escape(experiment.about))
+        data = experiment.problem.get("data", {})
+        title = experiment.title.replace("{clients}", str(data.get("clients", "some")))
+        table.add_row(escape(name), escape(title), escape(experiment.about))
     screen.print(table)
 
 

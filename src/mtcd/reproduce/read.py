@@ -27,12 +27,14 @@ FIGURES = (
 
 def experiments_folder() -> Path:
     """Where the experiments of the library are: beside its source, or where they were installed."""
-    checkout = Path(__file__).resolve().parents[3] / "experiments"
-    if not checkout.is_dir():
-        for file in files("mtcd") or ():
-            if file.parts[-3:-1] == ("mtcd", "experiments"):
-                return Path(str(file.locate())).resolve().parent
-    return checkout
+    package = Path(__file__).resolve().parents[1]
+    installed = [file.locate() for file in files("mtcd") or () if file.parts[-3:-1] == ("mtcd", "experiments")]
+    places = [
+        package.parents[1] / "experiments",  # a checkout
+        *(Path(str(file)).resolve().parent for file in installed[:1]),
+        package.parent / "share" / "mtcd" / "experiments",  # pip install --target
+    ]
+    return next((place for place in places if place.is_dir()), places[0])
 
 
 def known_experiments() -> dict[str, Path]:
