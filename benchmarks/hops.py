@@ -38,7 +38,7 @@ def trail(network: Network, hops: int) -> list[int]:
     roaming = plan_roaming(network, 1, None, "lazy", None, 0, None)
     clients = [roaming.first(0, 0)]
     for hop in range(1, hops):
-        clients.append(roaming.next(0, hop, clients[-1]))
+        clients.append(roaming.next(0, 0, hop, clients[-1], -1))
     return clients
 
 

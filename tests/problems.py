@@ -14,6 +14,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.network.walks import WALKS
 
 MODELS = (
     Glm("ridge", alpha=0.7),
@@ -80,6 +81,7 @@ def cases(draw: st.DrawFn, connected: bool = False) -> Case:
 def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
     size = case.network.size
     combine = draw(st.sampled_from(["average", "cluster", "visitors"]))
+    touring = combine == "cluster" or case.network.connected
     fewest = nx.number_connected_components(case.network.graph) if combine == "cluster" else 1
     return MTCD(
         tokens=draw(st.integers(fewest, size if combine == "cluster" else size + 2)),
@@ -88,4 +90,5 @@ def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
         stepsize=draw(st.sampled_from([1e-3, 5e-3])),
         batch=draw(st.sampled_from([None, 1, 3, case.data.samples])),
         combine=combine,
+        walk=draw(st.sampled_from([walk for walk in WALKS if touring or "tour" not in walk])),
     )

@@ -17,6 +17,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.network.topology import Network, make_network
+from mtcd.network.walks import WALKS
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 
 
@@ -43,10 +44,10 @@ def test_mtcd_follows_the_reference(data: st.DataObject) -> None:
     assert_same(iterates(case, method, 5), expected)
 
 
-@given(cases(connected=True), st.integers(1, 4), st.integers(0, 30))
-@settings(max_examples=40)
-def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int) -> None:
-    method = STCD(local_updates, 3e-3)
+@given(cases(connected=True), st.integers(1, 4), st.integers(0, 30), st.sampled_from(sorted(WALKS)))
+@settings(max_examples=60)
+def test_stcd_follows_the_reference(case: Case, local_updates: int, hops: int, walk: str) -> None:
+    method = STCD(local_updates, 3e-3, walk=walk)
     expected = reference.stcd(case.model.problem(case.data), case.network, method, case.seed, S=hops)
     assert_same(iterates(case, method, hops + 1)[-1:], [expected])
 

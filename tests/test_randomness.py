@@ -70,7 +70,7 @@ def test_tokens_start_and_walk_independently_and_uniformly() -> None:
     network = make_network("complete", CLIENTS)
     roaming = plan_roaming(network, 2, None, "lazy", None, 8, None)
     starts = np.array([[roaming.first(token, t) for t in range(3000)] for token in (0, 1)])
-    walks = np.array([[roaming.next(token, hop, 0) for hop in range(3000)] for token in (0, 1)])
+    walks = np.array([[roaming.next(token, 0, hop, 0, -1) for hop in range(3000)] for token in (0, 1)])
     for pair in (starts, walks):
         for one in pair:
             assert abs(np.bincount(one, minlength=12) / 3000 - 1 / 12).max() < 0.03
@@ -86,7 +86,7 @@ def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
         client = roaming.first(token, 0)
         for hop in range(300):
             assert client in cluster
-            client = roaming.next(token, hop, client)
+            client = roaming.next(token, 0, hop, client, -1)
 
 
 def test_a_start_outside_the_cluster_is_refused() -> None:

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.network.walks import LazyWalk, Walk, make_walk
+from mtcd.network.tours import closed_walk
+from mtcd.network.walks import NOWHERE, WALKS, LazyWalk, Walk, make_walk
 from mtcd.seeding import stream
 
 
@@ -22,10 +23,15 @@ def random_network(K: int, p: float, seed: int) -> Network:
     return make_network("erdos-renyi", [f"c{k}" for k in range(K)], p=p, seed=seed)
 
 
+def step(walk: Walk, client: int, draw: float) -> int:
+    return walk.next(client, NOWHERE, client, 0, 1, draw)
+
+
 def trajectory(walk: Walk, start: int, draws: list[float]) -> list[int]:
     clients = [start]
     for draw in draws:
-        clients.append(walk.next(clients[-1], draw))
+        previous = clients[-2] if len(clients) > 1 else NOWHERE
+        clients.append(walk.next(clients[-1], previous, start, 0, len(clients), draw))
     return clients
 
 
@@ -78,9 +84,9 @@ def test_reaches_the_whole_of_its_cluster():
 @pytest.mark.parametrize("K", [1, 2, 3, 7, 100])
 def test_draws_select_the_choices_in_order(K):
     walk = LazyWalk(make_network("complete", [f"c{k}" for k in range(K)]))
-    assert [walk.next(K // 2, (k + 0.5) / K) for k in range(K)] == list(range(K))
-    assert walk.next(0, 0.0) == 0
-    assert walk.next(0, math.nextafter(1.0, 0.0)) == K - 1
+    assert [step(walk, K // 2, (k + 0.5) / K) for k in range(K)] == list(range(K))
+    assert step(walk, 0, 0.0) == 0
+    assert step(walk, 0, math.nextafter(1.0, 0.0)) == K - 1
 
 
 def test_an_isolated_client_keeps_the_token():
@@ -107,4 +113,106 @@ def test_refuses():
     with pytest.raises(ConfigError, match="unknown walk 'lasy': did you mean 'lazy'"):
         make_walk("lasy", network)
     with pytest.raises(NetworkError, match="at client 2, outside its cluster"):
-        make_walk("lazy", network, within=[0, 1]).next(2, 0.5)
+        step(make_walk("lazy", network, within=[0, 1]), 2, 0.5)
+
+
+TOURS = ("tour", "random-tour")
+
+
+@settings(deadline=None)
+@given(st.sampled_from(sorted(WALKS)), st.integers(1, 12), st.integers(0, 99), st.data())
+def test_every_walk_uses_links_only_and_stays_in_its_cluster(kind, K, seed, data) -> None:
+    network = random_network(K, 0.6, seed)
+    cluster = data.draw(st.sampled_from(network.components)) if kind in TOURS else None
+    if kind not in TOURS and data.draw(st.booleans()):
+        cluster = tuple(range(0, K, 2))
+    walk = make_walk(kind, network, cluster, seed)
+    start = data.draw(st.sampled_from(range(K) if cluster is None else cluster))
+    clients = trajectory(walk, start, data.draw(st.lists(st.floats(0, 1, exclude_max=True), max_size=60)))
+    for here, there in pairwise(clients):
+        assert there == here or there in network.neighbours[here]
+        assert cluster is None or there in cluster
+
+
+@settings(deadline=None)
+@given(st.sampled_from(TOURS), st.integers(2, 14), st.integers(0, 99), st.integers(0, 13))
+def test_a_tour_visits_everybody_every_time_and_comes_back(kind, K, seed, start) -> None:
+    network = random_network(K, 0.7, seed)
+    cluster = max(network.components, key=len)
+    if len(cluster) < 2:
+        return
+    walk = make_walk(kind, network, cluster, seed)
+    start = cluster[start % len(cluster)]
+    length = len(walk.tour) if kind == "tour" else walk.length
+    assert len(cluster) <= length <= 2 * (len(cluster) - 1)
+    clients = trajectory(walk, start, [0.0] * (3 * length))
+    for lap in range(3):
+        assert set(clients[lap * length : (lap + 1) * length]) == set(cluster)
+        assert clients[lap * length] == start
+        assert all(a != b for a, b in pairwise(clients)), "no hop is wasted"
+
+
+def test_random_tours_take_the_branches_in_another_order_each_time() -> None:
+    network = make_network("star", [f"c{k}" for k in range(9)])
+    walk = make_walk("random-tour", network, None, seed=3)
+    clients = trajectory(walk, 0, [0.0] * (4 * walk.length))
+    laps = [tuple(clients[lap * walk.length : (lap + 1) * walk.length]) for lap in range(4)]
+    assert len(set(laps)) == 4
+    assert trajectory(make_walk("random-tour", network, None, seed=3), 0, [0.9] * 20) == clients[:21]
+    other = make_walk("random-tour", network, None, seed=3, token=1)
+    assert trajectory(other, 0, [0.0] * 15) != clients[:16]
+
+
+def test_the_metropolis_walk_is_equally_often_everywhere() -> None:
+    network = make_network("star", [f"c{k}" for k in range(6)])
+    hops = 60_000
+    clients = trajectory(make_walk("metropolis", network), 0, stream(1, "test").random(hops).tolist())
+    np.testing.assert_allclose(np.bincount(clients) / hops, 1 / 6, atol=0.02)
+
+
+@settings(deadline=None)
+@given(st.integers(2, 12), st.integers(0, 99), st.lists(st.floats(0, 1, exclude_max=True), max_size=60))
+def test_the_non_backtracking_walk_turns_round_only_in_dead_ends(K, seed, draws) -> None:
+    network = random_network(K, 0.5, seed)
+    clients = trajectory(make_walk("non-backtracking", network), 0, draws)
+    for before, here, after in zip(clients, clients[1:], clients[2:], strict=False):
+        if before == after and before != here:
+            assert network.neighbours[here] == (before,)
+
+
+@pytest.mark.parametrize(
+    ("kind", "K", "rows", "length"),
+    [
+        ("path", 40, None, 78),
+        ("star", 9, None, 16),
+        ("cycle", 40, None, 40),
+        ("complete", 40, None, 40),
+        ("grid", 40, 5, 40),
+        ("path", 2, None, 2),
+        ("path", 1, None, 1),
+        ("grid", 9, None, 10),  # odd: one hop too many is as good as it gets
+    ],
+)
+def test_tours_are_as_short_as_can_be(kind, K, rows, length) -> None:
+    network = make_network(kind, [f"c{k}" for k in range(K)], rows=rows)
+    tour = closed_walk(network, range(K))
+    assert len(tour) == length
+    assert set(tour) == set(range(K))
+
+
+def test_large_networks_have_tours_too() -> None:
+    for kind in ("path", "grid", "complete"):
+        network = make_network(kind, [f"c{k}" for k in range(600)])
+        tour = closed_walk(network, range(600))
+        assert set(tour) == set(range(600))
+        assert len(tour) == (1198 if kind == "path" else 600)
+        assert all(b in network.neighbours[a] for a, b in pairwise([*tour, tour[0]]))
+
+
+@pytest.mark.parametrize("kind", TOURS)
+def test_a_tour_of_a_network_in_pieces_is_refused(kind) -> None:
+    network = make_network("empty", ["a", "b"])
+    with pytest.raises(NetworkError, match="tour needs clients that can all be reached"):
+        make_walk(kind, network)
+    with pytest.raises(NetworkError, match="outside its cluster"):
+        step(make_walk("tour", make_network("path", ["a", "b", "c"]), within=[0, 1]), 2, 0.5)

@@ -67,12 +67,13 @@ class MTCD(Method):
         return self.combine or ("average" if self.clusters is None else "cluster")
 
     def describe(self) -> str:
+        walk = "" if self.walk == "lazy" else f", {self.walk}"
         if self.hops is None:
-            return f"STCD, Q={self.local_updates}"
+            return f"STCD, Q={self.local_updates}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"
         tokens = self.tokens or (1 if everywhere else "auto")
         batch = "" if self.batch is None else f", B={self.batch}"
-        return f"MTCD, Γ={tokens}, S={self.hops}, Q={self.local_updates}{batch}, {self.combine_rule}"
+        return f"MTCD, Γ={tokens}, S={self.hops}, Q={self.local_updates}{batch}, {self.combine_rule}{walk}"
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
         """The cluster of each token, or None where tokens roam everywhere."""

@@ -20,6 +20,7 @@ from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
+from mtcd.network.walks import NOWHERE
 from mtcd.protocol.batches import Batches
 
 Array = NDArray[np.float64]
@@ -78,9 +79,11 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
     """Algorithm 1: theta after S hops."""
     roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
     theta, f = zeros(problem), Objective(problem, None)
+    trail = [NOWHERE]
 
     def next_client(s: int, k: int) -> int:
-        return roaming.next(0, s + 1, k)
+        trail.append(k)
+        return roaming.next(0, 0, s + 1, k, trail[-2])
 
     first, eta = roaming.first(0, 0), method.settled_stepsize()
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
@@ -100,15 +103,15 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
         Z = f.token(theta)  # lines 5, 6
         ends, visited = [], []
         for gamma in range(tokens):  # line 7
-            trail: list[int] = []
+            trail = [NOWHERE]
 
             def next_client(s: int, k: int, gamma: int = gamma, t: int = t, trail: list[int] = trail) -> int:
                 trail.append(k)
-                return roaming.next(gamma, t * S + s + 1, k)
+                return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9
-            visited.append(set(trail))
+            visited.append(set(trail[1:]))
         iterates.append(
             [
                 combine(method.combine_rule, theta[k], [end[k] for end in ends], [k in seen for seen in visited])

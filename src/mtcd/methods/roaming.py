@@ -9,13 +9,14 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from numbers import Integral
 
 from mtcd.errors import ConfigError
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
-from mtcd.network.walks import Walk, make_walk
+from mtcd.network.walks import NOWHERE, SHARED, Walk, make_walk
 from mtcd.seeding import uniform
 
 Distribution = str | int | Mapping[str, float]
@@ -51,14 +52,23 @@ class Roaming:
     walks: Sequence[Walk]
     starts: Sequence[StartAt]
     seed: int
+    hops: int | None
+    """S; None: for ever."""
 
     def first(self, token: int, iteration: int) -> int:
         """k ~ P_gamma, for iteration t."""
         return self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
 
-    def next(self, token: int, hops: int, client: int) -> int:
-        """Where the token goes from ``client`` after so many hops in all (t*S + s)."""
-        return self.walks[token].next(client, uniform(self.seed, "walk", (token,), hops))
+    def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
+        """Where the token goes from ``client``, where it came from ``previous``, on hop s = ``hop`` of iteration t."""
+        walk = self.walks[token]
+        start = self.first(token, t) if walk.needs_start else NOWHERE
+        return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), t * self.roam + hop))
+
+    @cached_property
+    def roam(self) -> int:
+        """Draws between two syncs."""
+        return self.hops or 0
 
 
 def plan_roaming(
@@ -72,13 +82,16 @@ def plan_roaming(
 ) -> Roaming:
     """Tokens over the whole network, or each in its cluster, ``hops`` between syncs (None: for ever)."""
     regions = [range(network.size)] * tokens if clusters is None else clusters
-    shared = make_walk(walk, network)
-    walks = [shared if clusters is None else make_walk(walk, network, within=region) for region in regions]
+    if clusters is None and walk in SHARED:
+        walks = [make_walk(walk, network)] * tokens
+    else:
+        parts = [None] * tokens if clusters is None else clusters
+        walks = [make_walk(walk, network, part, seed, token) for token, part in enumerate(parts)]
     choices = _per_token(start, tokens)
     starts = [_start_at(network, choice, region) for choice, region in zip(choices, regions, strict=True)]
     if start is not None:
         _check_reach(network, starts, regions, hops)
-    return Roaming(walks, starts, seed)
+    return Roaming(walks, starts, seed, hops)
 
 
 def _per_token(start: Start, tokens: int) -> list[Distribution | None]:

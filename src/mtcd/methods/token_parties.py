@@ -94,14 +94,19 @@ class TokenClient(Client):
         plan, floats = self.plan, self.plan.floats
         token.hop += 1
         if plan.hops is None:
-            to = plan.roaming.next(0, token.hop, self.number)
+            to = self.next_client(token)
             return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
         if token.hop < plan.hops:
-            to = plan.roaming.next(token.index, token.t * plan.hops + token.hop, self.number)
-            return [Message(self.number, to, token, floats, floats)]
+            return [Message(self.number, self.next_client(token), token, floats, floats)]
         if plan.batches.size is None:
             return [Message(self.number, SERVER, token, floats, floats)]
         return [Message(self.number, SERVER, Done(token.index), 0, floats)]
+
+    def next_client(self, token: Token) -> int:
+        """Where the walk leads from here."""
+        to = self.plan.roaming.next(token.index, token.t, token.hop, self.number, token.previous)
+        token.previous = self.number
+        return to
 
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""

@@ -1,4 +1,8 @@
-"""How a token picks its next client. A walk is a part that can be swapped."""
+"""How a token picks its next client. A walk is a part that can be swapped.
+
+Every walk uses only what a client may know: its neighbours and their degrees, its part of a table of routes,
+and what the token tells of its way.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,46 @@ from collections.abc import Callable, Iterable, Sequence
 
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.network.topology import Network
+from mtcd.network.tours import closed_walk, following, spanning_tree
+from mtcd.seeding import uniform
+
+NOWHERE = -1
 
 
 class Walk(ABC):
-    """A policy for hops. It has no randomness of its own: the caller brings the draws."""
+    """A policy for hops inside a cluster. Where it needs chance, the caller brings the draws."""
+
+    needs_start = False
+
+    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+        self._neighbours = network.neighbours
+        self._within = None if within is None else frozenset(within)
 
     @abstractmethod
-    def next(self, client: int, draw: float) -> int:
-        """Where the token goes from ``client``; ``draw`` is uniform in [0, 1)."""
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        """Where the token goes from ``client``.
+
+        It came there from ``previous`` (NOWHERE at first), set out from ``start`` in iteration ``t``, and this
+        is hop number ``hop`` since then, counted from 1. ``draw`` is uniform in [0, 1).
+        """
+
+    def _inside(self, client: int) -> Sequence[int]:
+        """The neighbours that the walk may go to."""
+        if self._within is None:
+            return self._neighbours[client]
+        if client not in self._within:
+            raise NetworkError(f"the walk is at client {client}, outside its cluster: start it inside")
+        return [k for k in self._neighbours[client] if k in self._within]
 
 
 class LazyWalk(Walk):
-    """The paper's walk: uniform over the neighbours and the client itself.
+    """The paper's walk: uniform over the neighbours and the client itself."""
 
-    ``within`` is the cluster that the walk may not leave.
-    """
-
-    def __init__(self, network: Network, within: Iterable[int] | None = None):
-        self._neighbours = network.neighbours
-        self._within = None if within is None else frozenset(within)
+    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+        super().__init__(network, within)
         self._choices: dict[int, Sequence[int]] = {}  # of the clients seen so far
 
-    def next(self, client: int, draw: float) -> int:
-        """The choice number floor(draw * n) of the n that ``client`` has."""
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         try:
             choices = self._choices[client]
         except KeyError:
@@ -39,19 +60,97 @@ class LazyWalk(Walk):
     def _choices_of(self, client: int) -> Sequence[int]:
         if self._within is None and len(self._neighbours[client]) == len(self._neighbours) - 1:
             return range(len(self._neighbours))  # everybody: nothing to store
-        choices = {client, *self._neighbours[client]}
-        if self._within is not None:
-            if client not in self._within:
-                raise NetworkError(f"the walk is at client {client}, outside its cluster: start it inside")
-            choices &= self._within
-        return tuple(sorted(choices))
+        return tuple(sorted({client, *self._inside(client)}))
 
 
-WALKS: dict[str, Callable[[Network, Iterable[int] | None], Walk]] = {"lazy": LazyWalk}
+class MetropolisWalk(Walk):
+    """Equally often at every client, in the long run: a neighbour with more neighbours is taken less readily.
+
+    A neighbour j is proposed at random, and taken with probability min(1, degree_k / degree_j).
+    """
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        near = self._inside(client)
+        if not near:
+            return client
+        proposed = near[int(draw * len(near))]
+        left_over = draw * len(near) % 1.0  # uniform again
+        return proposed if left_over * len(self._inside(proposed)) < len(near) else client
 
 
-def make_walk(kind: str, network: Network, within: Iterable[int] | None = None) -> Walk:
+class NonBacktrackingWalk(Walk):
+    """Uniform over the neighbours other than the one that the token came from; back only from a dead end."""
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        near = self._inside(client)
+        choices = [k for k in near if k != previous] or near or [client]
+        return choices[int(draw * len(choices))]
+
+
+class TourWalk(Walk):
+    """Round and round the same closed walk through all clients: no chance, and nobody waits long.
+
+    A client's table says where the token goes next at each of its passages.
+    """
+
+    needs_start = True
+
+    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+        super().__init__(network, within)
+        self.tour = closed_walk(network, range(network.size) if within is None else sorted(within))
+        self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        if start not in self._place:
+            raise NetworkError(f"the walk starts at client {start}, outside its cluster: start it inside")
+        return self.tour[(self._place[start] + hop) % len(self.tour)]
+
+
+class RandomTourWalk(Walk):
+    """Around a spanning tree, 2(K - 1) hops, with the branches in a fresh random order in every tour.
+
+    A client draws the order of its branches from the seed, and sends the token into the branch after the one
+    that it came from.
+    """
+
+    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+        super().__init__(network, within)
+        members = range(network.size) if within is None else sorted(within)
+        self.tree = spanning_tree(network, members)
+        self.length = max(1, 2 * (len(members) - 1))
+        self._id = (seed, token)
+        self._orders: dict[tuple[int, int, int], list[int]] = {}
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        tour, done = divmod(hop - 1, self.length)
+        if not self.tree[client]:
+            return client  # alone
+        return following(self._order(t, tour, client), NOWHERE if done == 0 else previous)
+
+    def _order(self, t: int, tour: int, client: int) -> list[int]:
+        key = t, tour, client
+        if key not in self._orders:
+            if len(self._orders) > 10 * len(self.tree):  # of tours that are over
+                self._orders.clear()
+            seed, token = self._id
+            draws = {j: uniform(seed, "branches", (token, t, tour, client), i) for i, j in enumerate(self.tree[client])}
+            self._orders[key] = sorted(draws, key=lambda j: draws[j])
+        return self._orders[key]
+
+
+WALKS: dict[str, Callable[[Network, Iterable[int] | None, int, int], Walk]] = {
+    "lazy": LazyWalk,
+    "metropolis": MetropolisWalk,
+    "non-backtracking": NonBacktrackingWalk,
+    "tour": TourWalk,
+    "random-tour": RandomTourWalk,
+}
+# those that are the same for every token, so that one serves all
+SHARED = frozenset({"lazy", "metropolis", "non-backtracking", "tour"})
+
+
+def make_walk(kind: str, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> Walk:
     """The walk called ``kind``, one of ``WALKS``; ``within`` is the cluster it may not leave."""
     if kind not in WALKS:
         raise ConfigError(f"unknown walk '{kind}': {did_you_mean(kind, WALKS)}")
-    return WALKS[kind](network, within)
+    return WALKS[kind](network, within, seed, token)

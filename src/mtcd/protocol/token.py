@@ -29,3 +29,5 @@ class Token:
     penalty: float
     sync_penalty: float = 0.0
     sync_change: Array | None = None
+    previous: int = -1
+    """The client that it came from; -1 at its first."""

@@ -1,0 +1,149 @@
+"""Closed walks that visit every client of a cluster: for a token that wastes no hops.
+
+A Hamiltonian cycle, K hops, is as short as it gets. Where none is found, the walk goes along the shortest
+paths of a good round trip, and where even that is too long to look for, once around a spanning tree:
+2(K - 1) hops, which every connected graph allows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import networkx as nx
+import numpy as np
+
+from mtcd.errors import NetworkError
+from mtcd.network.topology import Network, breadth_first
+from mtcd.seeding import stream
+
+# beyond these sizes a search would take longer than it saves
+LARGEST_ROUND_TRIP = 150
+LARGEST_CYCLE = 5000
+ROTATIONS = 60  # per client, before a search for a cycle starts anew
+ATTEMPTS = 12
+
+
+def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
+    """Clients in the order of the walk; from the last it goes back to the first. As short as is found quickly.
+
+    >>> from mtcd.network.topology import make_network
+    >>> closed_walk(make_network("path", ["a", "b", "c"]), range(3))
+    [0, 1, 2, 1]
+    """
+    graph = check_reach(network, members)
+    if len(members) <= 2:
+        return sorted(members)
+    cycle = hamiltonian_cycle(graph)
+    if cycle is not None:
+        return cycle
+    around = around_the_tree(spanning_tree(network, members), min(members))
+    if len(members) > LARGEST_ROUND_TRIP:
+        return around
+    return min(around, round_trip(graph, list(dict.fromkeys(around))), key=len)
+
+
+def check_reach(network: Network, members: Sequence[int]) -> nx.Graph:
+    """The graph on these clients alone, if it is in one piece."""
+    graph = network.graph.subgraph(members)
+    if not nx.is_connected(graph):
+        raise NetworkError(
+            "a tour needs clients that can all be reached from each other: add links, or use clusters with walk: tour."
+        )
+    return graph
+
+
+def spanning_tree(network: Network, members: Sequence[int]) -> dict[int, list[int]]:
+    """The neighbours of each member in a tree of shortest paths from the smallest."""
+    check_reach(network, members)
+    inside, root = set(members), min(members)
+    tree: dict[int, list[int]] = {k: [] for k in members}
+    levels = breadth_first(network.neighbours, root, set(inside))
+    for above, level in itertools.pairwise(levels):
+        upper = set(above)
+        for k in level:
+            parent = min(upper.intersection(network.neighbours[k]))
+            tree[parent].append(k)
+            tree[k].append(parent)
+    return {k: sorted(near) for k, near in tree.items()}
+
+
+def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
+    """Once along both sides of every branch: 2(K - 1) hops."""
+    walk, previous, here = [root], -1, root
+    for _ in range(2 * (len(tree) - 1) - 1):
+        previous, here = here, following(tree[here], previous)
+        walk.append(here)
+    return walk
+
+
+def following(branches: Sequence[int], previous: int) -> int:
+    """The branch after the one the token came from, in cyclic order; the first where it came from none.
+
+    Taking it at every client leads around the whole tree: this is all that a client must know of a tour.
+    """
+    if previous not in branches:
+        return branches[0]
+    return branches[(branches.index(previous) + 1) % len(branches)]
+
+
+def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
+    """A cycle through all, by Posa's rotations: a path is extended where it can be, and turned round where not."""
+    nodes = sorted(graph)
+    if len(nodes) > LARGEST_CYCLE or min(dict(graph.degree).values()) < 2 or not nx.is_biconnected(graph):
+        return None
+    near = {k: sorted(graph[k]) for k in nodes}
+    for attempt in range(ATTEMPTS):
+        rng = stream(0, "hamiltonian cycle", attempt)
+        path = _rotated_path(near, nodes[0], ROTATIONS * len(nodes), rng)
+        if path is not None:
+            return path
+    return None
+
+
+def _rotated_path(near: dict[int, list[int]], start: int, most: int, rng: np.random.Generator) -> list[int] | None:
+    """One attempt: a path from ``start`` through all whose end is next to it, or None."""
+    path, place = [start], {start: 0}
+    for draw in rng.random(most):
+        end = path[-1]
+        if len(path) == len(near) and start in near[end]:
+            return path
+        fresh = [k for k in near[end] if k not in place]
+        if fresh:  # those with few ways left first: they are the hard ones to reach later
+            dense = 2 * len(near[end]) > len(near)  # there, none is
+            chosen = fresh[0] if dense else min(fresh, key=lambda k: (sum(j not in place for j in near[k]), k))
+            place[chosen] = len(path)
+            path.append(chosen)
+            continue
+        inner = [k for k in near[end] if place[k] < len(path) - 2]
+        if not inner:
+            return None
+        pivot = place[inner[int(draw * len(inner))]]
+        path[pivot + 1 :] = path[:pivot:-1]
+        for i in range(pivot + 1, len(path)):
+            place[path[i]] = i
+    return None
+
+
+def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
+    """Shortest paths from one client to the next in an order that 2-opt has improved: pieces are turned round
+    as long as that makes the trip shorter."""
+    number = {k: i for i, k in enumerate(order)}
+    far = np.zeros((len(order), len(order)))
+    for k, lengths in nx.all_pairs_shortest_path_length(graph):
+        for j, length in lengths.items():
+            far[number[k], number[j]] = length
+    trip, better = np.arange(len(order)), True
+    while better:
+        better = False
+        for i in range(1, len(trip) - 1):
+            before, first = trip[i - 1], trip[i]
+            lasts, afters = trip[i:], np.append(trip[i + 1 :], trip[0])
+            change = far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]
+            j = int(change.argmin())
+            if change[j] < 0:
+                trip[i : i + j + 1] = trip[i : i + j + 1][::-1].copy()
+                better = True
+    stops = [order[i] for i in trip]
+    legs = [nx.shortest_path(graph, a, b)[:-1] for a, b in zip(stops, [*stops[1:], stops[0]], strict=True)]
+    return [k for leg in legs for k in leg]
