@@ -25,10 +25,22 @@ from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.training import Watch, train
 
+ACCELERATION = ("acceleration", "depth")
 # which keys of the method section each method reads, besides its kind
 USED = {
-    "mtcd": {"tokens", "hops", "local_updates", "stepsize", "batch", "combine", "walk", "clusters", "start"},
-    "stcd": {"local_updates", "stepsize", "walk", "start"},
+    "mtcd": {
+        "tokens",
+        "hops",
+        "local_updates",
+        "stepsize",
+        "batch",
+        "combine",
+        "walk",
+        "clusters",
+        "start",
+        *ACCELERATION,
+    },
+    "stcd": {"local_updates", "stepsize", "walk", "start", *ACCELERATION},
     "svfl": {"local_updates", "stepsize", "batch"},
     "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
 }

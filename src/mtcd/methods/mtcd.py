@@ -15,6 +15,7 @@ from mtcd.methods.combine import make_combine
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.roaming import Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
+from mtcd.methods.touring_parties import TouringClient
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
@@ -32,6 +33,7 @@ class MTCD(Method):
     ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' (ours).
     ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
     ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
+    ``acceleration``: 'anderson' extrapolates over the last ``depth`` + 1 tours (ours; stcd with a tour).
     ``hops`` None means that the one token roams for ever, without a server: STCD.
     """
 
@@ -44,6 +46,8 @@ class MTCD(Method):
     walk: str = "lazy"
     clusters: Clusters = None
     start: Start = None
+    acceleration: str | None = None
+    depth: int = 5
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -53,8 +57,16 @@ class MTCD(Method):
         make_combine(self.combine_rule)
         if not _are_clusters(self.clusters):
             raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
+        self._check_acceleration()
         if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
+
+    def _check_acceleration(self) -> None:
+        check_whole("method.depth", self.depth)
+        if self.acceleration not in (None, "anderson"):
+            raise ConfigError(f"method.acceleration is 'anderson' or left out, but is {self.acceleration!r}.")
+        if self.acceleration and (self.hops is not None or self.walk != "tour"):
+            raise ConfigError("method.acceleration is for stcd with walk: tour, where every tour does the same.")
 
     @property
     def kind(self) -> str:
@@ -68,6 +80,7 @@ class MTCD(Method):
 
     def describe(self) -> str:
         walk = "" if self.walk == "lazy" else f", {self.walk}"
+        walk += f", accelerated (M={self.depth})" if self.acceleration else ""
         if self.hops is None:
             return f"STCD, Q={self.local_updates}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"
@@ -127,11 +140,13 @@ class MTCD(Method):
             batches=Batches(samples, self.batch, seed),
             roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops),
             outputs=outputs,
+            depth=self.depth if self.acceleration else None,
         )
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
-        clients = [TokenClient(k, problem.client(k), plan) for k in range(network.size)]
+        role = TokenClient if plan.depth is None else TouringClient
+        clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             return Cast(clients, None, plan.lone_token())
         server = TokenServer(network.size, plan)
@@ -139,10 +154,15 @@ class MTCD(Method):
 
 
 def STCD(  # noqa: N802 - reads as the method that it makes
-    local_updates: int = 1, stepsize: Stepsize = "auto", walk: str = "lazy", start: Start = None
+    local_updates: int = 1,
+    stepsize: Stepsize = "auto",
+    walk: str = "lazy",
+    start: Start = None,
+    acceleration: str | None = None,
+    depth: int = 5,
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
-    return MTCD(tokens=1, hops=None, local_updates=local_updates, stepsize=stepsize, walk=walk, start=start)
+    return MTCD(1, None, local_updates, stepsize, walk=walk, start=start, acceleration=acceleration, depth=depth)
 
 
 def _are_clusters(given: object) -> bool:

@@ -8,12 +8,15 @@ iteration, and Q local updates are Q gradient steps. Line numbers are those of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
 
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.methods.acceleration import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import plan_roaming
@@ -87,6 +90,44 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
 
     first, eta = roaming.first(0, 0), method.settled_stepsize()
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
+
+
+def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
+    """STCD on a tour with extrapolation, all clients at once: theta at the start and at the end of every tour."""
+    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
+    theta, f, home = zeros(problem), Objective(problem, None), roaming.first(0, 0)
+    length, Q, eta, M = roaming.walks[0].length or 1, method.local_updates, method.settled_stepsize(), method.depth
+    iterates, done, patience, anchor = [theta], [(f.token(theta), theta)], M, None  # done: (Z, theta) of this cycle
+    for tour in range(tours):
+
+        def next_client(s: int, k: int, tour: int = tour) -> int:
+            return roaming.next(0, 0, tour * length + s + 1, k, NOWHERE)
+
+        theta, Z, _ = token_roaming(theta, done[-1][0], home, f, length, Q, eta, next_client)
+        iterates.append(theta)
+        value = problem.evaluate(theta)
+        if anchor is not None and not value < anchor[2]:  # undo
+            theta, patience = anchor[1], min(SLOWER * patience, MOST_PATIENCE)
+            done, anchor = [anchor[:2]], None
+            continue
+        patience = M if anchor is not None else patience
+        done.append((Z, theta))
+        if anchor is None and len(done) > patience + 1:
+            last = done[-M - 2 :]
+            c = best_weights([after[0] - before[0] for before, after in pairwise(last)])
+            anchor = (Z, theta, value)
+            Z, theta = (_weighted(c, [end[part] for end in last[1:]]) for part in (0, 1))
+            done = [(Z, theta)]
+        else:
+            anchor = None
+    return iterates
+
+
+def _weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
+    """sum_i c_i part_i, of tokens or of models."""
+    if isinstance(parts[0], list):
+        return [_weighted(c, blocks) for blocks in zip(*parts, strict=True)]
+    return sum(weight * part for weight, part in zip(c, parts, strict=True))
 
 
 def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:

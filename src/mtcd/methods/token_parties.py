@@ -51,6 +51,8 @@ class Plan:
     batches: Batches
     roaming: Roaming
     outputs: int
+    depth: int | None = None
+    """M of accelerated tours; None: no acceleration."""
 
     @cached_property
     def carries_change(self) -> bool:

@@ -149,6 +149,10 @@ class LinearClient:
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
 
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token: every client knows the labels."""
+        return self.loss.value(aggregate, self.y) + penalty
+
     def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
         """theta after a proximal gradient step along X_k^T y: what a primal-dual method does."""
         gradient: Array = self.X.T.dot(dual)

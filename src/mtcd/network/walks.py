@@ -21,6 +21,8 @@ class Walk(ABC):
     """A policy for hops inside a cluster. Where it needs chance, the caller brings the draws."""
 
     needs_start = False
+    length: int | None = None
+    """Of a tour: after so many hops it is back where it started, and has been everywhere."""
 
     def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
         self._neighbours = network.neighbours
@@ -98,6 +100,7 @@ class TourWalk(Walk):
     def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
         super().__init__(network, within)
         self.tour = closed_walk(network, range(network.size) if within is None else sorted(within))
+        self.length = len(self.tour)
         self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
@@ -117,7 +120,7 @@ class RandomTourWalk(Walk):
         super().__init__(network, within)
         members = range(network.size) if within is None else sorted(within)
         self.tree = spanning_tree(network, members)
-        self.length = max(1, 2 * (len(members) - 1))
+        self.length: int = max(1, 2 * (len(members) - 1))
         self._id = (seed, token)
         self._orders: dict[tuple[int, int, int], list[int]] = {}
 

@@ -23,6 +23,9 @@ class ClientModel(Protocol):
     def penalty(self, theta: Array) -> float:
         """The regulariser r(theta_k)."""
 
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token."""
+
     def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates of theta_k; the aggregate is kept true in place."""
 

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+class Instruction(NamedTuple):
+    """What every client does at the start of an accelerated tour: theta_k <- sum of its last snapshots, weighted.
+
+    Without weights it goes on with what it has. It then keeps the last ``keep`` snapshots.
+    """
+
+    tour: int
+    weights: tuple[float, ...] = ()
+    keep: int = 0
 
 
 @dataclass(slots=True)
@@ -31,3 +43,4 @@ class Token:
     sync_change: Array | None = None
     previous: int = -1
     """The client that it came from; -1 at its first."""
+    instruction: Instruction = Instruction(0)  # noqa: RUF009 - it cannot change

@@ -1,0 +1,111 @@
+"""Accelerated roaming, ours: extrapolation over tours. For linear representations.
+
+A tour is a map from the model at its start to the model at its end. From M + 1 tours in a row,
+
+    c = argmin over sum(c) = 1 of |sum_i c_i (z_{i+1} - z_i)|,      theta_k <- sum_i c_i theta_k^(i+1)
+
+(reduced rank extrapolation, a relative of Anderson's), where z_i is the token at the start of tour i and z_{i+1}
+at its end. The home client knows the tokens and so c; the clients know their own theta_k at the ends of tours.
+Only c travels, with the token: each client applies it when it is next visited, before its update, and the token
+is extrapolated at once, so that it equals the aggregate of the models that the clients are about to hold.
+
+If the tour after an extrapolation does not end with a lower objective than the tour before it, it is undone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.protocol.token import Instruction
+
+Array = NDArray[np.float64]
+
+# after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE tours
+SLOWER = 2
+MOST_PATIENCE = 64
+
+
+class Memory:
+    """A client's side: its parameters at the ends of the last tours."""
+
+    def __init__(self) -> None:
+        self.tour = 0
+        self.snapshots: list[Array] = []
+
+    def catch_up(self, theta: Array, instruction: Instruction) -> Array:
+        """theta_k at the start of this tour; the same at every further visit in it."""
+        if instruction.tour == self.tour:
+            return theta
+        new = self.preview(theta, instruction)
+        kept = [*self.snapshots, theta]
+        self.tour, self.snapshots = instruction.tour, kept[len(kept) - instruction.keep :]
+        return new
+
+    def preview(self, theta: Array, instruction: Instruction) -> Array:
+        """What ``catch_up`` will return."""
+        if instruction.tour == self.tour or not instruction.weights:
+            return theta
+        last = [*self.snapshots, theta][-len(instruction.weights) :]
+        return np.asarray(sum(c * snapshot for c, snapshot in zip(instruction.weights, last, strict=True)))
+
+
+class Extrapolation:
+    """The home client's side (or the server's): the tokens at the ends of the last tours."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = self.patience = depth
+        self.tour = 0
+        self._start: Array | None = None
+        self._ends: list[Array] = []
+        self._anchor: tuple[Array, float] | None = None  # token and objective before an extrapolation on trial
+
+    def begin(self, z: Array) -> None:
+        """The token at the very start."""
+        self._start = z.copy()
+
+    def end_tour(self, z: Array, objective: float) -> Instruction:
+        """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place."""
+        self.tour += 1
+        if self._anchor is not None:
+            return self._judge(z, objective)
+        self._ends.append(z.copy())
+        if len(self._ends) <= self.patience:
+            return Instruction(self.tour, keep=min(len(self._ends), self.depth + 1))
+        return self._extrapolate(z, objective)
+
+    def _judge(self, z: Array, objective: float) -> Instruction:
+        """Was the last extrapolation any good?"""
+        assert self._anchor is not None
+        (before, value), self._anchor = self._anchor, None
+        if objective < value:
+            self.patience = self.depth
+            self._ends = [z.copy()]
+            return Instruction(self.tour, keep=1)
+        self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
+        z[...] = before
+        self._start, self._ends = before, []
+        return Instruction(self.tour, (1.0, 0.0), keep=0)
+
+    def _extrapolate(self, z: Array, objective: float) -> Instruction:
+        ends = self._ends[-self.depth - 1 :]
+        starts = [self._start, *self._ends][-len(ends) - 1 : -1]
+        c = best_weights([end - start for end, start in zip(ends, starts, strict=True) if start is not None])
+        self._anchor = z.copy(), objective
+        z[...] = sum(weight * end for weight, end in zip(c, ends, strict=True))
+        self._start, self._ends = z.copy(), []
+        return Instruction(self.tour, c, keep=1)
+
+
+def best_weights(residuals: list[Array]) -> tuple[float, ...]:
+    """c = argmin over sum(c) = 1 of |sum_i c_i r_i|, by least squares in the differences to the last.
+
+    >>> [round(c, 12) for c in best_weights([np.array([1.0, 0.0]), np.array([0.5, 0.0])])]
+    [-1.0, 2.0]
+    """
+    *others, last = (r.ravel() for r in residuals)
+    if not others:
+        return (1.0,)
+    differences = np.stack([r - last for r in others], axis=1)
+    a = np.linalg.lstsq(differences, -last, rcond=1e-6)[0]
+    return (*map(float, a), 1.0 - float(a.sum()))

@@ -1,0 +1,142 @@
+"""Accelerated tours: the plain twin, the invariant, the guard, and that it pays."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mtcd
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods import reference
+from mtcd.methods.acceleration import Extrapolation, Memory, best_weights
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.protocol.party import MONITOR
+from mtcd.protocol.token import Instruction, Token
+from problems import MODELS, Case, cases, make_data
+
+
+def accelerated(Q: int = 3, eta: float = 5e-3, depth: int = 2) -> MTCD:
+    return STCD(Q, eta, walk="tour", acceleration="anderson", depth=depth)
+
+
+@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=60)
+def test_it_follows_the_plain_version(case: Case, Q: int, depth: int) -> None:
+    method, tours = accelerated(Q, depth=depth), 9
+    problem = case.model.problem(case.data)
+    expected = reference.accelerated_stcd(problem, case.network, method, case.seed, tours)
+    cast = method.cast(problem, case.network, case.seed)
+    for told, theta in zip(LocalEngine(cast, Ledger()).run(), expected, strict=False):
+        ours = [client.parameters() for client in cast.clients]
+        # weights of 1e5 and more enlarge rounding: only some digits can agree
+        assert problem.evaluate(ours) == pytest.approx(problem.evaluate(theta), rel=1e-5)
+        for one, other in zip(ours, theta, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+        assert problem.objective(told.aggregate, told.penalty) == pytest.approx(problem.evaluate(ours), rel=1e-7)
+
+
+@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
+@settings(max_examples=60)
+def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(case: Case, Q: int, depth: int) -> None:
+    problem = case.model.problem(case.data)
+    cast = accelerated(Q, depth=depth).cast(problem, case.network, case.seed)
+    outgoing = cast.opening
+    for _ in range(12 * case.network.size):
+        message = next(message for message in outgoing if message.to != MONITOR)
+        token: Token = message.payload
+        held = problem.aggregate([client.copy_for(token) for client in cast.clients])
+        np.testing.assert_allclose(token.aggregate, held, rtol=1e-7, atol=1e-7)
+        outgoing = cast.clients[message.to].receive(message)
+
+
+@pytest.mark.parametrize(
+    "model", [model for model in MODELS if model.l1 or model.l2_weight or model.kind != "multinomial"], ids=str
+)
+def test_it_never_ends_up_worse_than_the_tour_alone_and_reaches_the_optimum(model) -> None:
+    data = make_data(model, 60, [3, 4, 2, 5, 3], seed=7)
+    stop = mtcd.Stop(gap=1e-7, iterations=200_000)
+    plain = mtcd.train(data, model, "path", STCD(5, walk="tour"), stop)
+    fast = mtcd.train(data, model, "path", STCD(5, walk="tour", acceleration="anderson"), stop)
+    assert plain.status == fast.status == "converged"
+    assert fast.final.iteration <= 1.5 * plain.final.iteration + 50
+    assert fast.coefficients == pytest.approx(plain.coefficients, abs=1e-2)
+
+
+def test_it_pays_on_the_path() -> None:
+    """Ridge with more features than samples: the slow direction that a tour alone crawls along."""
+    data = mtcd.synthetic("ridge", samples=100, features=200, clients=10)
+    stop = mtcd.Stop(gap=1e-6, iterations=400_000)
+    model = mtcd.Glm("ridge", alpha=1.0)
+    hops = {
+        name: mtcd.train(data, model, "path", method, stop).final.iteration
+        for name, method in {
+            "lazy": STCD(20, 1e-4),
+            "tour": STCD(20, 1e-4, walk="tour"),
+            "fast": STCD(20, 1e-4, walk="tour", acceleration="anderson"),
+        }.items()
+    }
+    assert hops["lazy"] > 2 * hops["tour"] > 20 * hops["fast"]
+
+
+def test_an_extrapolation_that_does_not_help_is_undone_and_the_next_one_waits() -> None:
+    home, z = Extrapolation(depth=1), np.array([8.0])
+    home.begin(z)
+    memory, theta, said = Memory(), np.array([8.0]), []
+    for value in (5.0, 4.0, 9.0, 3.0, 2.0, 1.0, 0.5):  # the third tour is worse than the second
+        theta = theta / 2
+        z /= 2
+        said.append(home.end_tour(z, value))
+        theta = memory.catch_up(theta, said[-1])
+        assert theta == pytest.approx(z)
+    assert [bool(one.weights) for one in said] == [False, True, True, False, False, True, False]
+    assert said[2].weights == (1.0, 0.0)
+    assert home.patience == 1, "one that helps makes it bold again"
+
+
+@given(st.integers(1, 5), st.integers(0, 10_000))
+def test_weights_are_the_best_with_sum_one(count: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    R = [rng.standard_normal(12) for _ in range(count)]
+    c = np.array(best_weights(R))
+    assert c.sum() == pytest.approx(1.0)
+    best = np.linalg.norm(c @ np.stack(R))
+    # the optimum of |R c| with sum c = 1 by Lagrange: G c = lambda 1
+    exact = np.linalg.solve(np.stack(R) @ np.stack(R).T, np.ones(count))
+    assert best == pytest.approx(np.linalg.norm((exact / exact.sum()) @ np.stack(R)), rel=1e-8)
+
+
+def test_the_coefficients_are_on_the_ledger() -> None:
+    data = make_data(MODELS[0], 20, [2, 2, 2], seed=1)
+    cast = accelerated(depth=1).cast(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
+    ledger = Ledger()
+    list(itertools.islice(LocalEngine(cast, ledger).run(), 4))
+    tour = 4
+    # nothing in the first two tours; the third carries two coefficients, but for its first hop, already sent
+    assert ledger.floats()["client_client"] == 3 * tour * 20 + 2 * tour
+
+
+def test_instructions_are_followed_once() -> None:
+    memory = Memory()
+    assert memory.catch_up(np.ones(1), Instruction(1, keep=2)) == 1.0
+    assert memory.catch_up(np.full(1, 3.0), Instruction(1, keep=2)) == 3.0
+    assert memory.catch_up(np.full(1, 3.0), Instruction(2, (0.5, 0.5), keep=0)) == 2.0
+    assert memory.snapshots == []
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: STCD(acceleration="anderson"), "walk: tour"),
+        (lambda: STCD(walk="random-tour", acceleration="anderson"), "every tour does the same"),
+        (lambda: MTCD(walk="tour", acceleration="anderson"), "stcd"),
+        (lambda: STCD(walk="tour", acceleration="nesterov"), "anderson"),
+        (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(make, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        make()
