@@ -11,6 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from mtcd.cli.show import screen, show_notes
+from mtcd.cli.theory import as_plain, theory_of
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
 from mtcd.data.scaling import standardise
@@ -39,10 +40,12 @@ def examine(setup: Setup) -> dict[str, Any]:
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
+    theory: dict[str, Any] = {}
     tokens, floats = 0, Batches(problem.samples, method.batch, seed).length * problem.outputs
     if isinstance(method, MTCD):  # making the plan refuses what cannot work
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
+        theory = as_plain(theory_of(setup, method, plan))
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
     return {
@@ -64,6 +67,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "stepsize_auto": auto.value,
         "stepsize_stability": stability_limit(smoothness),
         "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
+        "theory": theory,
         "notes": [*setup.notes, *data.notes],
     }
 
@@ -102,6 +106,7 @@ def _facts_table(found: dict[str, Any]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
+    rows |= {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
     for name, value in rows.items():
         table.add_row(name, escape(value))
     return table

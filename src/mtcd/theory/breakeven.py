@@ -1,0 +1,79 @@
+"""When an iteration of MTCD is cheaper, or quicker, than a round of client-server VFL.
+
+Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Gamma with the full batch.
+
+                     client-server                          MTCD
+    cost     K C_CS + K C_CS                     U C_CS + Gamma C_CS + S Gamma C_CC
+    time     K tau_t + K tau_t + P tau_q         U tau_t + Gamma tau_t + S tau_s + P tau_q
+
+Assumed: a representation is as large as a token; the server's bandwidth is shared, so that l messages take l tau_t;
+tokens hop in parallel; both do P = S Q local updates in a row, and so have the same step-size limit. (What an
+iteration achieves is another matter: the bounds agree if pi = 1, as when a token tours a path and S = K/Gamma.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from mtcd.checks import check_whole
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One iteration of MTCD (Gamma ``tokens``, S ``hops``, Q ``local_updates``) and one client-server round.
+
+    >>> Comparison(clients=80, tokens=2, hops=64).cost_ratio  # S Gamma/(K - Gamma)
+    1.641025641025641
+    """
+
+    clients: int
+    tokens: int
+    hops: int
+    local_updates: int = 1
+    full_batch: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("clients", "tokens", "hops", "local_updates"):
+            check_whole(name, getattr(self, name))
+
+    @property
+    def server_messages(self) -> int:
+        """U + Gamma: what goes up and down in an iteration of MTCD."""
+        return (self.tokens if self.full_batch else self.clients) + self.tokens
+
+    def cost(self, C_CS: float, C_CC: float) -> float:
+        """Of an iteration of MTCD; C_CS per message to or from the server, C_CC between clients."""
+        return self.server_messages * C_CS + self.hops * self.tokens * C_CC
+
+    def client_server_cost(self, C_CS: float) -> float:
+        """Of a client-server round: everybody up, everybody down."""
+        return 2 * self.clients * C_CS
+
+    def time(self, tau_t: float, tau_s: float, tau_q: float) -> float:
+        """Of an iteration of MTCD; tau_t for a message alone at the server, tau_s a hop, tau_q a local update."""
+        return self.server_messages * tau_t + self.hops * (tau_s + self.local_updates * tau_q)
+
+    def client_server_time(self, tau_t: float, tau_q: float) -> float:
+        """Of a client-server round with as many local updates, S Q."""
+        return 2 * self.clients * tau_t + self.hops * self.local_updates * tau_q
+
+    @property
+    def cost_ratio(self) -> float:
+        """The C_CS/C_CC from which MTCD is no dearer: S Gamma/(K - Gamma), half of it with the full batch.
+
+        Infinite for Gamma >= K: with a token for every client no message to the server is saved.
+        """
+        return self._per_saved(self.hops * self.tokens)
+
+    @property
+    def time_ratio(self) -> float:
+        """The tau_t/tau_s from which MTCD is no slower: S/(K - Gamma), half of it with the full batch.
+
+        With S = K/Gamma this is the paper's K/(Gamma (K - Gamma)). Infinite for Gamma >= K.
+        """
+        return self._per_saved(self.hops)
+
+    def _per_saved(self, hops: int) -> float:
+        saved = 2 * self.clients - self.server_messages
+        return hops / saved if saved > 0 else inf

@@ -1,0 +1,248 @@
+"""Visits and mixing of walks: against simulation, enumeration of all walks, and powers of the matrix."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+
+import networkx as nx
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtcd.errors import ConfigError
+from mtcd.methods.mtcd import MTCD
+from mtcd.network import spectrum
+from mtcd.network.clusters import find_clusters
+from mtcd.network.topology import Network, make_network
+from mtcd.theory import mixing
+from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap, stationary
+from mtcd.theory.visits import (
+    Roam,
+    inside,
+    lazy_walk,
+    least_visits,
+    start_bound,
+    uniform_roam,
+    visit_probabilities,
+    walk_bound,
+)
+from problems import networks
+
+
+def network_of(kind: str, K: int, **more: float) -> Network:
+    return make_network(kind, [f"c{k}" for k in range(K)], **more)
+
+
+def starts(size: int) -> st.SearchStrategy[tuple[float, ...]]:
+    weights = st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any)
+    return weights.map(lambda w: tuple(x / sum(w) for x in w))
+
+
+def enumerated(network: Network, start: tuple[float, ...], S: int) -> np.ndarray:
+    """Every sequence of S clients, its probability, and whom it visits."""
+    visited = np.zeros(network.size)
+    for walk in itertools.product(range(network.size), repeat=S):
+        chance = start[walk[0]]
+        for here, there in itertools.pairwise(walk):
+            choices = {here, *network.neighbours[here]}
+            chance *= (there in choices) / len(choices)
+        visited[list(set(walk))] += chance
+    return visited
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.integers(1, 4), st.integers(1, 5), st.booleans())
+def test_visits_against_all_walks(data: st.DataObject, size: int, S: int, dense: bool) -> None:
+    network, start = data.draw(networks(size)), data.draw(starts(size))
+    P = lazy_walk(network)
+    found = visit_probabilities(P.toarray() if dense else P, start, S)
+    np.testing.assert_allclose(found, enumerated(network, start, S), rtol=1e-12)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.integers(2, 4), st.integers(1, 4))
+def test_several_tokens_against_all_walks(data: st.DataObject, size: int, S: int) -> None:
+    network, everyone = data.draw(networks(size)), tuple(range(size))
+    roams = [Roam(everyone, start) for start in data.draw(st.lists(starts(size), min_size=1, max_size=3))]
+    each = np.array([enumerated(network, roam.start, S) for roam in roams])
+    pi = least_visits(network, roams + roams[:1], S)  # one of the tokens twice
+    missed = np.prod(1 - each, axis=0) * (1 - each[0])
+    assert pi.per_token == pytest.approx(each.min(), abs=1e-12)
+    assert pi.any_token == pytest.approx(1 - missed.max(), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("method", "kind"),
+    [
+        (MTCD(tokens=3, hops=6), "grid"),
+        (MTCD(tokens=2, hops=4, combine="cluster"), "path"),
+        (MTCD(tokens=2, hops=9, start=["c0", {"c3": 1.0, "c7": 3.0}]), "cycle"),
+    ],
+)
+def test_visits_against_the_tokens_of_the_library(method: MTCD, kind: str) -> None:
+    network, iterations, S = network_of(kind, 8), 20_000, method.hops or 0
+    plan = method.with_stepsize(1.0).plan(5, 1, network, seed=3)
+    clusters = method.token_clusters(network, 3) or [tuple(range(8))] * plan.tokens
+    each = np.zeros((plan.tokens, 8))
+    either = np.zeros(8)
+    for t in range(iterations):
+        seen: set[int] = set()
+        for token in range(plan.tokens):
+            walk = [plan.roaming.first(token, t)]
+            for hop in range(1, S):
+                walk.append(plan.roaming.next(token, t, hop, walk[-1], walk[-2] if hop > 1 else -1))
+            each[token, list(set(walk))] += 1
+            seen.update(walk)
+        either[list(seen)] += 1
+    roams = [uniform_roam(cluster) for cluster in clusters]
+    if method.start is not None:
+        first, second = np.eye(8)[0], np.eye(8)[3] / 4 + np.eye(8)[7] * 3 / 4
+        roams = [Roam(clusters[0], tuple(first)), Roam(clusters[1], tuple(second))]
+    expected = np.zeros((plan.tokens, 8))
+    for token, roam in enumerate(roams):
+        P = lazy_walk(inside(network, roam.clients))
+        expected[token, list(roam.clients)] = visit_probabilities(P, roam.start, S)
+
+    def agree(counts: np.ndarray, p: np.ndarray) -> None:
+        assert (np.abs(counts / iterations - p) <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12).all()
+
+    agree(each, expected)
+    any_token = 1 - np.prod(1 - expected, axis=0)
+    agree(either, any_token)
+    pi = least_visits(network, roams, S)
+    assert pi.any_token == pytest.approx(any_token.min())
+    assert pi.per_token == pytest.approx(min(expected[i, list(r.clients)].min() for i, r in enumerate(roams)))
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 7), st.integers(1, 12), st.booleans())
+def test_lower_bounds_are_below(data: st.DataObject, size: int, S: int, clustered: bool) -> None:
+    network = data.draw(networks(size, connected=True))
+    clusters = find_clusters(network, data.draw(st.integers(1, size))) if clustered else [tuple(range(size))]
+    roams = [Roam(cluster, data.draw(starts(len(cluster)))) for cluster in clusters]
+    pi = least_visits(network, roams, S)
+    assert pi.per_token <= pi.any_token * (1 + 1e-12)
+    assert start_bound(roams) <= pi.per_token * (1 + 1e-12)
+    low = walk_bound(network, roams, S)
+    assert low <= pi.per_token * (1 + 1e-12)
+    longest = max(nx.diameter(inside(network, cluster).graph) for cluster in clusters)
+    assert (low > 0) == (longest < S)
+
+
+def test_bounds_by_hand_and_small_probabilities() -> None:
+    path, S = network_of("path", 30), 30
+    end = Roam(tuple(range(30)), (1.0,) + 29 * (0.0,))
+    straight = 0.5 * 3.0**-28  # the one walk that gets to the far end in 29 hops
+    assert least_visits(path, [end], S).per_token == pytest.approx(straight, rel=1e-12, abs=0)
+    assert walk_bound(path, [end], S) == pytest.approx(3.0**-30, rel=1e-12, abs=0)
+    assert start_bound([end]) == 0.0
+    # S = diameter, where the paper has the bound hold: 28 hops do not reach that far
+    assert least_visits(path, [end], 29).per_token == 0.0
+    assert walk_bound(path, [end], 29) == 0.0
+
+
+def test_the_walk_bound_where_the_diameter_is_known_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = network_of("grid", 30)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 0)
+    monkeypatch.setattr(spectrum, "SWEEPS", 0)
+    longest = nx.diameter(network.graph)
+    assert not spectrum.diameter(network)[1]
+    roams = [uniform_roam(range(30))]
+    assert walk_bound(network, roams, longest + 1) == 0.0  # as far as is known, it may be twice as long
+    assert walk_bound(network, roams, 2 * longest + 1) == pytest.approx(5.0 ** -(2 * longest + 1) / 30, rel=1e-9, abs=0)
+
+
+def test_a_token_for_every_client_and_a_complete_network() -> None:
+    roams = [uniform_roam([k]) for k in range(5)]
+    assert least_visits(network_of("empty", 5), roams, 3) == (1.0, 1.0)
+    assert least_visits(network_of("path", 5), roams, 3) == (1.0, 1.0)
+    everywhere = uniform_roam(range(7))  # each visit is a fair draw from all 7
+    pi = least_visits(network_of("complete", 7), [everywhere] * 2, 4)
+    assert pi.per_token == pytest.approx(1 - (6 / 7) ** 4)
+    assert pi.any_token == pytest.approx(1 - (6 / 7) ** 8)
+
+
+def test_a_thousand_clients_take_seconds() -> None:
+    begin = time.perf_counter()
+    pi = least_visits(network_of("path", 1000), [uniform_roam(range(1000))], 300)
+    assert 0.001 < pi.per_token < 0.1
+    assert time.perf_counter() - begin < 20  # about 0.3 s
+
+
+def test_a_start_that_is_none_is_refused() -> None:
+    P = lazy_walk(network_of("path", 3))
+    for start, says in (([0.5, 0.5], "2 probabilities for 3"), ([0.5, 0.5, 0.5], "add up"), ([1.5, -0.5, 0], "0 or")):
+        with pytest.raises(ConfigError, match=says):
+            visit_probabilities(P, start, 2)
+    with pytest.raises(ConfigError, match="visits"):
+        visit_probabilities(P, [1, 0, 0], 0)
+
+
+def brute_mixing(network: Network, distance: float) -> int:
+    P = nx.to_numpy_array(network.graph, nodelist=range(network.size)) + np.eye(network.size)
+    P /= P.sum(axis=1, keepdims=True)
+    limit = np.linalg.matrix_power(P, 10_000)
+    t, Pt = 0, np.eye(network.size)
+    while max(np.abs(Pt[k] - limit[k]).sum() / 2 for k in range(network.size)) > distance + 1e-12:
+        t, Pt = t + 1, Pt @ P
+    return t
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.data(), st.integers(1, 9), st.sampled_from([0.25, 0.1, 0.01]))
+def test_mixing_time_against_powers(data: st.DataObject, size: int, distance: float) -> None:
+    network = data.draw(networks(size, connected=True))
+    P = lazy_walk(network)
+    share = stationary(P)
+    np.testing.assert_allclose(share @ P, share, atol=1e-14)
+    hops, gap = mixing_time(P, share, distance), spectral_gap(P, share)
+    assert hops == brute_mixing(network, distance)
+    moduli = sorted(np.abs(np.linalg.eigvals(P.toarray())))
+    assert gap == pytest.approx(1 - moduli[-2] if size > 1 else 1.0, abs=1e-6)
+    low, high = mixing_bounds(gap, share.min(), distance)
+    assert low - 1e-6 <= hops <= math.ceil(high + 1e-6)
+
+
+def test_gap_of_a_cycle_in_closed_form() -> None:
+    for K in (5, 40, 1000, 2001):
+        P = lazy_walk(network_of("cycle", K))
+        expected = 2 / 3 * (1 - math.cos(2 * math.pi / K))
+        assert spectral_gap(P, stationary(P)) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["path", "star", "grid", "erdos-renyi", "complete"])
+def test_sparse_and_dense_gaps_agree(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+    network = network_of(kind, 60, **({"p": 0.2} if kind == "erdos-renyi" else {}))
+    P = lazy_walk(network)
+    dense = spectral_gap(P, stationary(P))
+    monkeypatch.setattr(mixing, "DENSE_LIMIT", 10)
+    assert spectral_gap(P, stationary(P)) == pytest.approx(dense, rel=1e-6, abs=1e-9)
+
+
+def test_the_least_eigenvalue_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    P = lazy_walk(network_from_bipartite(30))
+    share = stationary(P)
+    values = np.sort(np.linalg.eigvals(P.toarray()).real)
+    assert -values[0] > values[-2] + 0.1  # it hops from side to side
+    for limit in (spectrum.DENSE_LIMIT, 10):
+        monkeypatch.setattr(mixing, "DENSE_LIMIT", limit)
+        assert spectral_gap(P, share) == pytest.approx(1 + values[0], rel=1e-6)
+
+
+def network_from_bipartite(half: int) -> Network:
+    left, right = tuple(range(half)), tuple(range(half, 2 * half))
+    return Network(tuple(f"c{k}" for k in range(2 * half)), (right,) * half + (left,) * half)
+
+
+def test_pieces_never_mix_and_other_walks_are_refused() -> None:
+    P = lazy_walk(network_of("empty", 4))
+    assert spectral_gap(P, stationary(P)) == 0.0
+    assert mixing_time(P, stationary(P)) == math.inf
+    assert mixing_bounds(0.0, 0.25) == (math.inf, math.inf)
+    around = sp.csr_array(np.roll(np.eye(4), 1, axis=1) / 2 + np.eye(4) / 2)  # one way round
+    with pytest.raises(ConfigError, match="not reversible"):
+        spectral_gap(around, np.full(4, 0.25))
