@@ -14,7 +14,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference
 from mtcd.methods.acceleration import Extrapolation, Memory, best_weights
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.protocol.party import MONITOR
+from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Instruction, Token
 from problems import MODELS, Case, cases, make_data
 
@@ -26,9 +26,28 @@ def accelerated(Q: int = 3, eta: float = 5e-3, depth: int = 2) -> MTCD:
 @given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
 @settings(max_examples=60)
 def test_it_follows_the_plain_version(case: Case, Q: int, depth: int) -> None:
-    method, tours = accelerated(Q, depth=depth), 9
+    method = accelerated(Q, depth=depth)
+    check_against_reference(case, method, reference.accelerated_stcd)
+
+
+@given(cases(), st.integers(1, 3), st.integers(1, 3), st.data())
+@settings(max_examples=60)
+def test_so_does_the_acceleration_at_the_sync(case: Case, Q: int, depth: int, data: st.DataObject) -> None:
+    check_against_reference(case, at_sync(case, Q, depth, data), reference.accelerated_mtcd)
+
+
+def at_sync(case: Case, Q: int, depth: int, data: st.DataObject) -> MTCD:
+    """A token per cluster, with hops enough for every tour."""
+    pieces = len(case.network.components)
+    tokens = data.draw(st.integers(pieces, case.network.size))
+    hops = 2 * case.network.size + data.draw(st.integers(0, 3))
+    settings = {"combine": "cluster", "walk": "tour", "acceleration": "anderson", "depth": depth}
+    return MTCD(tokens, hops, Q, 1e-3, **settings)
+
+
+def check_against_reference(case: Case, method: MTCD, plain) -> None:
     problem = case.model.problem(case.data)
-    expected = reference.accelerated_stcd(problem, case.network, method, case.seed, tours)
+    expected = plain(problem, case.network, method, case.seed, 9)
     cast = method.cast(problem, case.network, case.seed)
     for told, theta in zip(LocalEngine(cast, Ledger()).run(), expected, strict=False):
         ours = [client.parameters() for client in cast.clients]
@@ -42,15 +61,26 @@ def test_it_follows_the_plain_version(case: Case, Q: int, depth: int) -> None:
 @given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
 @settings(max_examples=60)
 def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(case: Case, Q: int, depth: int) -> None:
+    check_invariant(case, accelerated(Q, depth=depth))
+
+
+@given(cases(), st.integers(1, 3), st.integers(1, 3), st.data())
+@settings(max_examples=60)
+def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, data: st.DataObject) -> None:
+    check_invariant(case, at_sync(case, Q, depth, data))
+
+
+def check_invariant(case: Case, method: MTCD) -> None:
     problem = case.model.problem(case.data)
-    cast = accelerated(Q, depth=depth).cast(problem, case.network, case.seed)
-    outgoing = cast.opening
-    for _ in range(12 * case.network.size):
-        message = next(message for message in outgoing if message.to != MONITOR)
+    cast = method.cast(problem, case.network, case.seed)
+    waiting = [message for message in cast.opening if message.to != MONITOR]
+    for _ in range(150):
+        message = waiting.pop(0)
         token: Token = message.payload
         held = problem.aggregate([client.copy_for(token) for client in cast.clients])
-        np.testing.assert_allclose(token.aggregate, held, rtol=1e-7, atol=1e-7)
-        outgoing = cast.clients[message.to].receive(message)
+        np.testing.assert_allclose(token.aggregate, held, rtol=1e-6, atol=1e-6)
+        party = cast.server if message.to == SERVER else cast.clients[message.to]
+        waiting += [after for after in party.receive(message) if after.to != MONITOR]
 
 
 @pytest.mark.parametrize(
@@ -83,8 +113,8 @@ def test_it_pays_on_the_path() -> None:
 
 
 def test_an_extrapolation_that_does_not_help_is_undone_and_the_next_one_waits() -> None:
-    home, z = Extrapolation(depth=1), np.array([8.0])
-    home.begin(z)
+    z = np.array([8.0])
+    home = Extrapolation(1, z)
     memory, theta, said = Memory(), np.array([8.0]), []
     for value in (5.0, 4.0, 9.0, 3.0, 2.0, 1.0, 0.5):  # the third tour is worse than the second
         theta = theta / 2
@@ -132,7 +162,8 @@ def test_instructions_are_followed_once() -> None:
     [
         (lambda: STCD(acceleration="anderson"), "walk: tour"),
         (lambda: STCD(walk="random-tour", acceleration="anderson"), "every tour does the same"),
-        (lambda: MTCD(walk="tour", acceleration="anderson"), "stcd"),
+        (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
+        (lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5), "full batch"),
         (lambda: STCD(walk="tour", acceleration="nesterov"), "anderson"),
         (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
     ],
@@ -140,3 +171,10 @@ def test_instructions_are_followed_once() -> None:
 def test_settings_that_cannot_work_are_refused(make, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         make()
+
+
+def test_a_sync_before_the_end_of_a_tour_is_refused() -> None:
+    data = make_data(MODELS[0], 20, [1] * 6, seed=1)
+    method = MTCD(2, 3, 1, 1e-3, combine="cluster", walk="tour", acceleration="anderson")
+    with pytest.raises(ConfigError, match="hops is 3, but the longest tour of a cluster has 4"):
+        method.cast(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)

@@ -9,6 +9,8 @@ at its end. The home client knows the tokens and so c; the clients know their ow
 Only c travels, with the token: each client applies it when it is next visited, before its update, and the token
 is extrapolated at once, so that it equals the aggregate of the models that the clients are about to hold.
 
+With a token per cluster, each touring its cluster between two syncs, the server does the same over syncs.
+
 If the tour after an extrapolation does not end with a lower objective than the tour before it, it is undone.
 """
 
@@ -51,18 +53,14 @@ class Memory:
 
 
 class Extrapolation:
-    """The home client's side (or the server's): the tokens at the ends of the last tours."""
+    """The home client's side, or the server's: the tokens at the ends of the last tours, ``z`` the first."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, z: Array) -> None:
         self.depth = self.patience = depth
         self.tour = 0
-        self._start: Array | None = None
+        self._start = z.copy()
         self._ends: list[Array] = []
         self._anchor: tuple[Array, float] | None = None  # token and objective before an extrapolation on trial
-
-    def begin(self, z: Array) -> None:
-        """The token at the very start."""
-        self._start = z.copy()
 
     def end_tour(self, z: Array, objective: float) -> Instruction:
         """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place."""
@@ -90,7 +88,7 @@ class Extrapolation:
     def _extrapolate(self, z: Array, objective: float) -> Instruction:
         ends = self._ends[-self.depth - 1 :]
         starts = [self._start, *self._ends][-len(ends) - 1 : -1]
-        c = best_weights([end - start for end, start in zip(ends, starts, strict=True) if start is not None])
+        c = best_weights([end - start for end, start in zip(ends, starts, strict=True)])
         self._anchor = z.copy(), objective
         z[...] = sum(weight * end for weight, end in zip(c, ends, strict=True))
         self._start, self._ends = z.copy(), []

@@ -13,7 +13,7 @@ from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.combine import make_combine
 from mtcd.methods.method import Method, Stepsize, check_connected
-from mtcd.methods.roaming import Start, plan_roaming
+from mtcd.methods.roaming import Roaming, Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -33,7 +33,8 @@ class MTCD(Method):
     ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' (ours).
     ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
     ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
-    ``acceleration``: 'anderson' extrapolates over the last ``depth`` + 1 tours (ours; stcd with a tour).
+    ``acceleration``: 'anderson' extrapolates over the last ``depth`` + 1 tours or syncs (ours; ``walk`` 'tour',
+    one token or one per cluster). Tours then start at the same client every time.
     ``hops`` None means that the one token roams for ever, without a server: STCD.
     """
 
@@ -65,8 +66,10 @@ class MTCD(Method):
         check_whole("method.depth", self.depth)
         if self.acceleration not in (None, "anderson"):
             raise ConfigError(f"method.acceleration is 'anderson' or left out, but is {self.acceleration!r}.")
-        if self.acceleration and (self.hops is not None or self.walk != "tour"):
-            raise ConfigError("method.acceleration is for stcd with walk: tour, where every tour does the same.")
+        if self.acceleration and self.walk != "tour":
+            raise ConfigError("method.acceleration is for walk: tour, where every tour does the same.")
+        if self.acceleration and self.hops is not None and (self.combine_rule != "cluster" or self.batch is not None):
+            raise ConfigError("method.acceleration of mtcd is for a token per cluster and the full batch.")
 
     @property
     def kind(self) -> str:
@@ -130,6 +133,7 @@ class MTCD(Method):
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:
             raise ConfigError(f"method.tokens is {tokens}, far more than {network.size} clients can keep apart.")
+        roaming = self._roaming(network, tokens, clusters, seed)
         return Plan(
             tokens=tokens,
             hops=self.hops,
@@ -138,10 +142,24 @@ class MTCD(Method):
             # one token alone: all rules say the same, and this one costs least
             combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
             batches=Batches(samples, self.batch, seed),
-            roaming=plan_roaming(network, tokens, clusters, self.walk, self.start, seed, self.hops),
+            roaming=roaming,
             outputs=outputs,
             depth=self.depth if self.acceleration else None,
         )
+
+    def _roaming(
+        self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
+    ) -> Roaming:
+        start = self.start
+        if self.acceleration and start is None and clusters is not None:
+            start = [cluster[0] for cluster in clusters]
+        roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
+        longest = max(walk.length or 0 for walk in roaming.walks)
+        if self.acceleration and self.hops is not None and self.hops < longest:
+            raise ConfigError(
+                f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
+            )
+        return roaming
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
@@ -149,7 +167,7 @@ class MTCD(Method):
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             return Cast(clients, None, plan.lone_token())
-        server = TokenServer(network.size, plan)
+        server = TokenServer(network.size, plan, problem.objective)
         return Cast(clients, server, server.start_iteration())
 
 

@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Theta = list[Array]
 NextClient = Callable[[int, int], int]
+Round = Callable[[int, Theta, Array], tuple[Theta, Array]]
 
 
 class Objective:
@@ -95,15 +96,48 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
 def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
     """STCD on a tour with extrapolation, all clients at once: theta at the start and at the end of every tour."""
     roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
-    theta, f, home = zeros(problem), Objective(problem, None), roaming.first(0, 0)
-    length, Q, eta, M = roaming.walks[0].length or 1, method.local_updates, method.settled_stepsize(), method.depth
-    iterates, done, patience, anchor = [theta], [(f.token(theta), theta)], M, None  # done: (Z, theta) of this cycle
-    for tour in range(tours):
+    f, home, length = Objective(problem, None), roaming.first(0, 0), roaming.walks[0].length or 1
 
-        def next_client(s: int, k: int, tour: int = tour) -> int:
-            return roaming.next(0, 0, tour * length + s + 1, k, NOWHERE)
+    def tour(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+        def next_client(s: int, k: int) -> int:
+            return roaming.next(0, 0, t * length + s + 1, k, NOWHERE)
 
-        theta, Z, _ = token_roaming(theta, done[-1][0], home, f, length, Q, eta, next_client)
+        Q, eta = method.local_updates, method.settled_stepsize()
+        return token_roaming(theta, Z, home, f, length, Q, eta, next_client)[:2]
+
+    return accelerated(problem, tour, method.depth, tours)
+
+
+def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
+    """MTCD with a token per cluster, touring from its first client, and extrapolation at the syncs."""
+    clusters = method.token_clusters(network, seed) or ()
+    starts = [cluster[0] for cluster in clusters]
+    roaming = plan_roaming(network, len(clusters), clusters, method.walk, starts, seed, method.hops)
+    f, S, Q, eta = Objective(problem, None), method.hops or 0, method.local_updates, method.settled_stepsize()
+
+    def iteration(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+        new, total = list(theta), Z.copy()
+        for gamma, cluster in enumerate(clusters):
+
+            def next_client(s: int, k: int, gamma: int = gamma) -> int:
+                return roaming.next(gamma, t, s + 1, k, NOWHERE)
+
+            end, Z_gamma, _ = token_roaming(theta, Z, cluster[0], f, S, Q, eta, next_client)
+            total += Z_gamma - Z
+            for k in cluster:
+                new[k] = end[k]
+        return new, total
+
+    return accelerated(problem, iteration, method.depth, T)
+
+
+def accelerated(problem: LinearProblem, one_round: Round, M: int, rounds: int) -> list[Theta]:
+    """theta at the start and after every round, with extrapolation over the last M + 1 and a step back."""
+    theta = zeros(problem)
+    iterates = [theta]
+    done, patience, anchor = [(Objective(problem, None).token(theta), theta)], M, None  # (Z, theta) of this cycle
+    for t in range(rounds):
+        theta, Z = one_round(t, theta, done[-1][0])
         iterates.append(theta)
         value = problem.evaluate(theta)
         if anchor is not None and not value < anchor[2]:  # undo

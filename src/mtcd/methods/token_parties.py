@@ -6,7 +6,7 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -14,13 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.methods.acceleration import Extrapolation
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import Instruction, Token
 
 Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
@@ -93,7 +94,8 @@ class TokenClient(Client):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
-        plan, floats = self.plan, self.plan.floats
+        plan = self.plan
+        floats = plan.floats + len(token.instruction.weights)
         token.hop += 1
         if plan.hops is None:
             to = self.next_client(token)
@@ -162,10 +164,12 @@ class TokenClient(Client):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    def __init__(self, clients: int, plan: Plan) -> None:
-        self.clients, self.plan = clients, plan
+    def __init__(self, clients: int, plan: Plan, objective: Callable[[Array, float], float]) -> None:
+        self.clients, self.plan, self.objective = clients, plan, objective
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
+        self.extrapolation = None if plan.depth is None else Extrapolation(plan.depth, self.aggregate)
+        self.instruction = Instruction(0)
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
 
@@ -180,10 +184,19 @@ class TokenServer(Party):
         t, plan = self.t, self.plan
         known = self.aggregate if plan.batches.size is None else None
         messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
+        self.extrapolate()
+        floats = self.aggregate.size + len(self.instruction.weights)
         for index in range(plan.tokens):
-            token = Token(index, t, 0, self.aggregate.copy(), self.penalty)
-            messages.append(Message(SERVER, plan.roaming.first(index, t), token, self.aggregate.size))
+            token = Token(index, t, 0, self.aggregate.copy(), self.penalty, instruction=self.instruction)
+            messages.append(Message(SERVER, plan.roaming.first(index, t), token, floats))
         return messages
+
+    def extrapolate(self) -> None:
+        """With acceleration: what the clients shall make of the last syncs. What was told of before is not touched."""
+        if self.extrapolation is not None and self.t > 0:
+            value = self.objective(self.aggregate, self.penalty)
+            self.aggregate = self.aggregate.copy()
+            self.instruction = self.extrapolation.end_tour(self.aggregate, value)
 
     def sync(self) -> Sequence[Message]:
         """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""

@@ -1,4 +1,4 @@
-"""The client of accelerated STCD: a token that tours, and is extrapolated at home after every M + 1 tours."""
+"""The client of accelerated tours: extrapolated at home without a server (STCD), at the sync with one (MTCD)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from mtcd.methods.acceleration import Extrapolation, Memory
 from mtcd.methods.token_parties import Plan, TokenClient
 from mtcd.protocol.model import ClientModel
-from mtcd.protocol.party import MONITOR, Message
+from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 
 Array = NDArray[np.float64]
 
 
 class TouringClient(TokenClient):
-    """As any client of STCD, but it remembers theta_k at the ends of tours, and may be told to combine them.
+    """As any client, but it remembers theta_k at the ends of tours, and may be told to combine them.
 
     Between an extrapolation and the next visit a client does not hold what the token stands for, but what it
     will hold when it is visited. So progress is told at the ends of tours only, when nobody is behind.
@@ -28,21 +28,21 @@ class TouringClient(TokenClient):
         super().__init__(number, model, plan)
         self.memory = Memory()
 
-    @cached_property
-    def extrapolation(self) -> Extrapolation:
-        """What only the home client needs."""
-        return Extrapolation(self.plan.depth or 0)
-
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
-        if token.hop == 0:
-            self.extrapolation.begin(token.aggregate)
-        elif token.hop % self.tour_length == 0:
-            value = self.model.objective(token.aggregate, token.penalty)
-            token.instruction = self.extrapolation.end_tour(token.aggregate, value)
+        if self.plan.hops is None and token.hop % self.tour_length == 0:
+            self.at_home(token)
         self.catch_up(token)
         self.visit(token)
         return self.pass_on(token)
+
+    def at_home(self, token: Token) -> None:
+        """The start of a tour, without a server: look back on the last ones."""
+        if token.hop == 0:
+            self.extrapolation = Extrapolation(self.plan.depth or 0, token.aggregate)
+            return
+        value = self.model.objective(token.aggregate, token.penalty)
+        token.instruction = self.extrapolation.end_tour(token.aggregate, value)
 
     @cached_property
     def tour_length(self) -> int:
@@ -51,19 +51,24 @@ class TouringClient(TokenClient):
 
     def catch_up(self, token: Token) -> None:
         """Do as the token says, once a tour, before the update. The aggregate knows of it already."""
+        if token.t != self.t:
+            self.settle(token.t)
         old, old_penalty = self.copies.get(token.index, self.theta)
         new = self.memory.catch_up(old, token.instruction)
         if new is not old:
-            self.combined = self.copies[token.index] = self._weighed(new)
-            token.penalty += self.combined[1] - old_penalty
+            self.combined = self._weighed(new)
+            if token.index in self.copies:
+                self.copies[token.index] = self.combined
+            else:  # what it starts from in this iteration, whichever token asks
+                self.theta = self.combined
+            change = self.combined[1] - old_penalty
+            token.penalty += change
+            token.sync_penalty += change
 
     def pass_on(self, token: Token) -> Sequence[Message]:
-        plan = self.plan
-        token.hop += 1
-        floats = plan.floats + len(token.instruction.weights)
-        messages = [Message(self.number, self.next_client(token), token, floats, floats)]
-        if token.hop % self.tour_length == 0:
-            messages.append(Message(self.number, MONITOR, token))
+        messages = super().pass_on(token)
+        if self.plan.hops is None and token.hop % self.tour_length:
+            return messages[:1]  # without the monitor's
         return messages
 
     def copy_for(self, token: Token) -> Array:

@@ -43,3 +43,6 @@ class Problem(Protocol):
 
     def client(self, k: int) -> ClientModel:
         """Client k's model."""
+
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token: the server knows the labels."""
