@@ -315,7 +315,7 @@ def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
             for name, news in workers.news(1.0):
                 heard[name] = news
                 if isinstance(news, float):
-                    ((process, _),) = workers._busy.values()
+                    process = next(one for one, busy_with in workers._busy.values() if busy_with == name)
                     os.kill(process.pid or 0, signal.SIGKILL)
                     del heard[name]
         assert workers.free == 2

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 # after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE tours
 SLOWER = 2
 MOST_PATIENCE = 64
+# keeps weights below 1/(2*DAMPING): they enlarge rounding, by which token and models would drift apart
+DAMPING = 1e-6
 
 
 class Memory:
@@ -98,12 +100,14 @@ class Extrapolation:
 def best_weights(residuals: list[Array]) -> tuple[float, ...]:
     """c = argmin over sum(c) = 1 of |sum_i c_i r_i|, by least squares in the differences to the last.
 
-    >>> [round(c, 12) for c in best_weights([np.array([1.0, 0.0]), np.array([0.5, 0.0])])]
+    >>> [round(c, 6) for c in best_weights([np.array([1.0, 0.0]), np.array([0.5, 0.0])])]
     [-1.0, 2.0]
     """
     *others, last = (r.ravel() for r in residuals)
     if not others:
         return (1.0,)
     differences = np.stack([r - last for r in others], axis=1)
-    a = np.linalg.lstsq(differences, -last, rcond=1e-6)[0]
+    damping = DAMPING * float(np.linalg.norm(last)) * np.eye(len(others))
+    target = np.concatenate([-last, np.zeros(len(others))])
+    a = np.linalg.lstsq(np.vstack([differences, damping]), target)[0]
     return (*map(float, a), 1.0 - float(a.sum()))
