@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part, Progress
 
 
 class LocalEngine:
@@ -27,9 +27,11 @@ class LocalEngine:
         while True:
             for message in outgoing:
                 if message.to == MONITOR:
-                    progress = self.monitor.hear(message)
-                    if progress is not None:
-                        yield progress
+                    told = message.payload
+                    if isinstance(told, Part):  # of a method in which nobody knows all
+                        told = self.monitor.hear(message)
+                    if told is not None:
+                        yield told
                 else:
                     record(message, self.ledger)
                     waiting.append(message)

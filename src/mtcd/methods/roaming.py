@@ -9,7 +9,6 @@ import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from numbers import Integral
 
@@ -63,12 +62,8 @@ class Roaming:
         """Where the token goes from ``client``, where it came from ``previous``, on hop s = ``hop`` of iteration t."""
         walk = self.walks[token]
         start = self.first(token, t) if walk.needs_start else NOWHERE
-        return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), t * self.roam + hop))
-
-    @cached_property
-    def roam(self) -> int:
-        """Draws between two syncs."""
-        return self.hops or 0
+        position = t * self.hops + hop if self.hops else hop
+        return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
 
 
 def plan_roaming(

@@ -94,8 +94,8 @@ class TokenClient(Client):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
-        plan = self.plan
-        floats = plan.floats + len(token.instruction.weights)
+        plan, told = self.plan, token.instruction.weights
+        floats = plan.floats + len(told) if told else plan.floats
         token.hop += 1
         if plan.hops is None:
             to = self.next_client(token)
