@@ -15,8 +15,8 @@ from mtcd.engines.lockstep import LockstepEngine
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
 from mtcd.methods.dcpa import DCPA
+from mtcd.methods.reference_dcpa import dcpa
 from mtcd.model.linear import Glm
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import make_network
@@ -53,7 +53,7 @@ def assert_close(ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
 @settings(max_examples=80)
 def test_both_engines_give_the_iterates_of_the_plain_version(case: Case, method: DCPA) -> None:
     T = 7
-    plain = reference.dcpa(case.model.problem(case.data), case.network, method, T)
+    plain = dcpa(case.model.problem(case.data), case.network, method, T)
     cast = start(case, method)
     told = list(itertools.islice(LocalEngine(cast, Ledger()).run(), T + 1))
     assert [progress.hop for progress in told] == list(range(T + 1))

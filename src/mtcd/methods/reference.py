@@ -1,7 +1,7 @@
-"""The paper's two algorithms, line by line, and the two baselines: no messages, no ledger, nothing clever.
+"""The paper's two algorithms, line by line, SVFL, and accelerated tours: no messages, no ledger, nothing clever.
 
-For reading, and for testing: the parties of ``token_parties.py``, ``svfl.py`` and ``dcpa.py`` must give the
-same iterates.
+For reading, and for testing: the parties of ``token_parties.py``, ``touring_parties.py`` and ``svfl.py``
+must give the same iterates. (DCPA's plain version is in ``reference_dcpa.py``.)
 Every token has its own full copy of theta here, Z is formed anew from all representations at every
 iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
 """
@@ -12,12 +12,10 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
-import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import MOST_PATIENCE, SLOWER, best_weights
-from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.svfl import SVFL
@@ -219,48 +217,3 @@ def svfl(problem: LinearProblem, method: SVFL, seed: int, rounds: int) -> list[T
             ]
         )
     return iterates
-
-
-def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
-    """DCPA with all clients' duals as the rows of one matrix: w^0, ..., w^T."""
-    K, mu_w, mu_y = network.size, method.settled_stepsize(), method.settled_dual_stepsize()
-    iterates = [zeros(problem)]
-    y = np.zeros((K, problem.samples))
-    x = np.zeros((K, problem.samples))
-    for _ in range(T):
-        old = iterates[-1]
-        new = [_primal_step(problem, k, old[k], y[k], mu_w) for k in range(K)]
-        iterates.append(new)
-        ahead = [2 * new[k] - old[k] for k in range(K)]
-        if method.variant == "B":
-            convex = [penalty.l2 > 0 and not penalty.free for penalty in problem.penalties]  # strongly
-            psi = y + mu_y * _products(problem, [new[k] if convex[k] else ahead[k] for k in range(K)]) + x
-            mixed = (np.eye(K) - _metropolis(network.graph)) @ psi / 2
-            x = x - mixed
-            y = psi - mixed
-        else:
-            x_new = x - (method.consensus_stepsize or 0.0) * nx.laplacian_matrix(network.graph) @ y
-            y = y + mu_y * (_products(problem, ahead) + 2 * x_new - x)
-            x = x_new
-        y = np.stack([problem.loss.dual_prox(row, problem.labels, mu_y / K) for row in y])
-    return iterates
-
-
-def _primal_step(problem: LinearProblem, k: int, w: Array, y: Array, mu: float) -> Array:
-    gradient = np.asarray(problem.blocks[k].T @ y)
-    problem.penalties[k].add_gradient(w, gradient)
-    new = w - mu * gradient
-    problem.penalties[k].prox(new, mu)
-    return np.asarray(new)
-
-
-def _products(problem: LinearProblem, w: Theta) -> Array:
-    return np.stack([X @ w_k for X, w_k in zip(problem.blocks, w, strict=True)])
-
-
-def _metropolis(graph: nx.Graph) -> Array:
-    """Weights 1/(1 + larger degree) along edges; what is missing to 1 stays at the client."""
-    A = np.zeros((len(graph), len(graph)))
-    for k, j in graph.edges:
-        A[k, j] = A[j, k] = 1 / (1 + max(graph.degree[k], graph.degree[j]))
-    return A + np.diag(1 - A.sum(axis=1))

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.config.build import resolved_yaml
 from mtcd.config.schema import Config, OwnTable, TableData
 from mtcd.errors import MtcdError
 from mtcd.files import write_whole
@@ -33,7 +32,8 @@ class Store:
 
     def path(self, config: Config) -> Path:
         """Where the training with this config belongs, whichever figures show it: another config, another file."""
-        identity = f"{FORMAT} {VERSION}\n{resolved_yaml(config)}{_files(config)}"
+        given = config.model_dump(mode="json", exclude_defaults=True)  # a new key with a default changes nothing
+        identity = f"{FORMAT} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
         digest = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
         return self.folder / f"{config.method.kind}-seed{config.seed}-{digest}.json"
 
