@@ -78,9 +78,9 @@ def cases(draw: st.DrawFn, connected: bool = False) -> Case:
 
 
 @st.composite
-def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
+def mtcd_settings(draw: st.DrawFn, case: Case, rules: tuple[str, ...] = ("average", "cluster", "visitors")) -> MTCD:
     size = case.network.size
-    combine = draw(st.sampled_from(["average", "cluster", "visitors"]))
+    combine = draw(st.sampled_from(rules))
     touring = combine == "cluster" or case.network.connected
     fewest = nx.number_connected_components(case.network.graph) if combine == "cluster" else 1
     return MTCD(
@@ -88,7 +88,7 @@ def mtcd_settings(draw: st.DrawFn, case: Case) -> MTCD:
         hops=draw(st.integers(1, 5)),
         local_updates=draw(st.integers(1, 4)),
         stepsize=draw(st.sampled_from([1e-3, 5e-3])),
-        batch=draw(st.sampled_from([None, 1, 3, case.data.samples])),
+        batch=None if combine == "optimal" else draw(st.sampled_from([None, 1, 3, case.data.samples])),
         combine=combine,
         walk=draw(st.sampled_from([walk for walk in WALKS if touring or "tour" not in walk])),
     )

@@ -81,7 +81,7 @@ def train(
     best = best_objective(data, model, problem) if stop.gap is not None else None
     training = Training(problem, cast, costs, best, WORST_END if method.batch is None else WORST_NOISY_END)
     status = training.follow(stop, watch)
-    thetas = [client.parameters() for client in cast.clients]
+    thetas = cast.parameters()
     if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):
         status = "diverged"
     return Run(
@@ -161,7 +161,7 @@ class Training:
     def _interrupted(self, progress: Progress) -> str:
         """Whatever was under way, the clients hold a model: measure that one."""
         with self.clock.paused():
-            held = self.problem.evaluate([client.parameters() for client in self.cast.clients])
+            held = self.problem.evaluate(self.cast.parameters())
             if not held <= self.worst_end * self.rows[0].objective:
                 return "diverged"
             row = self._row(progress, held)
@@ -191,7 +191,7 @@ class Training:
     def _objective(self, progress: Progress) -> float:
         if progress.aggregate is not None:
             return self.problem.objective(progress.aggregate, progress.penalty)
-        return self.problem.evaluate(progress.parameters or [client.parameters() for client in self.cast.clients])
+        return self.problem.evaluate(progress.parameters or self.cast.parameters())
 
     def _row(self, progress: Progress, objective: float) -> Measurement:
         account = self.costs.account

@@ -77,10 +77,12 @@ class Visitors(Combine):
 
 
 RULES: dict[str, type[Combine]] = {"average": Average, "cluster": Cluster, "visitors": Visitors}
+OPTIMAL = "optimal"
+"""The server chooses the weights at each sync: see ``optimal.py``."""
 
 
-def make_combine(name: str) -> Combine:
-    """The rule of this name."""
-    if name not in RULES:
-        raise ConfigError(f"method.combine: no rule is called {name!r}; {did_you_mean(name, RULES)}")
-    return RULES[name]()
+def check_rule(name: str) -> None:
+    """Refuse what is no rule."""
+    known = [*RULES, OPTIMAL]
+    if name not in known:
+        raise ConfigError(f"method.combine: no rule is called {name!r}; {did_you_mean(name, known)}")

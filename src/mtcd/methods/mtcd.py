@@ -8,11 +8,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
-from mtcd.methods.combine import make_combine
+from mtcd.methods.combine import OPTIMAL, RULES, check_rule
 from mtcd.methods.method import Method, Stepsize, check_connected
+from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.roaming import Roaming, Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient
@@ -30,7 +34,7 @@ Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 class MTCD(Method):
     """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit, then sync.
 
-    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' (ours).
+    ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and 'optimal' (ours).
     ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
     ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
     ``acceleration``: 'anderson' extrapolates over the last ``depth`` + 1 tours or syncs (ours; ``walk`` 'tour',
@@ -55,7 +59,9 @@ class MTCD(Method):
         for name, value in (("tokens", self.tokens), ("hops", self.hops)):
             if value is not None:
                 check_whole(f"method.{name}", value)
-        make_combine(self.combine_rule)
+        check_rule(self.combine_rule)
+        if self.combine_rule == OPTIMAL and (self.batch is not None or self.hops is None):
+            raise ConfigError("method.combine: optimal is for mtcd with the full batch, whose tokens tell what f is.")
         if not _are_clusters(self.clusters):
             raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
         self._check_acceleration()
@@ -109,7 +115,7 @@ class MTCD(Method):
         return replace(self, stepsize=stepsize)
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        if self.hops is None:
+        if self.hops is None or self.combine_rule == OPTIMAL:
             return descent_limit(smoothness)
         covered = self.combine_rule != "visitors"
         return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, covered)
@@ -139,13 +145,16 @@ class MTCD(Method):
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=self.settled_stepsize(),
-            # one token alone: all rules say the same, and this one costs least
-            combine=make_combine("cluster" if tokens == 1 else self.combine_rule),
+            combine=RULES[self._fixed_rule(tokens)](),
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
             depth=self.depth if self.acceleration else None,
         )
+
+    def _fixed_rule(self, tokens: int) -> str:
+        """Of one token alone all fixed rules say the same, and this one costs least. Optimal sync asks for none."""
+        return "cluster" if tokens == 1 or self.combine_rule == OPTIMAL else self.combine_rule
 
     def _roaming(
         self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
@@ -163,11 +172,13 @@ class MTCD(Method):
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
+        if self.combine_rule == OPTIMAL:
+            return _optimal_cast(problem, network.size, plan)
         role = TokenClient if plan.depth is None else TouringClient
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             return Cast(clients, None, plan.lone_token())
-        server = TokenServer(network.size, plan, problem.objective)
+        server = TokenServer(network.size, plan, problem)
         return Cast(clients, server, server.start_iteration())
 
 
@@ -181,6 +192,17 @@ def STCD(  # noqa: N802 - reads as the method that it makes
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
     return MTCD(1, None, local_updates, stepsize, walk=walk, start=start, acceleration=acceleration, depth=depth)
+
+
+def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:
+    """The parties of optimal sync; what the model is, only clients and server together know."""
+    clients = [OptimalClient(k, problem.client(k), plan) for k in range(size)]
+    server = OptimalServer(size, plan, problem)
+
+    def gather() -> list[NDArray[np.float64]]:
+        return [client.settled(server.past) for client in clients]
+
+    return Cast(clients, server, server.start_iteration(), gather=gather)
 
 
 def _are_clusters(given: object) -> bool:

@@ -16,12 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import MOST_PATIENCE, SLOWER, best_weights
+from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.mtcd import MTCD
+from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
+from mtcd.objective.penalty import Penalty
 from mtcd.protocol.batches import Batches
 
 Array = NDArray[np.float64]
@@ -185,6 +188,11 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
             first = roaming.first(gamma, t)  # line 8
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9
             visited.append(set(trail[1:]))
+        if method.combine_rule == OPTIMAL:
+            w = weights_of_optimal_sync(problem, theta, ends, visited)
+            changes = [[end[k] - theta_k for end in ends] for k, theta_k in enumerate(theta)]
+            iterates.append([theta_k + _weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)])
+            continue
         iterates.append(
             [
                 combine(method.combine_rule, theta[k], [end[k] for end in ends], [k in seen for seen in visited])
@@ -192,6 +200,24 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
             ]
         )  # lines 10, 11
     return iterates
+
+
+def weights_of_optimal_sync(
+    problem: LinearProblem, theta: Theta, ends: Sequence[Theta], visited: Sequence[set[int]]
+) -> Array:
+    """argmin_w f(theta + sum_gamma w_gamma (theta(gamma) - theta)); with l1, of a bound for it."""
+    Z, rs = problem.aggregate(theta), problem.penalties
+    changes = [[new - old for new, old in zip(end, theta, strict=True)] for end in ends]
+    bend = [[sum(map(Penalty.product, rs, a, b)) for a in changes] for b in changes]
+    slope = [
+        sum(map(Penalty.product, rs, theta, change))
+        + sum(map(Penalty.kink, rs, end))
+        - sum(map(Penalty.kink, rs, theta))
+        for change, end in zip(changes, ends, strict=True)
+    ]
+    along = Along.of(problem, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend))
+    most_met = max(sum(k in seen for seen in visited) for k in range(len(theta)))
+    return optimal_weights(along, 1.0 / most_met if problem.kinked else None)
 
 
 def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> Array:

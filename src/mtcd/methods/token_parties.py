@@ -6,7 +6,7 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel
+from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
 from mtcd.protocol.token import Instruction, Token
 
@@ -94,8 +94,7 @@ class TokenClient(Client):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
-        plan, told = self.plan, token.instruction.weights
-        floats = plan.floats + len(told) if told else plan.floats
+        plan, floats = self.plan, self.plan.floats + token.extra
         token.hop += 1
         if plan.hops is None:
             to = self.next_client(token)
@@ -117,14 +116,18 @@ class TokenClient(Client):
         plan = self.plan
         if token.t != self.t:
             self.settle(token.t)
-        old, old_penalty = self.copies.get(token.index, self.theta)
+        old = self.copies.get(token.index, self.theta)
         rows = plan.batches.rows(token.t)
-        new = self.model.improve(old, token.aggregate, rows, plan.local_updates, plan.stepsize)
-        copy = self.copies[token.index] = self._weighed(new)
-        token.penalty += copy[1] - old_penalty
-        before, self.combined = self.combined, copy if plan.combine.one_visitor else self._combine()
+        theta = self.model.improve(old[0], token.aggregate, rows, plan.local_updates, plan.stepsize)
+        new = self.copies[token.index] = self._weighed(theta)
+        token.penalty += new[1] - old[1]
+        self.foresee(token, old, new)
+
+    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
+        """Tell the server, by the token, what the visit changes in the model that the coming sync will make."""
+        before, self.combined = self.combined, new if self.plan.combine.one_visitor else self._combine()
         token.sync_penalty += self.combined[1] - before[1]
-        if plan.carries_change:
+        if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
             token.sync_change = change if token.sync_change is None else token.sync_change + change
 
@@ -164,8 +167,9 @@ class TokenClient(Client):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    def __init__(self, clients: int, plan: Plan, objective: Callable[[Array, float], float]) -> None:
-        self.clients, self.plan, self.objective = clients, plan, objective
+    def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
+        self.clients, self.plan, self.problem = clients, plan, problem
+        self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
         self.extrapolation = None if plan.depth is None else Extrapolation(plan.depth, self.aggregate)
@@ -182,32 +186,41 @@ class TokenServer(Party):
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan
-        known = self.aggregate if plan.batches.size is None else None
+        known = self.aggregate if self.knows_objective else None
         messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
         self.extrapolate()
-        floats = self.aggregate.size + len(self.instruction.weights)
         for index in range(plan.tokens):
-            token = Token(index, t, 0, self.aggregate.copy(), self.penalty, instruction=self.instruction)
-            messages.append(Message(SERVER, plan.roaming.first(index, t), token, floats))
+            token = self.token(index)
+            messages.append(Message(SERVER, plan.roaming.first(index, t), token, token.aggregate.size + token.extra))
         return messages
+
+    def token(self, index: int) -> Token:
+        """A token as it sets out."""
+        told = self.instruction
+        return Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=told, extra=len(told.weights))
 
     def extrapolate(self) -> None:
         """With acceleration: what the clients shall make of the last syncs. What was told of before is not touched."""
         if self.extrapolation is not None and self.t > 0:
-            value = self.objective(self.aggregate, self.penalty)
+            value = self.problem.objective(self.aggregate, self.penalty)
             self.aggregate = self.aggregate.copy()
             self.instruction = self.extrapolation.end_tour(self.aggregate, value)
 
     def sync(self) -> Sequence[Message]:
         """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""
-        self.t += 1
         tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
         self.back = {}
         if tokens:
-            self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
-            self.penalty += sum(token.sync_penalty for token in tokens)
+            self.combine(tokens)
+            self.t += 1
             return self.start_iteration()
+        self.t += 1
         return [Message(SERVER, k, Share(self.t)) for k in range(self.clients)]
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        """The new aggregate and penalty, from the tokens."""
+        self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
+        self.penalty += sum(token.sync_penalty for token in tokens)
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
         """Z^t = sum_k h_k on the mini-batch (line 6), when all are there."""

@@ -43,6 +43,7 @@ class TouringClient(TokenClient):
             return
         value = self.model.objective(token.aggregate, token.penalty)
         token.instruction = self.extrapolation.end_tour(token.aggregate, value)
+        token.extra = len(token.instruction.weights)
 
     @cached_property
     def tour_length(self) -> int:

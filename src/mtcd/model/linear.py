@@ -108,6 +108,24 @@ class LinearProblem:
         """f, read off a token: the loss at its aggregate plus the penalty that it carries."""
         return self.loss.value(aggregate, self.labels) + penalty
 
+    @property
+    def kinked(self) -> bool:
+        """Whether r has a part that is not smooth: l1."""
+        return any(penalty.l1 > 0 for penalty in self.penalties)
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative of the loss of one sample."""
+        return self.loss.curvature
+
+    def loss_gradient(self, aggregate: Array) -> Array:
+        """The derivative of the loss in the aggregate."""
+        return self.loss.gradient(aggregate, self.labels)
+
+    def loss_hessian_product(self, aggregate: Array, v: Array) -> Array:
+        """The second derivative of the loss in the aggregate, times v."""
+        return self.loss.hessian_product(aggregate, self.labels, v)
+
     def aggregate(self, parameters: Sequence[Array]) -> Array:
         """H = sum_k X_k theta_k."""
         total = np.zeros(self.labels.shape)
@@ -126,7 +144,7 @@ class LinearClient:
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
-        self.penalty = penalty.value
+        self.penalty, self.penalty_kink, self.penalty_product = penalty.value, penalty.kink, penalty.product
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float] | None = None
         self._steps: Steps

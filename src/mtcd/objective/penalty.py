@@ -36,7 +36,15 @@ class Penalty:
         if part.ndim > 1:
             part = part.ravel()
         value = 0.5 * self.l2 * float(part.dot(part)) if self.l2 else 0.0
-        return value + self.l1 * float(np.abs(part).sum()) if self.l1 else value
+        return value + self.kink(theta) if self.l1 else value
+
+    def kink(self, theta: Array) -> float:
+        """The part of r that is not smooth, l1 * sum|theta_j|."""
+        return self.l1 * float(np.abs(self._penalised(theta)).sum()) if self.l1 else 0.0
+
+    def product(self, a: Array, b: Array) -> float:
+        """l2 * sum a_j b_j: r but for the kink is half of theta's product with itself."""
+        return self.l2 * float(np.vdot(self._penalised(a), self._penalised(b))) if self.l2 else 0.0
 
     def add_gradient(self, theta: Array, gradient: Array) -> None:
         """Add the gradient of the smooth part, l2 * theta, to ``gradient`` in place."""

@@ -23,6 +23,12 @@ class ClientModel(Protocol):
     def penalty(self, theta: Array) -> float:
         """The regulariser r(theta_k)."""
 
+    def penalty_kink(self, theta: Array) -> float:
+        """The part of r that is not smooth: l1 times the sum of absolute values."""
+
+    def penalty_product(self, a: Array, b: Array) -> float:
+        """The inner product behind the smooth part of r, which is half that of theta with itself."""
+
     def objective(self, aggregate: Array, penalty: float) -> float:
         """f, read off a token."""
 
@@ -46,3 +52,17 @@ class Problem(Protocol):
 
     def objective(self, aggregate: Array, penalty: float) -> float:
         """f, read off a token: the server knows the labels."""
+
+    @property
+    def kinked(self) -> bool:
+        """Whether r has a part that is not smooth."""
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative of the loss of one sample."""
+
+    def loss_gradient(self, aggregate: Array) -> Array:
+        """The derivative of the loss in the aggregate."""
+
+    def loss_hessian_product(self, aggregate: Array, v: Array) -> Array:
+        """The second derivative of the loss in the aggregate, times v."""

@@ -7,7 +7,7 @@ objects in every engine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -101,9 +101,17 @@ class Rounds(NamedTuple):
 
 @dataclass(frozen=True)
 class Cast:
-    """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages."""
+    """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages.
+
+    ``gather`` puts the model together where the clients alone do not know it.
+    """
 
     clients: Sequence[Client]
     server: Party | None
     opening: Sequence[Message]
     rounds: Rounds | None = None
+    gather: Callable[[], list[Array]] | None = None
+
+    def parameters(self) -> list[Array]:
+        """theta as of now, client by client."""
+        return [client.parameters() for client in self.clients] if self.gather is None else self.gather()

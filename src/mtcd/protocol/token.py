@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+
+
+NOTHING = np.zeros(0)
 
 
 class Instruction(NamedTuple):
@@ -20,6 +24,19 @@ class Instruction(NamedTuple):
     tour: int
     weights: tuple[float, ...] = ()
     keep: int = 0
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an optimal sync must know of a token's way.
+
+    ``products``: of its change of theta with that of each token, as the regulariser weighs them, as far as this
+    token's visits made them; ``slope``: of the regulariser along its change; ``visited``: whom it met.
+    """
+
+    products: Array
+    slope: float = 0.0
+    visited: set[int] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -44,3 +61,8 @@ class Token:
     previous: int = -1
     """The client that it came from; -1 at its first."""
     instruction: Instruction = Instruction(0)  # noqa: RUF009 - it cannot change
+    past: Mapping[int, Array] = field(default_factory=dict)
+    """With optimal sync: the weights of earlier syncs, by iteration, of which some client has not heard."""
+    tally: Tally = field(default_factory=lambda: Tally(NOTHING))
+    extra: int = 0
+    """Numbers that it carries beside its aggregates."""

@@ -1,0 +1,115 @@
+"""Optimal sync, ours: the server chooses the weights of a sync so that f becomes least. For linear representations.
+
+    w = argmin of f(theta^t + sum_gamma w_gamma (theta(gamma) - theta^t))
+
+has one unknown per token. The loss of it can be read off the tokens. The regulariser can be read off a few
+numbers that they carry: its quadratic part needs the inner products of the tokens' changes, which each visit
+brings up to date. Of l1 only a bound is known, linear in w as long as the weights at any one client are not
+negative and do not exceed 1 in all: with l1 they are kept so, and f is still never raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import lsq_linear
+
+from mtcd.protocol.model import Problem
+
+Array = NDArray[np.float64]
+NEWTON_STEPS = 25
+HALVINGS = 12
+# as much of the worst curvature is added to the true one, which may be 0 along some change
+CAUTION = 1e-3
+SMALL = 1e-12
+# weights enlarge rounding, by which token and models would drift apart: beyond this they are not worth it
+LARGEST = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """f along the changes of the tokens, as a function of their weights: the loss exactly, r as far as is known."""
+
+    problem: Problem
+    start: Array
+    changes: Array
+    """One column per token."""
+    slope: Array
+    """Of r, in each weight."""
+    bend: Array
+    """The second derivative of r, a matrix."""
+
+    @staticmethod
+    def of(problem: Problem, start: Array, ends: Sequence[Array], slope: Array, bend: Array) -> Along:
+        """From the token at the start of the iteration to those at its end."""
+        changes = np.stack([(end - start).ravel() for end in ends], axis=1)
+        return Along(problem, start, changes, slope, bend)
+
+    def aggregate(self, w: Array) -> Array:
+        """Z at these weights."""
+        return np.asarray(self.start + (self.changes @ w).reshape(self.start.shape))
+
+    def penalty(self, w: Array) -> float:
+        """What r changes by, at most."""
+        return float(self.slope @ w + w @ self.bend @ w / 2)
+
+    def value(self, w: Array) -> float:
+        """f but for a constant."""
+        return self.problem.objective(self.aggregate(w), self.penalty(w))
+
+    def gradient(self, w: Array) -> Array:
+        """d value / d w."""
+        loss = self.problem.loss_gradient(self.aggregate(w)).ravel()
+        return np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
+
+    def hessian(self, w: Array) -> Array:
+        """The second derivative, made safe by some of its bound."""
+        Z = self.aggregate(w)
+        columns = [self.problem.loss_hessian_product(Z, c.reshape(Z.shape)).ravel() for c in self.changes.T]
+        curved = self.changes.T @ np.stack(columns, axis=1)
+        worst = self.problem.curvature * (self.changes.T @ self.changes)
+        return np.asarray(curved + CAUTION * worst + self.bend)
+
+
+def optimal_weights(along: Along, most: float | None) -> Array:
+    """The weights at which f is least: any, or between 0 and ``most``. Newton's method, each step checked."""
+    bounds = (-LARGEST, LARGEST) if most is None else (0.0, most)
+    w = np.zeros(along.changes.shape[1])
+    value = along.value(w)
+    for _ in range(NEWTON_STEPS):
+        gradient = along.gradient(w)
+        step = _lowest(gradient, along.hessian(w), w, bounds) - w
+        expected = float(gradient @ step)
+        taken = _shortened(along.value, w, step, value, expected)
+        if taken is None:
+            break
+        w, value, before = *taken, value
+        if before - value <= SMALL * abs(before):
+            break
+    return w
+
+
+def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[float, float]) -> Array:
+    """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
+    size, axes = np.linalg.eigh((H + H.T) / 2)
+    kept = size > SMALL * max(float(size[-1]), 0.0)
+    if not kept.any():
+        return w
+    root = np.sqrt(size[kept])
+    A, b = root[:, None] * axes[:, kept].T, -(axes[:, kept].T @ gradient) / root
+    return np.asarray(np.clip(lsq_linear(A, b + A @ w, bounds, method="bvls").x, *bounds))
+
+
+def _shortened(
+    f: Callable[[Array], float], w: Array, step: Array, value: float, expected: float
+) -> tuple[Array, float] | None:
+    """The step, halved until f falls by a share of what was expected; None if it never does."""
+    for halving in range(HALVINGS):
+        share = 0.5**halving
+        lower = f(w + share * step)
+        if lower < value + 1e-4 * share * min(expected, 0.0):
+            return w + share * step, lower
+    return None

@@ -1,0 +1,94 @@
+"""The parties of MTCD with optimal sync: the server chooses weights, and the clients learn of them later.
+
+A client learns the weights of a sync from the next token that visits it. Until then it keeps its copies, and the
+server goes on telling: tokens carry the weights of every sync after which some client has not been visited yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.optimal import Along, optimal_weights
+from mtcd.methods.token_parties import Plan, TokenClient, TokenServer, Weighed
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import Message
+from mtcd.protocol.token import Tally, Token
+
+Array = NDArray[np.float64]
+
+
+class OptimalClient(TokenClient):
+    """As any client, but what becomes of its copies it is told at the next visit."""
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        token: Token = message.payload
+        if token.t != self.t:
+            self.theta = self._weighed(self.settled(token.past))
+            self.copies, self.t = {}, token.t
+        self.visit(token)
+        return self.pass_on(token)
+
+    def settled(self, past: Mapping[int, Array]) -> Array:
+        """theta_k after the sync that followed its last visits; as before them, if that is still to come."""
+        theta = self.theta[0]
+        if self.t not in past or not self.copies:
+            return theta
+        weights = past[self.t]
+        return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in sorted(self.copies)))
+
+    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
+        """Tell the server, by the token, what the visit means for r at any weights."""
+        model, theta, tally = self.model, self.theta[0], token.tally
+        change = new[0] - old[0]
+        for index, (copy, _) in self.copies.items():
+            other = new[0] + old[0] - 2 * theta if index == token.index else copy - theta
+            tally.products[index] += model.penalty_product(change, other)
+        tally.slope += model.penalty_product(theta, change) + model.penalty_kink(new[0]) - model.penalty_kink(old[0])
+        if self.number not in tally.visited:
+            tally.visited.add(self.number)
+            token.extra += 1
+
+    def parameters(self) -> Array:
+        """theta_k at the start of the iteration in which it was last visited: it knows no more by itself."""
+        return self.theta[0]
+
+    def copy_for(self, token: Token) -> Array:
+        """theta_k(gamma): what this client holds for the token, or will when it is visited."""
+        return super().copy_for(token) if token.t == self.t else self.settled(token.past)
+
+
+class OptimalServer(TokenServer):
+    """As any server, but it combines the tokens with the weights at which f is least."""
+
+    def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
+        super().__init__(clients, plan, problem)
+        self.knows_objective = not problem.kinked
+        self.last: dict[int, int] = {}
+        """The iteration in which each client was last visited."""
+        self.past: dict[int, Array] = {}
+        """The weights of those iterations' syncs."""
+
+    def token(self, index: int) -> Token:
+        token = super().token(index)
+        tokens = self.plan.tokens
+        token.past, token.tally = self.past, Tally(np.zeros(tokens))
+        token.extra = tokens * len(self.past) + tokens + 1
+        return token
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), w the best there is."""
+        bend = np.stack([token.tally.products for token in tokens])
+        bend = bend + bend.T - np.diag(np.diag(bend))  # each token knows what it changed itself
+        slope = np.array([token.tally.slope for token in tokens])
+        along = Along.of(self.problem, self.aggregate, [token.aggregate for token in tokens], slope, bend)
+        met = Counter(k for token in tokens for k in token.tally.visited)
+        w = optimal_weights(along, 1.0 / max(met.values()) if self.problem.kinked else None)
+        self.aggregate = along.aggregate(w)
+        self.penalty += along.penalty(w)
+        self.last |= dict.fromkeys(met, self.t)
+        known = self.past | {self.t: w}
+        self.past = {t: known[t] for t in sorted(set(self.last.values()))}

@@ -1,0 +1,182 @@
+"""Optimal sync: the weights against another solver, the plain twin, the invariant, and that f never rises."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+import mtcd
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods import reference
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.optimal import Along, optimal_weights
+from mtcd.model.linear import LinearProblem
+from mtcd.protocol.party import MONITOR, SERVER
+from mtcd.protocol.token import Token
+from problems import MODELS, Case, cases, make_data, mtcd_settings
+
+SMOOTH = [model for model in MODELS if not model.l1 and model.l2_weight]
+
+
+def some_models(model: mtcd.Glm, tokens: int, seed: int) -> tuple[LinearProblem, list, list[list]]:
+    """A problem, a model, and what tokens have made of it, each at two of the clients."""
+    problem = model.problem(make_data(model, 12, [2, 3, 1, 2], seed))
+    rng = np.random.default_rng(seed)
+    start = [0.1 * rng.standard_normal(problem.client(k).initial().shape) for k in range(4)]
+    ends = []
+    for token in range(tokens):
+        ends.append(list(start))
+        for k in (token % 4, (token + 1) % 4):
+            client = problem.client(k)
+            ends[-1][k] = client.improve(start[k], problem.aggregate(ends[-1]), None, 5, 1e-2)
+    return problem, start, ends
+
+
+def at(start: list, ends: list[list], w: np.ndarray) -> list:
+    return [theta + sum(w[i] * (end[k] - theta) for i, end in enumerate(ends)) for k, theta in enumerate(start)]
+
+
+def chosen(problem: LinearProblem, start: list, ends: list[list]) -> np.ndarray:
+    visited = [{token % 4, (token + 1) % 4} for token in range(len(ends))]
+    return reference.weights_of_optimal_sync(problem, start, ends, visited)
+
+
+@pytest.mark.parametrize("model", SMOOTH, ids=lambda m: f"{m.kind}-{m.l2}")
+@pytest.mark.parametrize("tokens", [1, 3])
+def test_the_weights_are_those_that_another_solver_finds(model: mtcd.Glm, tokens: int) -> None:
+    for seed in range(4):
+        problem, start, ends = some_models(model, tokens, seed)
+        found = problem.evaluate(at(start, ends, chosen(problem, start, ends)))
+        best = minimize(lambda w, p=problem, s=start, e=ends: p.evaluate(at(s, e, w)), np.zeros(tokens), tol=1e-12)
+        assert found == pytest.approx(best.fun, rel=1e-7)
+
+
+@pytest.mark.parametrize("model", [model for model in MODELS if model.l1], ids=lambda m: f"{m.kind}-{m.l1}")
+def test_with_l1_they_are_the_best_of_the_bound(model: mtcd.Glm) -> None:
+    """Tokens 0 and 1 both visit client 1, so that weights go up to 1/2; the bound is evaluated on a fine grid."""
+    for seed in range(4):
+        problem, start, ends = some_models(model, 2, seed)
+        w = chosen(problem, start, ends)
+        assert w.min() >= 0
+        assert w.max() <= 0.5
+        smooth = [mtcd.objective.penalty.Penalty(0.0, r.l2, r.free) for r in problem.penalties]
+        kinks = [sum(r.kink(t) for r, t in zip(problem.penalties, theta, strict=True)) for theta in (start, *ends)]
+
+        def bound(w, problem=problem, start=start, ends=ends, smooth=smooth, kinks=kinks) -> float:
+            theta = at(start, ends, w)
+            rest = sum(r.value(t) for r, t in zip(smooth, theta, strict=True))
+            linear = kinks[0] + sum(v * (kink - kinks[0]) for v, kink in zip(w, kinks[1:], strict=True))
+            return problem.objective(problem.aggregate(theta), rest + linear)
+
+        steps = np.linspace(0, 0.5, 41)
+        lowest = min(bound(np.array(pair)) for pair in itertools.product(steps, steps))
+        assert bound(w) <= lowest * (1 + 1e-9)
+        assert problem.evaluate(at(start, ends, w)) <= bound(w) * (1 + 1e-12)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
+    case = data.draw(cases())
+    method = data.draw(mtcd_settings(case, ("optimal",)))
+    problem = case.model.problem(case.data)
+    expected = reference.mtcd(problem, case.network, method, case.seed, T=5)
+    cast = method.cast(problem, case.network, case.seed)
+    for _, theta in zip(LocalEngine(cast, Ledger()).run(), expected, strict=False):
+        for ours, plain in zip(cast.parameters(), theta, strict=True):
+            np.testing.assert_allclose(ours, plain, rtol=1e-6, atol=1e-7)
+
+
+@given(st.data())
+@settings(max_examples=80)
+def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.DataObject) -> None:
+    case = data.draw(cases())
+    method = data.draw(mtcd_settings(case, ("optimal",)))
+    problem = case.model.problem(case.data)
+    cast = method.cast(problem, case.network, case.seed)
+    waiting, outgoing = [], cast.opening
+    for _ in range(80):
+        waiting += [message for message in outgoing if message.to != MONITOR]
+        for token in (message.payload for message in waiting):
+            assert isinstance(token, Token)
+            held = [client.copy_for(token) for client in cast.clients]
+            np.testing.assert_allclose(token.aggregate, problem.aggregate(held), atol=1e-9)
+            penalty = sum(r.value(theta) for r, theta in zip(problem.penalties, held, strict=True))
+            if problem.kinked:  # known up to a bound
+                assert token.penalty >= penalty - 1e-9
+            else:
+                assert token.penalty == pytest.approx(penalty, abs=1e-9)
+        message = waiting.pop(0)
+        outgoing = (cast.server if message.to == SERVER else cast.clients[message.to]).receive(message)
+
+
+@given(st.data(), st.sampled_from([1e-3, 3e-2, 1.0]))
+@settings(max_examples=80)
+def test_f_never_rises_whatever_the_step_size(data: st.DataObject, stepsize: float) -> None:
+    case: Case = data.draw(cases())
+    method = data.draw(mtcd_settings(case, ("optimal",))).with_stepsize(stepsize)
+    problem = case.model.problem(case.data)
+    cast = method.cast(problem, case.network, case.seed)
+    values = []
+    with np.errstate(all="ignore"):
+        for _ in itertools.islice(LocalEngine(cast, Ledger()).run(), 8):
+            values.append(problem.evaluate(cast.parameters()))
+    assert all(after <= before + 1e-9 * abs(before) for before, after in itertools.pairwise(values))
+
+
+@pytest.fixture(scope="module")
+def ridge() -> mtcd.data.vertical.VerticalData:
+    return mtcd.synthetic("ridge", samples=150, features=300, clients=12)
+
+
+def syncs(data: mtcd.data.vertical.VerticalData, method: MTCD, gap: float = 1e-3) -> int:
+    run = mtcd.train(data, mtcd.Glm("ridge", alpha=10), "cycle", method, mtcd.Stop(gap=gap, iterations=60_000))
+    assert run.status == "converged"
+    return run.final.syncs
+
+
+def test_it_needs_fewer_syncs_than_averaging(ridge: mtcd.data.vertical.VerticalData) -> None:
+    average, optimal = (MTCD(4, 12, 20, combine=rule) for rule in ("average", "optimal"))
+    assert syncs(ridge, optimal) < 0.6 * syncs(ridge, average)
+
+
+def test_it_converges_where_adding_diverges(ridge: mtcd.data.vertical.VerticalData) -> None:
+    adding = MTCD(4, 8, 100, 3e-4, clusters="auto", walk="tour")
+    stop = mtcd.Stop(gap=1e-3, iterations=60_000)
+    assert mtcd.train(ridge, mtcd.Glm("ridge", alpha=10), "cycle", adding, stop).status == "diverged"
+    assert syncs(ridge, MTCD(4, 8, 100, 3e-4, clusters="auto", walk="tour", combine="optimal")) > 0
+
+
+def test_what_the_tokens_carry_is_on_the_ledger(ridge: mtcd.data.vertical.VerticalData) -> None:
+    """N numbers; a product per token, the slope and whom it met; the weights of syncs that some have not heard of."""
+    method = MTCD(3, 2, 1, combine="optimal", walk="non-backtracking", start=[0, 4, 8])
+    run = mtcd.train(ridge, mtcd.Glm("ridge"), "complete", method, mtcd.Stop(iterations=4))
+    N, tokens, ids, told = 150, 3, (1, 2), (0, 3)
+    hops = sum(tokens * (N + tokens + 1 + met + weights) for met in ids for weights in told)
+    assert run.ledger.floats()["client_client"] == hops
+    assert run.ledger.floats()["downlink"] == sum(tokens * (N + tokens + 1 + weights) for weights in told)
+
+
+def test_tokens_that_have_gone_the_same_way_do_no_harm() -> None:
+    problem, start, ends = some_models(SMOOTH[0], 1, 0)
+    twice = [ends[0], ends[0]]
+    alone, both = chosen(problem, start, ends), chosen(problem, start, twice)
+    assert both.sum() == pytest.approx(alone.sum())
+
+
+def test_nothing_changes_where_no_token_changed_anything() -> None:
+    problem, start, _ = some_models(SMOOTH[0], 1, 0)
+    Z = problem.aggregate(start)
+    w = optimal_weights(Along.of(problem, Z, [Z, Z], np.zeros(2), np.zeros((2, 2))), None)
+    assert np.array_equal(w, [0.0, 0.0])
+
+
+@pytest.mark.parametrize("settings", [{"batch": 5}, {"hops": None, "tokens": 1}])
+def test_where_the_tokens_do_not_tell_f_it_is_refused(settings: dict) -> None:
+    with pytest.raises(ConfigError, match="full batch"):
+        MTCD(combine="optimal", **settings)
