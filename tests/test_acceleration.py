@@ -4,44 +4,54 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods import reference
-from mtcd.methods.acceleration import Extrapolation, Memory, best_weights
+from mtcd.methods import reference_tours
+from mtcd.methods.acceleration import Memory
+from mtcd.methods.accelerations import ACCELERATIONS
+from mtcd.methods.anderson import Anderson, best_weights
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Instruction, Token
 from problems import MODELS, Case, cases, make_data
 
-
-def accelerated(Q: int = 3, eta: float = 5e-3, depth: int = 2) -> MTCD:
-    return STCD(Q, eta, walk="tour", acceleration="anderson", depth=depth)
-
-
-@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=60)
-def test_it_follows_the_plain_version(case: Case, Q: int, depth: int) -> None:
-    method = accelerated(Q, depth=depth)
-    check_against_reference(case, method, reference.accelerated_stcd)
+KINDS = sorted(ACCELERATIONS)
+NOTHING = np.zeros(0)
 
 
-@given(cases(), st.integers(1, 3), st.integers(1, 3), st.data())
-@settings(max_examples=60)
-def test_so_does_the_acceleration_at_the_sync(case: Case, Q: int, depth: int, data: st.DataObject) -> None:
-    check_against_reference(case, at_sync(case, Q, depth, data), reference.accelerated_mtcd)
+def accelerated(Q: int = 3, eta: float = 5e-3, depth: int = 2, kind: str = "anderson") -> MTCD:
+    return STCD(Q, eta, walk="tour", acceleration=kind, depth=depth)
 
 
-def at_sync(case: Case, Q: int, depth: int, data: st.DataObject) -> MTCD:
+def suits(case: Case, kind: str) -> None:
+    assume(not (ACCELERATIONS[kind].smooth_only and case.model.l1))
+
+
+@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS))
+@settings(max_examples=100)
+def test_it_follows_the_plain_version(case: Case, Q: int, depth: int, kind: str) -> None:
+    suits(case, kind)
+    check_against_reference(case, accelerated(Q, depth=depth, kind=kind), reference_tours.accelerated_stcd)
+
+
+@given(cases(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS), st.data())
+@settings(max_examples=100)
+def test_so_does_the_acceleration_at_the_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> None:
+    suits(case, kind)
+    check_against_reference(case, at_sync(case, Q, depth, kind, data), reference_tours.accelerated_mtcd)
+
+
+def at_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> MTCD:
     """A token per cluster, with hops enough for every tour."""
     pieces = len(case.network.components)
     tokens = data.draw(st.integers(pieces, case.network.size))
     hops = 2 * case.network.size + data.draw(st.integers(0, 3))
-    settings = {"combine": "cluster", "walk": "tour", "acceleration": "anderson", "depth": depth}
+    settings = {"combine": "cluster", "walk": "tour", "acceleration": kind, "depth": depth}
     return MTCD(tokens, hops, Q, 1e-3, **settings)
 
 
@@ -55,19 +65,23 @@ def check_against_reference(case: Case, method: MTCD, plain) -> None:
         assert problem.evaluate(ours) == pytest.approx(problem.evaluate(theta), rel=1e-5)
         for one, other in zip(ours, theta, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
-        assert problem.objective(told.aggregate, told.penalty) == pytest.approx(problem.evaluate(ours), rel=1e-7)
+        assert problem.fit.objective(told.aggregate, told.penalty) == pytest.approx(problem.evaluate(ours), rel=1e-7)
 
 
-@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3))
-@settings(max_examples=60)
-def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(case: Case, Q: int, depth: int) -> None:
-    check_invariant(case, accelerated(Q, depth=depth))
+@given(cases(connected=True), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS))
+@settings(max_examples=100)
+def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(
+    case: Case, Q: int, depth: int, kind: str
+) -> None:
+    suits(case, kind)
+    check_invariant(case, accelerated(Q, depth=depth, kind=kind))
 
 
-@given(cases(), st.integers(1, 3), st.integers(1, 3), st.data())
-@settings(max_examples=60)
-def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, data: st.DataObject) -> None:
-    check_invariant(case, at_sync(case, Q, depth, data))
+@given(cases(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS), st.data())
+@settings(max_examples=100)
+def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> None:
+    suits(case, kind)
+    check_invariant(case, at_sync(case, Q, depth, kind, data))
 
 
 def check_invariant(case: Case, method: MTCD) -> None:
@@ -87,11 +101,16 @@ def check_invariant(case: Case, method: MTCD) -> None:
 @pytest.mark.parametrize(
     "model", [model for model in MODELS if model.l1 or model.l2_weight or model.kind != "multinomial"], ids=str
 )
-def test_it_never_ends_up_worse_than_the_tour_alone_and_reaches_the_optimum(model) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_never_ends_up_worse_than_the_tour_alone_and_reaches_the_optimum(model, kind: str) -> None:
+    if ACCELERATIONS[kind].smooth_only and model.l1:
+        with pytest.raises(ConfigError, match="use momentum"):
+            mtcd.train(make_data(model, 60, [3, 4], seed=7), model, "path", STCD(walk="tour", acceleration=kind))
+        return
     data = make_data(model, 60, [3, 4, 2, 5, 3], seed=7)
     stop = mtcd.Stop(gap=1e-7, iterations=200_000)
     plain = mtcd.train(data, model, "path", STCD(5, walk="tour"), stop)
-    fast = mtcd.train(data, model, "path", STCD(5, walk="tour", acceleration="anderson"), stop)
+    fast = mtcd.train(data, model, "path", STCD(5, walk="tour", acceleration=kind), stop)
     assert plain.status == fast.status == "converged"
     assert fast.final.iteration <= 1.5 * plain.final.iteration + 50
     assert fast.coefficients == pytest.approx(plain.coefficients, abs=1e-2)
@@ -107,20 +126,22 @@ def test_it_pays_on_the_path() -> None:
         for name, method in {
             "lazy": STCD(20, 1e-4),
             "tour": STCD(20, 1e-4, walk="tour"),
-            "fast": STCD(20, 1e-4, walk="tour", acceleration="anderson"),
         }.items()
     }
-    assert hops["lazy"] > 2 * hops["tour"] > 20 * hops["fast"]
+    for kind in KINDS:
+        hops[kind] = mtcd.train(data, model, "path", accelerated(20, 1e-4, 5, kind), stop).final.iteration
+    assert hops["lazy"] > 2 * hops["tour"] > 20 * max(hops["anderson"], hops["momentum"])
+    assert hops["conjugate"] < 0.5 * min(hops["anderson"], hops["momentum"])
 
 
 def test_an_extrapolation_that_does_not_help_is_undone_and_the_next_one_waits() -> None:
     z = np.array([8.0])
-    home = Extrapolation(1, z)
+    home = Anderson(1, z, 0.0, MODELS[0].problem(make_data(MODELS[0], 2, [1], 0)).fit)
     memory, theta, said = Memory(), np.array([8.0]), []
     for value in (5.0, 4.0, 9.0, 3.0, 2.0, 1.0, 0.5):  # the third tour is worse than the second
         theta = theta / 2
         z /= 2
-        said.append(home.end_tour(z, value))
+        said.append(home.end_tour(z, value, 0.0, NOTHING))
         theta = memory.catch_up(theta, said[-1])
         assert theta == pytest.approx(z)
     assert [bool(one.weights) for one in said] == [False, True, True, False, False, True, False]
@@ -165,7 +186,7 @@ def test_instructions_are_followed_once() -> None:
         (lambda: STCD(walk="random-tour", acceleration="anderson"), "every tour does the same"),
         (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
         (lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5), "full batch"),
-        (lambda: STCD(walk="tour", acceleration="nesterov"), "anderson"),
+        (lambda: STCD(walk="tour", acceleration="nesterov"), "momentum"),
         (lambda: STCD(walk="tour", acceleration="anderson", depth=0), "depth"),
     ],
 )

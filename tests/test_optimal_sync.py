@@ -71,7 +71,7 @@ def test_with_l1_they_are_the_best_of_the_bound(model: mtcd.Glm) -> None:
             theta = at(start, ends, w)
             rest = sum(r.value(t) for r, t in zip(smooth, theta, strict=True))
             linear = kinks[0] + sum(v * (kink - kinks[0]) for v, kink in zip(w, kinks[1:], strict=True))
-            return problem.objective(problem.aggregate(theta), rest + linear)
+            return problem.fit.objective(problem.aggregate(theta), rest + linear)
 
         steps = np.linspace(0, 0.5, 41)
         lowest = min(bound(np.array(pair)) for pair in itertools.product(steps, steps))
@@ -172,7 +172,7 @@ def test_tokens_that_have_gone_the_same_way_do_no_harm() -> None:
 def test_nothing_changes_where_no_token_changed_anything() -> None:
     problem, start, _ = some_models(SMOOTH[0], 1, 0)
     Z = problem.aggregate(start)
-    w = optimal_weights(Along.of(problem, Z, [Z, Z], np.zeros(2), np.zeros((2, 2))), None)
+    w = optimal_weights(Along.of(problem.fit, Z, [Z, Z], np.zeros(2), np.zeros((2, 2))), None)
     assert np.array_equal(w, [0.0, 0.0])
 
 

@@ -190,7 +190,7 @@ class Training:
 
     def _objective(self, progress: Progress) -> float:
         if progress.aggregate is not None:
-            return self.problem.objective(progress.aggregate, progress.penalty)
+            return self.problem.fit.objective(progress.aggregate, progress.penalty)
         return self.problem.evaluate(progress.parameters or self.cast.parameters())
 
     def _row(self, progress: Progress, objective: float) -> Measurement:

@@ -121,7 +121,7 @@ class MethodSection(Section):
     walk: str = "lazy"
     clusters: Literal["auto"] | list[list[str | int]] | None = None
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
-    acceleration: Literal["anderson"] | None = None
+    acceleration: str | None = None
     depth: Whole = 5
     dual_stepsize: Number | None = None
     consensus_stepsize: Number | None = None

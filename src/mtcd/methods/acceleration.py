@@ -1,20 +1,21 @@
-"""Accelerated roaming, ours: extrapolation over tours. For linear representations.
+"""Accelerated roaming, ours: after a tour, the next one starts from a mix of the last. For linear representations.
 
-A tour is a map from the model at its start to the model at its end. From M + 1 tours in a row,
+A tour is a map from the model at its start to the model at its end. The home client sees the token at the ends of
+tours, and with it f. It chooses weights c, and
 
-    c = argmin over sum(c) = 1 of |sum_i c_i (z_{i+1} - z_i)|,      theta_k <- sum_i c_i theta_k^(i+1)
+    theta_k <- sum_i c_i theta_k^(i)      over models that client k remembers, and the same sum for the token.
 
-(reduced rank extrapolation, a relative of Anderson's), where z_i is the token at the start of tour i and z_{i+1}
-at its end. The home client knows the tokens and so c; the clients know their own theta_k at the ends of tours.
 Only c travels, with the token: each client applies it when it is next visited, before its update, and the token
-is extrapolated at once, so that it equals the aggregate of the models that the clients are about to hold.
-
+is changed at once, so that it equals the aggregate of the models that the clients are about to hold.
 With a token per cluster, each touring its cluster between two syncs, the server does the same over syncs.
 
-If the tour after an extrapolation does not end with a lower objective than the tour before it, it is undone.
+How c is chosen: ``conjugate.py`` (the best there is, where r is smooth), ``momentum.py`` (good with l1 too) and
+``anderson.py``.
 """
 
 from __future__ import annotations
+
+from abc import ABC, abstractmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,15 +24,9 @@ from mtcd.protocol.token import Instruction
 
 Array = NDArray[np.float64]
 
-# after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE tours
-SLOWER = 2
-MOST_PATIENCE = 64
-# keeps weights below 1/(2*DAMPING): they enlarge rounding, by which token and models would drift apart
-DAMPING = 1e-6
-
 
 class Memory:
-    """A client's side: its parameters at the ends of the last tours."""
+    """A client's side: its parameters at the ends, or the starts, of the last tours."""
 
     def __init__(self) -> None:
         self.tour = 0
@@ -42,7 +37,7 @@ class Memory:
         if instruction.tour == self.tour:
             return theta
         new = self.preview(theta, instruction)
-        kept = [*self.snapshots, theta]
+        kept = [*self.snapshots, new if instruction.starts else theta]
         self.tour, self.snapshots = instruction.tour, kept[len(kept) - instruction.keep :]
         return new
 
@@ -54,60 +49,27 @@ class Memory:
         return np.asarray(sum(c * snapshot for c, snapshot in zip(instruction.weights, last, strict=True)))
 
 
-class Extrapolation:
-    """The home client's side, or the server's: the tokens at the ends of the last tours, ``z`` the first."""
+class Acceleration(ABC):
+    """The home client's side, or the server's. ``z`` is the first token, ``tour`` the number of the first tour.
 
-    def __init__(self, depth: int, z: Array) -> None:
-        self.depth = self.patience = depth
-        self.tour = 0
-        self._start = z.copy()
-        self._ends: list[Array] = []
-        self._anchor: tuple[Array, float] | None = None  # token and objective before an extrapolation on trial
-
-    def end_tour(self, z: Array, objective: float) -> Instruction:
-        """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place."""
-        self.tour += 1
-        if self._anchor is not None:
-            return self._judge(z, objective)
-        self._ends.append(z.copy())
-        if len(self._ends) <= self.patience:
-            return Instruction(self.tour, keep=min(len(self._ends), self.depth + 1))
-        return self._extrapolate(z, objective)
-
-    def _judge(self, z: Array, objective: float) -> Instruction:
-        """Was the last extrapolation any good?"""
-        assert self._anchor is not None
-        (before, value), self._anchor = self._anchor, None
-        if objective < value:
-            self.patience = self.depth
-            self._ends = [z.copy()]
-            return Instruction(self.tour, keep=1)
-        self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
-        z[...] = before
-        self._start, self._ends = before, []
-        return Instruction(self.tour, (1.0, 0.0), keep=0)
-
-    def _extrapolate(self, z: Array, objective: float) -> Instruction:
-        ends = self._ends[-self.depth - 1 :]
-        starts = [self._start, *self._ends][-len(ends) - 1 : -1]
-        c = best_weights([end - start for end, start in zip(ends, starts, strict=True)])
-        self._anchor = z.copy(), objective
-        z[...] = sum(weight * end for weight, end in zip(c, ends, strict=True))
-        self._start, self._ends = z.copy(), []
-        return Instruction(self.tour, c, keep=1)
-
-
-def best_weights(residuals: list[Array]) -> tuple[float, ...]:
-    """c = argmin over sum(c) = 1 of |sum_i c_i r_i|, by least squares in the differences to the last.
-
-    >>> [round(c, 6) for c in best_weights([np.array([1.0, 0.0]), np.array([0.5, 0.0])])]
-    [-1.0, 2.0]
+    When clients leave or join it is made anew, at the end of a tour, and ``tour`` counts on: clients that hear
+    of a tour without weights forget what was before.
     """
-    *others, last = (r.ravel() for r in residuals)
-    if not others:
-        return (1.0,)
-    differences = np.stack([r - last for r in others], axis=1)
-    damping = DAMPING * float(np.linalg.norm(last)) * np.eye(len(others))
-    target = np.concatenate([-last, np.zeros(len(others))])
-    a = np.linalg.lstsq(np.vstack([differences, damping]), target)[0]
-    return (*map(float, a), 1.0 - float(a.sum()))
+
+    smooth_only = False
+    """Whether it must know r exactly, which it cannot with l1."""
+
+    def __init__(self, tour: int) -> None:
+        self.tour = tour
+
+    def opening(self) -> Instruction:
+        """What the clients hear in the first tour."""
+        return Instruction(self.tour)
+
+    @abstractmethod
+    def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
+        """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place.
+
+        ``products``: inner products with the snapshots that clients keep, of theta at the start of the tour and
+        of theta now, where the instruction asked for ``starts``.
+        """

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, did_you_mean
 from mtcd.ledger.costs import Costs
+from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL, RULES, check_rule
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
@@ -37,8 +38,8 @@ class MTCD(Method):
     ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and 'optimal' (ours).
     ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
     ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
-    ``acceleration``: 'anderson' extrapolates over the last ``depth`` + 1 tours or syncs (ours; ``walk`` 'tour',
-    one token or one per cluster). Tours then start at the same client every time.
+    ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one token or one per cluster):
+    tours or syncs start from a mix of the last ``depth``. They then start at the same client every time.
     ``hops`` None means that the one token roams for ever, without a server: STCD.
     """
 
@@ -70,8 +71,9 @@ class MTCD(Method):
 
     def _check_acceleration(self) -> None:
         check_whole("method.depth", self.depth)
-        if self.acceleration not in (None, "anderson"):
-            raise ConfigError(f"method.acceleration is 'anderson' or left out, but is {self.acceleration!r}.")
+        if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
+            hint = did_you_mean(self.acceleration, ACCELERATIONS)
+            raise ConfigError(f"method.acceleration: nothing is called {self.acceleration!r}; {hint}")
         if self.acceleration and self.walk != "tour":
             raise ConfigError("method.acceleration is for walk: tour, where every tour does the same.")
         if self.acceleration and self.hops is not None and (self.combine_rule != "cluster" or self.batch is not None):
@@ -89,7 +91,7 @@ class MTCD(Method):
 
     def describe(self) -> str:
         walk = "" if self.walk == "lazy" else f", {self.walk}"
-        walk += f", accelerated (M={self.depth})" if self.acceleration else ""
+        walk += f", {self.acceleration} (M={self.depth})" if self.acceleration else ""
         if self.hops is None:
             return f"STCD, Q={self.local_updates}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"
@@ -149,7 +151,8 @@ class MTCD(Method):
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
-            depth=self.depth if self.acceleration else None,
+            acceleration=self.acceleration,
+            depth=self.depth,
         )
 
     def _fixed_rule(self, tokens: int) -> str:
@@ -174,7 +177,9 @@ class MTCD(Method):
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         if self.combine_rule == OPTIMAL:
             return _optimal_cast(problem, network.size, plan)
-        role = TokenClient if plan.depth is None else TouringClient
+        if self.acceleration and ACCELERATIONS[self.acceleration].smooth_only and problem.kinked:
+            raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
+        role = TokenClient if self.acceleration is None else TouringClient
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             return Cast(clients, None, plan.lone_token())

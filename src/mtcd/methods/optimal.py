@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import lsq_linear
 
-from mtcd.protocol.model import Problem
+from mtcd.protocol.model import Fit
 
 Array = NDArray[np.float64]
 NEWTON_STEPS = 25
@@ -33,7 +33,7 @@ LARGEST = 100.0
 class Along:
     """f along the changes of the tokens, as a function of their weights: the loss exactly, r as far as is known."""
 
-    problem: Problem
+    fit: Fit
     start: Array
     changes: Array
     """One column per token."""
@@ -43,10 +43,10 @@ class Along:
     """The second derivative of r, a matrix."""
 
     @staticmethod
-    def of(problem: Problem, start: Array, ends: Sequence[Array], slope: Array, bend: Array) -> Along:
+    def of(fit: Fit, start: Array, ends: Sequence[Array], slope: Array, bend: Array) -> Along:
         """From the token at the start of the iteration to those at its end."""
         changes = np.stack([(end - start).ravel() for end in ends], axis=1)
-        return Along(problem, start, changes, slope, bend)
+        return Along(fit, start, changes, slope, _without_negative(bend))
 
     def aggregate(self, w: Array) -> Array:
         """Z at these weights."""
@@ -58,19 +58,19 @@ class Along:
 
     def value(self, w: Array) -> float:
         """f but for a constant."""
-        return self.problem.objective(self.aggregate(w), self.penalty(w))
+        return self.fit.objective(self.aggregate(w), self.penalty(w))
 
     def gradient(self, w: Array) -> Array:
         """d value / d w."""
-        loss = self.problem.loss_gradient(self.aggregate(w)).ravel()
+        loss = self.fit.gradient(self.aggregate(w)).ravel()
         return np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
 
     def hessian(self, w: Array) -> Array:
         """The second derivative, made safe by some of its bound."""
         Z = self.aggregate(w)
-        columns = [self.problem.loss_hessian_product(Z, c.reshape(Z.shape)).ravel() for c in self.changes.T]
+        columns = [self.fit.hessian_product(Z, c.reshape(Z.shape)).ravel() for c in self.changes.T]
         curved = self.changes.T @ np.stack(columns, axis=1)
-        worst = self.problem.curvature * (self.changes.T @ self.changes)
+        worst = self.fit.curvature * (self.changes.T @ self.changes)
         return np.asarray(curved + CAUTION * worst + self.bend)
 
 
@@ -92,15 +92,25 @@ def optimal_weights(along: Along, most: float | None) -> Array:
     return w
 
 
+def _without_negative(bend: Array) -> Array:
+    """r is convex; where rounding says otherwise, far too much would be expected of large weights."""
+    curve, axes = np.linalg.eigh(bend)
+    return np.asarray((axes * np.maximum(curve, 0.0)) @ axes.T)
+
+
 def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[float, float]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
-    size, axes = np.linalg.eigh((H + H.T) / 2)
-    kept = size > SMALL * max(float(size[-1]), 0.0)
+    size = np.sqrt(np.maximum(np.diag(H), 0.0))
+    size[size == 0.0] = 1.0  # nothing changed there
+    curve, axes = np.linalg.eigh(H / np.outer(size, size))
+    kept = curve > SMALL * max(float(curve[-1]), 0.0)
     if not kept.any():
         return w
-    root = np.sqrt(size[kept])
-    A, b = root[:, None] * axes[:, kept].T, -(axes[:, kept].T @ gradient) / root
-    return np.asarray(np.clip(lsq_linear(A, b + A @ w, bounds, method="bvls").x, *bounds))
+    root = np.sqrt(curve[kept])
+    A, b = root[:, None] * axes[:, kept].T, -(axes[:, kept].T @ (gradient / size)) / root
+    limits = (bounds[0] * size, bounds[1] * size)
+    found = lsq_linear(A, b + A @ (size * w), limits, method="bvls").x / size
+    return np.asarray(np.clip(found, *bounds))
 
 
 def _shortened(

@@ -84,7 +84,7 @@ class OptimalServer(TokenServer):
         bend = np.stack([token.tally.products for token in tokens])
         bend = bend + bend.T - np.diag(np.diag(bend))  # each token knows what it changed itself
         slope = np.array([token.tally.slope for token in tokens])
-        along = Along.of(self.problem, self.aggregate, [token.aggregate for token in tokens], slope, bend)
+        along = Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)
         met = Counter(k for token in tokens for k in token.tally.visited)
         w = optimal_weights(along, 1.0 / max(met.values()) if self.problem.kinked else None)
         self.aggregate = along.aggregate(w)

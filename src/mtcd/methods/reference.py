@@ -1,7 +1,8 @@
-"""The paper's two algorithms, line by line, SVFL, and accelerated tours: no messages, no ledger, nothing clever.
+"""The paper's two algorithms, line by line, and SVFL: no messages, no ledger, nothing clever.
 
-For reading, and for testing: the parties of ``token_parties.py``, ``touring_parties.py`` and ``svfl.py``
-must give the same iterates. (DCPA's plain version is in ``reference_dcpa.py``.)
+For reading, and for testing: the parties of ``token_parties.py``, ``optimal_parties.py`` and ``svfl.py`` must give
+the same iterates. (The plain versions of DCPA and of accelerated tours are in ``reference_dcpa.py`` and
+``reference_tours.py``.)
 Every token has its own full copy of theta here, Z is formed anew from all representations at every
 iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
 """
@@ -9,13 +10,11 @@ iteration, and Q local updates are Q gradient steps. Line numbers are those of t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
@@ -31,7 +30,6 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Theta = list[Array]
 NextClient = Callable[[int, int], int]
-Round = Callable[[int, Theta, Array], tuple[Theta, Array]]
 
 
 class Objective:
@@ -94,74 +92,10 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
 
 
-def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
-    """STCD on a tour with extrapolation, all clients at once: theta at the start and at the end of every tour."""
-    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
-    f, home, length = Objective(problem, None), roaming.first(0, 0), roaming.walks[0].length or 1
-
-    def tour(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
-        def next_client(s: int, k: int) -> int:
-            return roaming.next(0, 0, t * length + s + 1, k, NOWHERE)
-
-        Q, eta = method.local_updates, method.settled_stepsize()
-        return token_roaming(theta, Z, home, f, length, Q, eta, next_client)[:2]
-
-    return accelerated(problem, tour, method.depth, tours)
-
-
-def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
-    """MTCD with a token per cluster, touring from its first client, and extrapolation at the syncs."""
-    clusters = method.token_clusters(network, seed) or ()
-    starts = [cluster[0] for cluster in clusters]
-    roaming = plan_roaming(network, len(clusters), clusters, method.walk, starts, seed, method.hops)
-    f, S, Q, eta = Objective(problem, None), method.hops or 0, method.local_updates, method.settled_stepsize()
-
-    def iteration(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
-        new, total = list(theta), Z.copy()
-        for gamma, cluster in enumerate(clusters):
-
-            def next_client(s: int, k: int, gamma: int = gamma) -> int:
-                return roaming.next(gamma, t, s + 1, k, NOWHERE)
-
-            end, Z_gamma, _ = token_roaming(theta, Z, cluster[0], f, S, Q, eta, next_client)
-            total += Z_gamma - Z
-            for k in cluster:
-                new[k] = end[k]
-        return new, total
-
-    return accelerated(problem, iteration, method.depth, T)
-
-
-def accelerated(problem: LinearProblem, one_round: Round, M: int, rounds: int) -> list[Theta]:
-    """theta at the start and after every round, with extrapolation over the last M + 1 and a step back."""
-    theta = zeros(problem)
-    iterates = [theta]
-    done, patience, anchor = [(Objective(problem, None).token(theta), theta)], M, None  # (Z, theta) of this cycle
-    for t in range(rounds):
-        theta, Z = one_round(t, theta, done[-1][0])
-        iterates.append(theta)
-        value = problem.evaluate(theta)
-        if anchor is not None and not value < anchor[2]:  # undo
-            theta, patience = anchor[1], min(SLOWER * patience, MOST_PATIENCE)
-            done, anchor = [anchor[:2]], None
-            continue
-        patience = M if anchor is not None else patience
-        done.append((Z, theta))
-        if anchor is None and len(done) > patience + 1:
-            last = done[-M - 2 :]
-            c = best_weights([after[0] - before[0] for before, after in pairwise(last)])
-            anchor = (Z, theta, value)
-            Z, theta = (_weighted(c, [end[part] for end in last[1:]]) for part in (0, 1))
-            done = [(Z, theta)]
-        else:
-            anchor = None
-    return iterates
-
-
-def _weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
+def weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
     """sum_i c_i part_i, of tokens or of models."""
     if isinstance(parts[0], list):
-        return [_weighted(c, blocks) for blocks in zip(*parts, strict=True)]
+        return [weighted(c, blocks) for blocks in zip(*parts, strict=True)]
     return sum(weight * part for weight, part in zip(c, parts, strict=True))
 
 
@@ -191,7 +125,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
         if method.combine_rule == OPTIMAL:
             w = weights_of_optimal_sync(problem, theta, ends, visited)
             changes = [[end[k] - theta_k for end in ends] for k, theta_k in enumerate(theta)]
-            iterates.append([theta_k + _weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)])
+            iterates.append([theta_k + weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)])
             continue
         iterates.append(
             [
@@ -215,7 +149,7 @@ def weights_of_optimal_sync(
         - sum(map(Penalty.kink, rs, theta))
         for change, end in zip(changes, ends, strict=True)
     ]
-    along = Along.of(problem, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend))
+    along = Along.of(problem.fit, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend))
     most_met = max(sum(k in seen for seen in visited) for k in range(len(theta)))
     return optimal_weights(along, 1.0 / most_met if problem.kinked else None)
 

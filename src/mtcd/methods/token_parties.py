@@ -14,14 +14,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Extrapolation
+from mtcd.methods.acceleration import Acceleration
+from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.model import ClientModel, Fit, Problem
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
-from mtcd.protocol.token import Instruction, Token
+from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
@@ -52,8 +53,8 @@ class Plan:
     batches: Batches
     roaming: Roaming
     outputs: int
-    depth: int | None = None
-    """M of accelerated tours; None: no acceleration."""
+    acceleration: str | None = None
+    depth: int = 5
 
     @cached_property
     def carries_change(self) -> bool:
@@ -64,6 +65,10 @@ class Plan:
     def floats(self) -> int:
         """Numbers in a token on its way between clients."""
         return self.batches.length * self.outputs * (2 if self.carries_change else 1)
+
+    def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
+        """The acceleration, as it begins with this token."""
+        return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour)
 
     def lone_token(self) -> list[Message]:
         """STCD: the token is born at its first client."""
@@ -172,8 +177,9 @@ class TokenServer(Party):
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.extrapolation = None if plan.depth is None else Extrapolation(plan.depth, self.aggregate)
+        self.acceleration: Acceleration | None = None
         self.instruction = Instruction(0)
+        self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
 
@@ -188,7 +194,7 @@ class TokenServer(Party):
         t, plan = self.t, self.plan
         known = self.aggregate if self.knows_objective else None
         messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
-        self.extrapolate()
+        self.accelerate()
         for index in range(plan.tokens):
             token = self.token(index)
             messages.append(Message(SERVER, plan.roaming.first(index, t), token, token.aggregate.size + token.extra))
@@ -197,14 +203,22 @@ class TokenServer(Party):
     def token(self, index: int) -> Token:
         """A token as it sets out."""
         told = self.instruction
-        return Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=told, extra=len(told.weights))
+        token = Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=told, extra=told.floats)
+        if told.products:
+            token.tally = Tally(np.zeros(told.products))
+        return token
 
-    def extrapolate(self) -> None:
+    def accelerate(self) -> None:
         """With acceleration: what the clients shall make of the last syncs. What was told of before is not touched."""
-        if self.extrapolation is not None and self.t > 0:
-            value = self.problem.objective(self.aggregate, self.penalty)
-            self.aggregate = self.aggregate.copy()
-            self.instruction = self.extrapolation.end_tour(self.aggregate, value)
+        if self.plan.acceleration is None:
+            return
+        fit, penalty = self.problem.fit, self.penalty
+        if self.acceleration is None:
+            self.acceleration = self.plan.accelerate(self.aggregate, penalty, fit, self.instruction.tour + 1)
+            self.instruction = self.acceleration.opening()
+        else:
+            self.aggregate = z = self.aggregate.copy()
+            self.instruction = self.acceleration.end_tour(z, fit.objective(z, penalty), penalty, self.products)
 
     def sync(self) -> Sequence[Message]:
         """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""
@@ -221,6 +235,7 @@ class TokenServer(Party):
         """The new aggregate and penalty, from the tokens."""
         self.aggregate = self.plan.combine.aggregate(self.aggregate, tokens)
         self.penalty += sum(token.sync_penalty for token in tokens)
+        self.products = np.asarray(sum(token.tally.products for token in tokens))
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
         """Z^t = sum_k h_k on the mini-batch (line 6), when all are there."""

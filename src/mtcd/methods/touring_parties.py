@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Extrapolation, Memory
-from mtcd.methods.token_parties import Plan, TokenClient
+from mtcd.methods.acceleration import Memory
+from mtcd.methods.token_parties import Plan, TokenClient, Weighed
 from mtcd.protocol.model import ClientModel
 from mtcd.protocol.party import Message
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import Tally, Token
 
 Array = NDArray[np.float64]
 
@@ -38,12 +38,15 @@ class TouringClient(TokenClient):
 
     def at_home(self, token: Token) -> None:
         """The start of a tour, without a server: look back on the last ones."""
+        z, penalty, fit = token.aggregate, token.penalty, self.model.fit
         if token.hop == 0:
-            self.extrapolation = Extrapolation(self.plan.depth or 0, token.aggregate)
-            return
-        value = self.model.objective(token.aggregate, token.penalty)
-        token.instruction = self.extrapolation.end_tour(token.aggregate, value)
-        token.extra = len(token.instruction.weights)
+            self.acceleration = self.plan.accelerate(z, penalty, fit, token.instruction.tour + 1)
+            token.instruction = self.acceleration.opening()
+        else:
+            value = fit.objective(z, penalty)
+            token.instruction = self.acceleration.end_tour(z, value, penalty, token.tally.products)
+        token.tally = Tally(np.zeros(token.instruction.products))
+        token.extra = token.instruction.floats
 
     @cached_property
     def tour_length(self) -> int:
@@ -54,6 +57,8 @@ class TouringClient(TokenClient):
         """Do as the token says, once a tour, before the update. The aggregate knows of it already."""
         if token.t != self.t:
             self.settle(token.t)
+        if token.instruction.tour == self.memory.tour:
+            return
         old, old_penalty = self.copies.get(token.index, self.theta)
         new = self.memory.catch_up(old, token.instruction)
         if new is not old:
@@ -65,6 +70,22 @@ class TouringClient(TokenClient):
             change = self.combined[1] - old_penalty
             token.penalty += change
             token.sync_penalty += change
+        if token.instruction.starts:
+            self.tell_products(token, new, of_start=True)
+
+    def tell_products(self, token: Token, change: Array, of_start: bool) -> None:
+        """Add the inner products with the snapshots to those of theta now, and of theta at the start of the tour."""
+        products, kept = token.tally.products, token.instruction.keep
+        for i, snapshot in enumerate(self.memory.snapshots):
+            product = self.model.penalty_product(change, snapshot)
+            products[kept + i] += product
+            if of_start:
+                products[i] += product
+
+    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
+        super().foresee(token, old, new)
+        if token.instruction.starts:
+            self.tell_products(token, new[0] - old[0], of_start=False)
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from mtcd.checks import check_number
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError, did_you_mean
+from mtcd.model.fit import LabelFit
 from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
 from mtcd.objective.penalty import Penalty
@@ -104,27 +106,15 @@ class LinearProblem:
         """What client k trains."""
         return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k])
 
-    def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token: the loss at its aggregate plus the penalty that it carries."""
-        return self.loss.value(aggregate, self.labels) + penalty
+    @cached_property
+    def fit(self) -> LabelFit:
+        """The loss with the labels."""
+        return LabelFit(self.loss, self.labels)
 
     @property
     def kinked(self) -> bool:
         """Whether r has a part that is not smooth: l1."""
         return any(penalty.l1 > 0 for penalty in self.penalties)
-
-    @property
-    def curvature(self) -> float:
-        """The largest second derivative of the loss of one sample."""
-        return self.loss.curvature
-
-    def loss_gradient(self, aggregate: Array) -> Array:
-        """The derivative of the loss in the aggregate."""
-        return self.loss.gradient(aggregate, self.labels)
-
-    def loss_hessian_product(self, aggregate: Array, v: Array) -> Array:
-        """The second derivative of the loss in the aggregate, times v."""
-        return self.loss.hessian_product(aggregate, self.labels, v)
 
     def aggregate(self, parameters: Sequence[Array]) -> Array:
         """H = sum_k X_k theta_k."""
@@ -136,7 +126,7 @@ class LinearProblem:
     def evaluate(self, parameters: Sequence[Array]) -> float:
         """f, from scratch: asks every client, so it is for measuring only."""
         penalty = sum(r.value(theta) for r, theta in zip(self.penalties, parameters, strict=True))
-        return self.objective(self.aggregate(parameters), penalty)
+        return self.fit.objective(self.aggregate(parameters), penalty)
 
 
 class LinearClient:
@@ -144,6 +134,7 @@ class LinearClient:
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
+        self.fit = LabelFit(loss, y)
         self.penalty, self.penalty_kink, self.penalty_product = penalty.value, penalty.kink, penalty.product
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float] | None = None
@@ -166,10 +157,6 @@ class LinearClient:
             return self._steps(theta, aggregate)
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
-
-    def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token: every client knows the labels."""
-        return self.loss.value(aggregate, self.y) + penalty
 
     def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
         """theta after a proximal gradient step along X_k^T y: what a primal-dual method does."""

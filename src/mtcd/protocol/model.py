@@ -11,6 +11,23 @@ Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
 
+class Fit(Protocol):
+    """The loss of an aggregate, the labels being known."""
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative of the loss of one sample."""
+
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token."""
+
+    def gradient(self, aggregate: Array) -> Array:
+        """The derivative of the loss in the aggregate."""
+
+    def hessian_product(self, aggregate: Array, v: Array) -> Array:
+        """The second derivative of the loss in the aggregate, times v."""
+
+
 class ClientModel(Protocol):
     """The representation model h_k of one client, with its data. It holds no parameters: they pass through."""
 
@@ -29,8 +46,9 @@ class ClientModel(Protocol):
     def penalty_product(self, a: Array, b: Array) -> float:
         """The inner product behind the smooth part of r, which is half that of theta with itself."""
 
-    def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token."""
+    @property
+    def fit(self) -> Fit:
+        """The loss with the labels: every client knows them."""
 
     def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates of theta_k; the aggregate is kept true in place."""
@@ -50,19 +68,10 @@ class Problem(Protocol):
     def client(self, k: int) -> ClientModel:
         """Client k's model."""
 
-    def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token: the server knows the labels."""
+    @property
+    def fit(self) -> Fit:
+        """The loss with the labels: the server knows them."""
 
     @property
     def kinked(self) -> bool:
         """Whether r has a part that is not smooth."""
-
-    @property
-    def curvature(self) -> float:
-        """The largest second derivative of the loss of one sample."""
-
-    def loss_gradient(self, aggregate: Array) -> Array:
-        """The derivative of the loss in the aggregate."""
-
-    def loss_hessian_product(self, aggregate: Array, v: Array) -> Array:
-        """The second derivative of the loss in the aggregate, times v."""

@@ -18,20 +18,34 @@ NOTHING = np.zeros(0)
 class Instruction(NamedTuple):
     """What every client does at the start of an accelerated tour: theta_k <- sum of its last snapshots, weighted.
 
-    Without weights it goes on with what it has. It then keeps the last ``keep`` snapshots.
+    The last of them is theta_k itself. Without weights it goes on with what it has. It then keeps ``keep``
+    snapshots: of where tours ended, or with ``starts`` of where they started, this one too; and it then tells the
+    inner products with these, of theta_k at the start of the tour and of theta_k now.
     """
 
     tour: int
     weights: tuple[float, ...] = ()
     keep: int = 0
+    starts: bool = False
+
+    @property
+    def products(self) -> int:
+        """How many inner products the token collects."""
+        return 2 * self.keep if self.starts else 0
+
+    @property
+    def floats(self) -> int:
+        """How many numbers the token carries for it."""
+        return len(self.weights) + self.products
 
 
 @dataclass(slots=True)
 class Tally:
-    """What an optimal sync must know of a token's way.
+    """What a token collects on its way, so that f can be told at any weights of a sync or an extrapolation.
 
-    ``products``: of its change of theta with that of each token, as the regulariser weighs them, as far as this
-    token's visits made them; ``slope``: of the regulariser along its change; ``visited``: whom it met.
+    ``products``: inner products, as the regulariser weighs them, of its change of theta with that of each token
+    (optimal sync; as far as this token's visits made them) or with each snapshot (conjugate tours);
+    ``slope``: of the regulariser along its change; ``visited``: whom it met (both for optimal sync).
     """
 
     products: Array

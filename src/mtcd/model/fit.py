@@ -1,0 +1,37 @@
+"""How well an aggregate fits the labels: the loss, with the labels filled in. All parties that hold labels have it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.objective.losses import Loss
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelFit:
+    """The loss as a function of the aggregate alone."""
+
+    loss: Loss
+    labels: Array
+
+    @property
+    def curvature(self) -> float:
+        """The largest second derivative of the loss of one sample."""
+        return self.loss.curvature
+
+    def objective(self, aggregate: Array, penalty: float) -> float:
+        """f, read off a token: the loss at its aggregate plus the penalty that it carries."""
+        return self.loss.value(aggregate, self.labels) + penalty
+
+    def gradient(self, aggregate: Array) -> Array:
+        """The derivative of the loss in the aggregate."""
+        return self.loss.gradient(aggregate, self.labels)
+
+    def hessian_product(self, aggregate: Array, v: Array) -> Array:
+        """The second derivative of the loss in the aggregate, times v."""
+        return self.loss.hessian_product(aggregate, self.labels, v)
