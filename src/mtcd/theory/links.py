@@ -51,12 +51,12 @@ class Links:
         np.maximum(on, 0.0, out=on)  # a difference of equals is 0 up to rounding, which must not make it negative
         on *= self._share[:, None]
         on[self._dead_end] = back[self._dead_end]
-        return on
+        return np.asarray(on)
 
     def matrix(self) -> Array:
         """The chain's transition matrix; row i says where the walk goes from link i."""
         each = np.eye(self.count)
-        return self.hop(each, self.at_clients(each)).T
+        return np.asarray(self.hop(each, self.at_clients(each)).T)
 
 
 def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Array:

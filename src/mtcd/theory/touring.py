@@ -88,7 +88,7 @@ def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Ar
     """
     check_whole("S, the number of visits,", S)
     p = checked_start(start, len(tree))
-    if S >= 2 * (p.size - 1):
+    if 2 * (p.size - 1) <= S:
         return np.ones(p.size)
     sizes, inwards = branch_sizes(tree), inwards_first(tree)
     arrival: dict[tuple[int, int], Array] = {}
@@ -199,7 +199,7 @@ def branch_sizes(tree: Tree) -> dict[tuple[int, int], int]:
 
 def random_tour_work(tree: Tree, S: int) -> float:
     """Multiplications that ``random_tour_visits`` takes, about."""
-    if S >= 2 * (len(tree) - 1):
+    if 2 * (len(tree) - 1) <= S:
         return 0.0
     sizes, total = branch_sizes(tree), 0.0
     for u, near in enumerate(tree):

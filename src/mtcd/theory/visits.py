@@ -124,4 +124,3 @@ def walk_bound(network: Network, roams: Sequence[Roam], S: int) -> float:
         p_0 = min(p_0, max(roam.start))
         d_max = max(d_max, *map(len, region.neighbours))
     return float(p_0 * (1.0 + d_max) ** -S)
-
