@@ -100,6 +100,7 @@ def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequenc
 def start_bound(roams: Sequence[Roam]) -> float:
     """pi >= p_0, the least probability with which a client is the start; 0 if some client never is.
 
+    >>> from mtcd.theory.starts import uniform_roam
     >>> start_bound([uniform_roam(range(4)), uniform_roam(range(4, 6))])
     0.25
     """
