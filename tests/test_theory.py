@@ -1,15 +1,13 @@
-"""Visits and mixing of walks: against simulation, enumeration of all walks, and powers of the matrix."""
+"""Visits of the lazy walk: against simulation and enumeration of all walks."""
 
 from __future__ import annotations
 
 import itertools
-import math
 import time
 
 import networkx as nx
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,18 +16,9 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network import spectrum
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.theory import mixing
-from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap, stationary
-from mtcd.theory.visits import (
-    Roam,
-    inside,
-    lazy_walk,
-    least_visits,
-    start_bound,
-    uniform_roam,
-    visit_probabilities,
-    walk_bound,
-)
+from mtcd.theory.chains import inside, lazy_walk
+from mtcd.theory.starts import Roam, uniform_roam
+from mtcd.theory.visits import least_visits, start_bound, visit_probabilities, walk_bound
 from problems import networks
 
 
@@ -180,69 +169,3 @@ def test_a_start_that_is_none_is_refused() -> None:
             visit_probabilities(P, start, 2)
     with pytest.raises(ConfigError, match="visits"):
         visit_probabilities(P, [1, 0, 0], 0)
-
-
-def brute_mixing(network: Network, distance: float) -> int:
-    P = nx.to_numpy_array(network.graph, nodelist=range(network.size)) + np.eye(network.size)
-    P /= P.sum(axis=1, keepdims=True)
-    limit = np.linalg.matrix_power(P, 10_000)
-    t, Pt = 0, np.eye(network.size)
-    while max(np.abs(Pt[k] - limit[k]).sum() / 2 for k in range(network.size)) > distance + 1e-12:
-        t, Pt = t + 1, Pt @ P
-    return t
-
-
-@settings(deadline=None, max_examples=60)
-@given(st.data(), st.integers(1, 9), st.sampled_from([0.25, 0.1, 0.01]))
-def test_mixing_time_against_powers(data: st.DataObject, size: int, distance: float) -> None:
-    network = data.draw(networks(size, connected=True))
-    P = lazy_walk(network)
-    share = stationary(P)
-    np.testing.assert_allclose(share @ P, share, atol=1e-14)
-    hops, gap = mixing_time(P, share, distance), spectral_gap(P, share)
-    assert hops == brute_mixing(network, distance)
-    moduli = sorted(np.abs(np.linalg.eigvals(P.toarray())))
-    assert gap == pytest.approx(1 - moduli[-2] if size > 1 else 1.0, abs=1e-6)
-    low, high = mixing_bounds(gap, share.min(), distance)
-    assert low - 1e-6 <= hops <= math.ceil(high + 1e-6)
-
-
-def test_gap_of_a_cycle_in_closed_form() -> None:
-    for K in (5, 40, 1000, 2001):
-        P = lazy_walk(network_of("cycle", K))
-        expected = 2 / 3 * (1 - math.cos(2 * math.pi / K))
-        assert spectral_gap(P, stationary(P)) == pytest.approx(expected, rel=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["path", "star", "grid", "erdos-renyi", "complete"])
-def test_sparse_and_dense_gaps_agree(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    network = network_of(kind, 60, **({"p": 0.2} if kind == "erdos-renyi" else {}))
-    P = lazy_walk(network)
-    dense = spectral_gap(P, stationary(P))
-    monkeypatch.setattr(mixing, "DENSE_LIMIT", 10)
-    assert spectral_gap(P, stationary(P)) == pytest.approx(dense, rel=1e-6, abs=1e-9)
-
-
-def test_the_least_eigenvalue_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    P = lazy_walk(network_from_bipartite(30))
-    share = stationary(P)
-    values = np.sort(np.linalg.eigvals(P.toarray()).real)
-    assert -values[0] > values[-2] + 0.1  # it hops from side to side
-    for limit in (spectrum.DENSE_LIMIT, 10):
-        monkeypatch.setattr(mixing, "DENSE_LIMIT", limit)
-        assert spectral_gap(P, share) == pytest.approx(1 + values[0], rel=1e-6)
-
-
-def network_from_bipartite(half: int) -> Network:
-    left, right = tuple(range(half)), tuple(range(half, 2 * half))
-    return Network(tuple(f"c{k}" for k in range(2 * half)), (right,) * half + (left,) * half)
-
-
-def test_pieces_never_mix_and_other_walks_are_refused() -> None:
-    P = lazy_walk(network_of("empty", 4))
-    assert spectral_gap(P, stationary(P)) == 0.0
-    assert mixing_time(P, stationary(P)) == math.inf
-    assert mixing_bounds(0.0, 0.25) == (math.inf, math.inf)
-    around = sp.csr_array(np.roll(np.eye(4), 1, axis=1) / 2 + np.eye(4) / 2)  # one way round
-    with pytest.raises(ConfigError, match="not reversible"):
-        spectral_gap(around, np.full(4, 0.25))

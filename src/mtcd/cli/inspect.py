@@ -10,8 +10,9 @@ from typing import Any
 from rich.markup import escape
 from rich.table import Table
 
+from mtcd.cli.findings import Finding, as_plain
 from mtcd.cli.show import screen, show_notes
-from mtcd.cli.theory import as_plain, theory_of
+from mtcd.cli.theory import guarantee, theory_of
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
 from mtcd.data.scaling import standardise
@@ -40,14 +41,15 @@ def examine(setup: Setup) -> dict[str, Any]:
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
-    theory: dict[str, Any] = {}
+    limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
+    chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
+    theory: list[Finding] = []
     tokens, floats = 0, Batches(problem.samples, method.batch, seed).length * problem.outputs
     if isinstance(method, MTCD):  # making the plan refuses what cannot work
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
-        theory = as_plain(theory_of(setup, method, plan))
-    limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
-    chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
+        theory = theory_of(setup, method, plan)
+        theory += guarantee(theory, method, smoothness, chosen)
     return {
         "method": method.describe(),
         "samples": data.samples,
@@ -65,9 +67,10 @@ def examine(setup: Setup) -> dict[str, Any]:
         "stepsize_limit": limit.value,
         "stepsize_limit_rule": limit.reason,
         "stepsize_auto": auto.value,
+        "stepsize_auto_rule": auto.reason,
         "stepsize_stability": stability_limit(smoothness),
         "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
-        "theory": theory,
+        "theory": as_plain(theory),
         "notes": [*setup.notes, *data.notes],
     }
 
@@ -100,6 +103,7 @@ def _facts_table(found: dict[str, Any]) -> Table:
         "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         "step size": f"{found['stepsize']:.4g}",
+        "step size, auto": f"{found['stepsize_auto']:.4g}, which is {found['stepsize_auto_rule']}",
         "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
         "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
     }

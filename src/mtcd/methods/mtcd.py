@@ -119,12 +119,13 @@ class MTCD(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         if self.hops is None or self.combine_rule == OPTIMAL:
             return descent_limit(smoothness)
-        covered = self.combine_rule != "visitors"
-        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, covered)
+        beyond = ["combine: visitors"] if self.combine_rule == "visitors" and self.tokens != 1 else []
+        beyond += ["acceleration"] if self.acceleration else []
+        return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, beyond)
 
     def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
         if self.batch is None and (self.combine_rule == "average" or self.tokens == 1):
-            return descent_limit(smoothness)
+            return descent_limit(smoothness, averaged=(self.tokens or 1) > 1)
         return self.stepsize_limit(smoothness)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:

@@ -16,8 +16,8 @@ class Guarantee:
         1/T sum over t < T of E|grad f(theta^t)|^2  <=  2 Delta/(eta pi T) + eta S^2 Q^2 sigma^2 L/(pi B).
 
     ``delta`` is f(theta^0) - f*, ``pi`` the least probability that a token visits a client in an iteration
-    (``LeastVisits.per_token``), ``variance`` the bound sigma^2/B, at B = 1, on the error of a mini-batch
-    gradient: 0 for the full batch, when the second term is gone.
+    (``LeastVisits.per_token``, for whatever walk it takes), ``variance`` the bound sigma^2/B, at B = 1, on the error
+    of a mini-batch gradient: 0 for the full batch, when the second term is gone.
 
     >>> Guarantee(delta=10.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0).after(1000)
     4.0

@@ -8,7 +8,8 @@ Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Ga
 
 Assumed: a representation is as large as a token; the server's bandwidth is shared, so that l messages take l tau_t;
 tokens hop in parallel; both do P = S Q local updates in a row, and so have the same step-size limit. (What an
-iteration achieves is another matter: the bounds agree if pi = 1, as when a token tours a path and S = K/Gamma.)
+iteration achieves is another matter: the bounds agree if pi = 1, as when each token tours a cycle of S = K/Gamma
+clients.)
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -66,28 +67,31 @@ class StepsizeRule:
 
 
 def theorem_limit(
-    smoothness: Smoothness, S: int, Q: int, batch: int | None = None, covered: bool = True
+    smoothness: Smoothness, S: int, Q: int, batch: int | None = None, beyond: Sequence[str] = ()
 ) -> StepsizeRule:
     """1/(2*L*S*Q): the largest step size of both theorems.
 
-    They speak of smooth objectives; with l1, or where the method is not ``covered``, it is a rule of thumb.
+    They speak of smooth objectives; with l1, or where the method goes ``beyond`` them, it is a rule of thumb.
     """
     L = smoothness.batch(batch)
-    what = "L of a mini-batch" if batch else "L"
-    proven = covered and not any(penalty.l1 for penalty in smoothness.problem.penalties)
-    whose = "the theorems' limit" if proven else "the theorems' limit, which do not cover this case"
-    return StepsizeRule(
-        1.0 / (2.0 * L * S * Q), f"1/(2 L S Q), {whose}, with {what} = {L:.4g}, S = {S}, Q = {Q}", proven
-    )
+    what = "L, of a mini-batch at worst," if batch else "L"
+    if any(penalty.l1 for penalty in smoothness.problem.penalties):
+        beyond = ["l1", *beyond]
+    whose = "the theorems' limit"
+    if beyond:
+        whose += f" (here a rule of thumb: they do not cover {' and '.join(beyond)})"
+    reason = f"1/(2 L S Q), {whose}, with {what} = {L:.4g}, S = {S}, Q = {Q}"
+    return StepsizeRule(1.0 / (2.0 * L * S * Q), reason, proven=not beyond)
 
 
-def descent_limit(smoothness: Smoothness) -> StepsizeRule:
+def descent_limit(smoothness: Smoothness, averaged: bool = False) -> StepsizeRule:
     """1/max_k L_k: with it, no local step ever raises f, and so neither does a roam.
 
-    Averaging models that are no worse than the start gives one that is no worse, if f is convex.
+    Averaging models that are no worse than the start gives one that is no worse, as f is convex.
     """
     largest = float(smoothness.blocks.max())
-    return StepsizeRule(1.0 / largest, f"1/max_k L_k, with which no visit raises f, max_k L_k = {largest:.4g}")
+    never = "no visit raises f" + (", nor does the average at a sync, f being convex" if averaged else "")
+    return StepsizeRule(1.0 / largest, f"1/max_k L_k, with which {never}; max_k L_k = {largest:.4g}")
 
 
 def stability_limit(smoothness: Smoothness) -> float:
@@ -103,5 +107,5 @@ def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRul
         value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
     else:
         value, what = (np.sqrt(l2 * l2 + 8.0 * norm) - l2) / (4.0 * norm), "mu_y the same"
-    reason = f"1/(l2 + 2 mu_y max_k |X_k|^2), half of what primal-dual methods bear, {what}"
+    reason = f"1/(l2 + 2 mu_y max_k |X_k|^2), half of what primal-dual methods bear, a rule of thumb, with {what}"
     return StepsizeRule(float(value), reason, proven=False)

@@ -7,7 +7,7 @@ after the last visit leads to the server).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,53 +15,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
-from mtcd.errors import ConfigError
-from mtcd.network.spectrum import adjacency, diameter
+from mtcd.network.spectrum import diameter
 from mtcd.network.topology import Network
+from mtcd.network.walks import LazyWalk, MetropolisWalk, NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
+from mtcd.theory.chains import inside, lazy_walk, metropolis_walk
+from mtcd.theory.links import link_visits
+from mtcd.theory.starts import Roam, checked_start
+from mtcd.theory.touring import random_tour_visits, tour_visits
 
 Array = NDArray[np.float64]
 
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K
 DENSE_SHARE = 0.05  # from this share of nonzeros on, dense products are quicker
-
-
-class Roam(NamedTuple):
-    """Where one token may be, and the probability of starting at each of these clients."""
-
-    clients: tuple[int, ...]
-    start: tuple[float, ...]
-
-
-def uniform_roam(clients: Iterable[int]) -> Roam:
-    """A token that is as likely to start at one of these clients as at another.
-
-    >>> uniform_roam([3, 5])
-    Roam(clients=(3, 5), start=(0.5, 0.5))
-    """
-    region = tuple(clients)
-    return Roam(region, (1 / len(region),) * len(region))
-
-
-def inside(network: Network, clients: Sequence[int]) -> Network:
-    """The network of these clients alone: who can talk to whom without leaving them."""
-    if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:
-        return network
-    place = {k: i for i, k in enumerate(clients)}
-    near = (tuple(place[j] for j in network.neighbours[k] if j in place) for k in clients)
-    return Network(tuple(network.clients[k] for k in clients), tuple(near))
-
-
-def lazy_walk(network: Network) -> sp.csr_array:
-    """P of the paper's walk: P_kj = 1/(1 + degree_k) for j = k and for every neighbour j.
-
-    For a cluster: ``lazy_walk(inside(network, cluster))``.
-
-    >>> from mtcd.network.topology import make_network
-    >>> lazy_walk(make_network("path", ["a", "b", "c"])).toarray().round(2).tolist()
-    [[0.5, 0.5, 0.0], [0.33, 0.33, 0.33], [0.0, 0.5, 0.5]]
-    """
-    may_go = adjacency(network) + sp.eye_array(network.size)
-    return sp.csr_array(sp.diags_array(1.0 / may_go.sum(axis=1)) @ may_go)
 
 
 def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array:
@@ -75,7 +40,7 @@ def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array
     [1.0, 0.75]
     """
     check_whole("S, the number of visits,", S)
-    p = _checked_start(start, P.shape[0])
+    p = checked_start(start, P.shape[0])
     back = sp.csr_array(P).T.tocsr()
     if back.nnz > DENSE_SHARE * p.size**2:
         back = back.toarray()
@@ -105,11 +70,26 @@ class LeastVisits(NamedTuple):
     any_token: float
 
 
-def least_visits(network: Network, roams: Sequence[Roam], S: int) -> LeastVisits:
-    """pi of the lazy walk for these tokens, exactly."""
+def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
+    """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly."""
+    if isinstance(walk, TourWalk | RandomTourWalk):
+        place = {k: i for i, k in enumerate(roam.clients)}
+        if isinstance(walk, TourWalk):
+            return tour_visits([place[k] for k in walk.tour], roam.start, S)
+        return random_tour_visits([[place[j] for j in walk.tree[k]] for k in roam.clients], roam.start, S)
+    region = inside(network, roam.clients)
+    if isinstance(walk, NonBacktrackingWalk):
+        return link_visits(region, roam.start, S)
+    P = metropolis_walk(region) if isinstance(walk, MetropolisWalk) else lazy_walk(region)
+    return visit_probabilities(P, roam.start, S)
+
+
+def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
+    """pi for these tokens, exactly. ``walks`` has one for each; the lazy walk unless given."""
+    walk_of = dict(zip(roams, [LazyWalk(network)] * len(roams) if walks is None else walks, strict=True))
     least, seen = 1.0, np.zeros(network.size)
     for roam, tokens in Counter(roams).items():
-        p = visit_probabilities(lazy_walk(inside(network, roam.clients)), roam.start, S)
+        p = token_visits(network, roam, walk_of[roam], S)
         least = min(least, float(p.min()))
         at = list(roam.clients)
         for _ in range(tokens):
@@ -120,6 +100,7 @@ def least_visits(network: Network, roams: Sequence[Roam], S: int) -> LeastVisits
 def start_bound(roams: Sequence[Roam]) -> float:
     """pi >= p_0, the least probability with which a client is the start; 0 if some client never is.
 
+    >>> from mtcd.theory.starts import uniform_roam
     >>> start_bound([uniform_roam(range(4)), uniform_roam(range(4, 6))])
     0.25
     """
@@ -128,6 +109,9 @@ def start_bound(roams: Sequence[Roam]) -> float:
 
 def walk_bound(network: Network, roams: Sequence[Roam], S: int) -> float:
     """pi >= p_0 (1 + d_max)^-S, p_0 that of the likeliest start; 0 where the bound does not hold.
+
+    For walks that take any way to a neighbour with probability 1/(1 + d_max) or more: all but the tours. (A
+    non-backtracking walk does so along a shortest path, which never goes back.)
 
     It holds if S is *above* the diameter of every cluster. (The paper says S >= diameter; but S visits are S - 1
     hops, so with S = diameter the client at the far end is never reached.)
@@ -141,12 +125,3 @@ def walk_bound(network: Network, roams: Sequence[Roam], S: int) -> float:
         p_0 = min(p_0, max(roam.start))
         d_max = max(d_max, *map(len, region.neighbours))
     return float(p_0 * (1.0 + d_max) ** -S)
-
-
-def _checked_start(start: Sequence[float] | Array, K: int) -> Array:
-    p = np.array(start, dtype=float)
-    if p.shape != (K,):
-        raise ConfigError(f"the start has {p.size} probabilities for {K} clients: give one for each client.")
-    if not (p >= 0).all() or not abs(p.sum() - 1.0) < 1e-9:
-        raise ConfigError("the start must be probabilities, 0 or more, that add up to 1: divide them by their sum.")
-    return p

@@ -1,0 +1,105 @@
+"""The non-backtracking walk. Its next hop depends on the client and on the one before, so it is a Markov chain not
+on clients but on directed links: the one that the token has just come along."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtcd.checks import check_whole
+from mtcd.network.spectrum import adjacency
+from mtcd.network.topology import Network
+from mtcd.theory.starts import checked_start
+
+Array = NDArray[np.float64]
+
+NUMBERS = 400_000  # in a block of links times targets: few enough for memory at any size
+
+
+class Links:
+    """All directed links of a network, and how the walk goes from one to the next."""
+
+    def __init__(self, network: Network) -> None:
+        links = sp.coo_array(adjacency(network))
+        order = np.lexsort(links.coords[::-1])
+        self.tails, self.heads = (ends[order] for ends in links.coords)
+        self.back = np.lexsort((self.tails, self.heads))  # the same link the other way
+        self.degrees = np.array([len(near) for near in network.neighbours])
+        self.clients, self.count = network.size, order.size
+        self._into = sp.csr_array(
+            (np.ones(self.count), (self.heads, np.arange(self.count))), shape=(self.clients, self.count)
+        )
+        others = self.degrees[self.tails] - 1
+        self._dead_end = np.flatnonzero(others == 0)
+        self._share = 1.0 / np.maximum(others, 1)
+
+    def at_clients(self, X: Array) -> Array:
+        """From probabilities of links to those of the clients that they lead to."""
+        return np.asarray(self._into @ X)
+
+    def hop(self, X: Array, at: Array) -> Array:
+        """The probabilities of links one hop later: on to any link but back, unless there is no other.
+
+        X has those of links, ``at`` those of the clients that they lead to.
+        """
+        back, on = X[self.back], at[self.tails]
+        on -= back
+        np.maximum(on, 0.0, out=on)  # a difference of equals is 0 up to rounding, which must not make it negative
+        on *= self._share[:, None]
+        on[self._dead_end] = back[self._dead_end]
+        return np.asarray(on)
+
+    def matrix(self) -> Array:
+        """The chain's transition matrix; row i says where the walk goes from link i."""
+        each = np.eye(self.count)
+        return np.asarray(self.hop(each, self.at_clients(each)).T)
+
+
+def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Array:
+    """For each client, the probability that a non-backtracking token visits it in an iteration of S visits.
+
+    As ``visit_probabilities``, with all links into a client made absorbing.
+    """
+    check_whole("S, the number of visits,", S)
+    p = checked_start(start, network.size)
+    links, visited = Links(network), p.copy()
+    if links.count == 0 or S == 1:
+        return visited
+    width = max(1, NUMBERS // links.count)
+    for first in range(0, network.size, width):
+        targets = np.arange(first, min(first + width, network.size))
+        there = (targets, targets - first)
+        begin = np.repeat((p / np.maximum(links.degrees, 1))[:, None], targets.size, axis=1)
+        begin[there] = 0.0
+        X = begin[links.tails]  # column j: the link that a token came along that has not been at j before
+        into = np.flatnonzero((links.heads >= first) & (links.heads <= targets[-1]))
+        arrived = (into, links.heads[into] - first)
+        for s in range(1, S):
+            at = links.at_clients(X)
+            visited[targets] += at[there]
+            if s < S - 1:
+                X[arrived], at[there] = 0.0, 0.0
+                X = links.hop(X, at)
+    return np.minimum(visited, 1.0)
+
+
+def longest_link_hitting_time(network: Network) -> float:
+    """The hops, on average, to a client, for the client and the place (and where it was before) that take longest.
+
+    One linear system per client, over the links that do not lead to it. Infinite where the network is in pieces.
+    """
+    if not network.connected:
+        return math.inf
+    links = Links(network)
+    Q, longest = links.matrix(), 0.0
+    for target in range(network.size if network.size > 1 else 0):
+        away = np.flatnonzero(links.heads != target)
+        left = np.zeros(links.count)
+        left[away] = np.linalg.solve(np.eye(away.size) - Q[np.ix_(away, away)], np.ones(away.size))
+        from_client = 1.0 + np.bincount(links.tails, weights=left, minlength=network.size) / links.degrees
+        longest = max(longest, left.max(), np.delete(from_client, target).max())
+    return float(longest)

@@ -1,0 +1,208 @@
+"""Tours: how likely a visit is, how long a client waits, and when everybody has been visited, exactly."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import roots_legendre
+
+from mtcd.checks import check_whole
+from mtcd.theory.starts import checked_start
+
+Array = NDArray[np.float64]
+Tree = Sequence[Sequence[int]]
+"""The neighbours of each client in a tree."""
+
+
+def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> Array:
+    """For each client, the probability of a visit among S consecutive places of the tour.
+
+    A token that starts at a client begins at that client's first place: nothing else is left to chance.
+
+    >>> tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist()
+    [0.25, 1.0, 0.75]
+    """
+    check_whole("S, the number of visits,", S)
+    places, p = np.array(tour), checked_start(start, max(tour) + 1)
+    visited, total = np.zeros(p.size), 0.0
+    for client in np.flatnonzero(p):
+        seen = np.roll(places, -tour.index(client))[:S]
+        visited[np.unique(seen)] += p[client]
+        total += p[client]
+    return visited / total  # exactly 1 where every start leads there
+
+
+def tour_wait(tour: Sequence[int]) -> int:
+    """The most hops between two visits of the same client.
+
+    >>> tour_wait([0, 1, 2, 1])
+    4
+    """
+    last, longest = {client: place - len(tour) for place, client in enumerate(tour)}, 0
+    for place, client in enumerate(tour):
+        longest = max(longest, place - last[client])
+        last[client] = place
+    return longest
+
+
+def tour_cover(tour: Sequence[int]) -> int:
+    """The hops until every client has been visited, at most, wherever the tour is begun (at a client's first place).
+
+    >>> tour_cover([0, 1, 2, 1])
+    3
+    """
+    first = {client: place for place, client in reversed(list(enumerate(tour)))}
+    return max(_last_news([*tour[place:], *tour[:place]]) for place in first.values())
+
+
+def _last_news(places: Sequence[int]) -> int:
+    first = {client: place for place, client in reversed(list(enumerate(places)))}
+    return max(first.values())
+
+
+def random_tour_wait(K: int) -> int:
+    """The same for random tours that follow one another: early in one, late in the next, 4(K - 1) - 2 hops."""
+    return max(1, 4 * (K - 1) - 2)
+
+
+def random_tour_cover(K: int) -> int:
+    """The same for a random tour: all but the last of its 2(K - 1) hops, if it starts beside the leaf it sees last."""
+    return max(0, 2 * (K - 1) - 1)
+
+
+def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Array:
+    """For each client, the probability that a random tour visits it in an iteration of S visits.
+
+    S = 2(K - 1) visits or more are a whole tour. Below, the token goes from its start along the tree's path to a
+    client, and at each client of this path first goes round those branches that happen to come before the one it
+    needs: a detour of 2 hops for every client in them. So, link by link, from the leaves inwards and out again,
+
+        arrival(u, v) = [start at u] * detours(u, v)  +  sum over w of arrival(w, u) * detours(w, u, v),   1 hop later
+
+    where arrival(u, v) is the distribution of the time at which the token is first at v, coming from u, and * is
+    the convolution.
+    """
+    check_whole("S, the number of visits,", S)
+    p = checked_start(start, len(tree))
+    if 2 * (p.size - 1) <= S:
+        return np.ones(p.size)
+    sizes, inwards = branch_sizes(tree), inwards_first(tree)
+    arrival: dict[tuple[int, int], Array] = {}
+    for u, parent in inwards:
+        if parent >= 0:
+            _depart(arrival, tree, sizes, p, u, [parent], S)
+    for u, parent in reversed(inwards):
+        _depart(arrival, tree, sizes, p, u, [v for v in tree[u] if v != parent], S)
+    visited = p.copy()
+    for (_, v), times in arrival.items():
+        visited[v] += times.sum()
+    return np.minimum(visited, 1.0)
+
+
+def _depart(
+    arrival: dict[tuple[int, int], Array],
+    tree: Tree,
+    sizes: Mapping[tuple[int, int], int],
+    p: Array,
+    u: int,
+    towards: Sequence[int],
+    S: int,
+) -> None:
+    """Arrivals from u at these neighbours. Branches of the same size are alike, so they are taken together."""
+    branches = tuple(sorted(sizes[u, w] for w in tree[u]))
+    alike: dict[int, list[int]] = defaultdict(list)
+    for w in tree[u]:
+        if (w, u) in arrival:
+            alike[sizes[u, w]].append(w)
+    sources = {size: _sums_without_one([arrival[w, u] for w in ws]) for size, ws in alike.items()}
+    for v in towards:
+        times = np.zeros(S)
+        times[0] = p[u]
+        times = _later(times, detours(_without(branches, sizes[u, v]), S))
+        for size, ws in alike.items():
+            others = ws.index(v) if v in ws else len(ws)  # the last of the sums is that of all
+            if ws != [v]:
+                rest = _without(_without(branches, sizes[u, v]), size)
+                times += _later(sources[size][others], detours(rest, S))
+        arrival[u, v] = np.concatenate([[0.0], times[:-1]])
+
+
+def _later(times: Array, delays: Array) -> Array:
+    return np.convolve(times, delays)[: times.size] if delays.size > 1 else times * delays[0]
+
+
+def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
+    """For each row the sum of the others, and then the sum of all; sums only, so that small numbers stay right."""
+    before = [np.zeros_like(rows[0])]
+    for row in rows:
+        before.append(before[-1] + row)
+    after = np.zeros_like(rows[0])
+    sums = [before[-1]]
+    for i in reversed(range(len(rows))):
+        sums.append(before[i] + after)
+        after = after + rows[i]
+    return sums[::-1]
+
+
+def _without(sizes: tuple[int, ...], size: int) -> tuple[int, ...]:
+    i = sizes.index(size)
+    return sizes[:i] + sizes[i + 1 :]
+
+
+@lru_cache(maxsize=1024)
+def detours(sizes: tuple[int, ...], S: int) -> Array:
+    """The distribution of the hops spent in branches of these sizes that come before one more, in random order.
+
+    Entry t is for t hops, up to S - 1. If that one comes at a time x, uniform in [0, 1], each other is before it
+    with probability x, independently. Given x the hops are a sum of independent numbers, whose distribution is
+    found branch by branch; it is a polynomial in x of degree len(sizes), which Gauss's rule integrates exactly.
+    """
+    if not sizes:
+        return np.ones(1)
+    most = min((S - 1) // 2, sum(sizes))
+    nodes, weights = roots_legendre(len(sizes) // 2 + 1)
+    x = ((nodes + 1) / 2)[:, None]
+    given = np.zeros((x.size, most + 1))
+    given[:, 0] = 1.0
+    for size in sizes:
+        then = given * (1 - x)
+        if size <= most:
+            then[:, size:] += given[:, :-size] * x
+        given = then
+    times = np.zeros(2 * most + 1)
+    times[::2] = (weights / 2) @ given
+    return times
+
+
+def inwards_first(tree: Tree) -> list[tuple[int, int]]:
+    """Every client and its parent (-1 for client 0, the root), children before parents."""
+    found = [(0, -1)]
+    for u, parent in found:
+        found += [(v, u) for v in tree[u] if v != parent]
+    return found[::-1]
+
+
+def branch_sizes(tree: Tree) -> dict[tuple[int, int], int]:
+    """For neighbours u and v: how many clients the tree has on the side of v."""
+    below = [1] * len(tree)
+    sizes = {}
+    for u, parent in inwards_first(tree):
+        if parent >= 0:
+            below[parent] += below[u]
+            sizes[parent, u], sizes[u, parent] = below[u], len(tree) - below[u]
+    return sizes
+
+
+def random_tour_work(tree: Tree, S: int) -> float:
+    """Multiplications that ``random_tour_visits`` takes, about."""
+    if 2 * (len(tree) - 1) <= S:
+        return 0.0
+    sizes, total = branch_sizes(tree), 0.0
+    for u, near in enumerate(tree):
+        kinds = len({sizes[u, v] for v in near})
+        total += S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)
+    return total

@@ -1,0 +1,209 @@
+"""Visits of every walk: against the walks themselves, and against all that can happen on small networks."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterator
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtcd.methods.mtcd import MTCD
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network, make_network
+from mtcd.network.tours import following, spanning_tree
+from mtcd.network.walks import WALKS, make_walk
+from mtcd.theory import links
+from mtcd.theory.chains import metropolis_walk
+from mtcd.theory.links import link_visits
+from mtcd.theory.starts import Roam, uniform_roam
+from mtcd.theory.touring import detours, random_tour_visits, tour_visits
+from mtcd.theory.visits import least_visits, start_bound, token_visits, visit_probabilities, walk_bound
+from problems import networks
+
+ODD = [(0, 1), (1, 2), (2, 3), (3, 0), (2, 4), (4, 5), (5, 6), (4, 7)]  # a cycle with branches
+
+
+def network_of(kind: str, K: int, **more: float) -> Network:
+    names = [f"c{k}" for k in range(K)]
+    return network_from_edges(ODD, names) if kind == "odd" else make_network(kind, names, **more)
+
+
+def starts(size: int) -> st.SearchStrategy[tuple[float, ...]]:
+    weights = st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any)
+    return weights.map(lambda w: tuple(x / sum(w) for x in w))
+
+
+def likely(network: Network, walk: tuple[int, ...], kind: str) -> float:
+    """The probability of these clients in a row, given the first."""
+    chance = 1.0
+    for i, (here, there) in enumerate(itertools.pairwise(walk)):
+        near = network.neighbours[here]
+        if kind == "non-backtracking":
+            choices = [k for k in near if i == 0 or k != walk[i - 1]] or near or (here,)
+            chance *= (there in choices) / len(choices)
+        else:
+            go = {j: min(1, len(near) / len(network.neighbours[j])) / len(near) for j in near}
+            chance *= go.get(there, 0.0) if there != here else 1 - sum(go.values())
+    return chance
+
+
+@pytest.mark.parametrize("kind", ["metropolis", "non-backtracking"])
+@settings(deadline=None, max_examples=30)
+@given(data=st.data(), size=st.integers(1, 5), S=st.integers(1, 5))
+def test_visits_against_all_walks(kind: str, data: st.DataObject, size: int, S: int) -> None:
+    network, start = data.draw(networks(size)), data.draw(starts(size))
+    expected = np.zeros(size)
+    for walk in itertools.product(range(size), repeat=S):
+        expected[list(set(walk))] += start[walk[0]] * likely(network, walk, kind)
+    found = token_visits(network, Roam(tuple(range(size)), start), make_walk(kind, network), S)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def all_random_tours(tree: dict[int, list[int]], root: int, S: int) -> Iterator[list[int]]:
+    """One tour for each way to order the branches of every client: all equally likely."""
+    for orders in itertools.product(*(itertools.permutations(tree[k]) for k in sorted(tree))):
+        walk, previous = [root], -1
+        for _ in range(min(S, 2 * (len(tree) - 1)) - 1):
+            here = walk[-1]
+            walk.append(following(orders[here], previous))
+            previous = here
+        yield walk
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.data(), st.integers(2, 6), st.integers(1, 12))
+def test_random_tours_against_all_orders(data: st.DataObject, size: int, S: int) -> None:
+    network, start = data.draw(networks(size, connected=True)), data.draw(starts(size))
+    tree, expected = spanning_tree(network, range(size)), np.zeros(size)
+    for root in np.flatnonzero(start):
+        tours = list(all_random_tours(tree, int(root), S))
+        for tour in tours:
+            expected[list(set(tour))] += start[root] / len(tours)
+    found = random_tour_visits([tree[k] for k in range(size)], start, S)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_hops_before_a_branch_by_hand() -> None:
+    # of three branches, each is first, second or third with probability 1/3; the other two have 1 and 3 clients
+    expected = np.zeros(9)
+    expected[[0, 2, 6, 8]] = 1 / 3, 1 / 6, 1 / 6, 1 / 3
+    np.testing.assert_allclose(detours((1, 3), 99), expected, atol=1e-15)
+    np.testing.assert_allclose(detours((1, 3), 7), expected[:7], atol=1e-15)  # what is later than S is of no interest
+    many = detours((1,) * 300, 10_000)  # any number of branches before: all equally likely
+    np.testing.assert_allclose(many[::2], 1 / 301, rtol=1e-9)
+
+
+@pytest.mark.parametrize("walk", sorted(WALKS))
+@pytest.mark.parametrize(
+    ("settings_", "network", "S"),
+    [
+        ({"tokens": 2}, "grid", 7),
+        ({"tokens": 2, "combine": "cluster"}, "path", 4),
+        ({"tokens": 1, "start": {"c1": 1.0, "c4": 3.0}}, "odd", 9),
+        ({"clusters": [["c7", "c2", "c4", "c3"], ["c0", "c1"], ["c6", "c5"]]}, "odd", 3),
+    ],
+)
+def test_visits_against_the_tokens_of_the_library(settings_: dict, network: str, S: int, walk: str) -> None:
+    graph, iterations = network_of(network, 8), 4000
+    method = MTCD(hops=S, walk=walk, stepsize=1.0, **settings_)
+    roaming = method.plan(5, 1, graph, seed=3).roaming
+    for token, start in enumerate(roaming.starts):
+        counts = np.zeros(8)
+        for t in range(iterations):
+            way = [roaming.first(token, t)]
+            for hop in range(1, S):
+                way.append(roaming.next(token, t, hop, way[-1], way[-2] if hop > 1 else -1))
+            counts[list(set(way))] += 1
+        clusters = method.token_clusters(graph, 3)
+        clients = tuple(range(8)) if clusters is None else clusters[token]
+        roam = uniform_roam(clients)
+        if method.start is not None:
+            roam = Roam(clients, (0.0, 0.25, 0.0, 0.0, 0.75, 0.0, 0.0, 0.0))
+        assert set(start.support()) == {k for k, p in zip(*roam, strict=True) if p}
+        p = token_visits(graph, roam, roaming.walks[token], S)
+        found = counts[list(clients)] / iterations
+        assert (np.abs(found - p) <= 4.5 * np.sqrt(p * (1 - p) / iterations) + 1e-12).all()
+
+
+@settings(deadline=None)
+@given(st.data(), st.integers(1, 7), st.integers(1, 14), st.sampled_from(sorted(WALKS)))
+def test_bounds_are_below_and_a_whole_tour_is_certain(data: st.DataObject, size: int, S: int, kind: str) -> None:
+    network = data.draw(networks(size, connected=True))
+    walk, roam = make_walk(kind, network), Roam(tuple(range(size)), data.draw(starts(size)))
+    pi = least_visits(network, [roam, roam], S, [walk, walk])
+    each = token_visits(network, roam, walk, S)
+    assert pi.per_token == each.min()
+    assert pi.any_token == pytest.approx(1 - (1 - each.min()) ** 2)
+    assert start_bound([roam]) <= pi.per_token * (1 + 1e-12)
+    if walk.length is None:
+        low = walk_bound(network, [roam], S)
+        assert low <= pi.per_token * (1 + 1e-12)
+        assert (low > 0) == (nx.diameter(network.graph) < S)
+    elif walk.length <= S:
+        assert pi.per_token == 1.0
+
+
+def test_by_hand_on_a_cycle_a_path_and_a_complete_network() -> None:
+    cycle, path, all_linked = (network_of(kind, 10) for kind in ("cycle", "path", "complete"))
+    everywhere = uniform_roam(range(10))
+    for kind in ("non-backtracking", "tour"):  # S different clients, and all of them equally likely
+        assert least_visits(cycle, [everywhere], 4, [make_walk(kind, cycle)]).per_token == pytest.approx(0.4)
+        assert least_visits(cycle, [everywhere], 10, [make_walk(kind, cycle)]).per_token == pytest.approx(1.0)
+    # the tour 0 1 2 ... 8 9 8 ... 1: the end 0 is visited within 10 only from itself and from 9
+    assert least_visits(path, [everywhere], 10, [make_walk("tour", path)]).per_token == pytest.approx(0.2)
+    assert token_visits(path, everywhere, make_walk("tour", path), 10)[9] == pytest.approx(1.0)
+    # the spanning tree is the path: from k, the end 0 is reached in time if the token turns that way first (1/2)
+    expected = 1 / 10 + 1 / 10 + 8 / 10 / 2  # from 0; from 9; from 1 to 8
+    ends = token_visits(path, everywhere, make_walk("random-tour", path), 10)
+    assert ends[0] == pytest.approx(expected)
+    # no visit in four: 9/10, then 8/9 away from the start, then 7/8 twice as the one before is not taken again
+    pi = least_visits(all_linked, [everywhere], 4, [make_walk("non-backtracking", all_linked)]).per_token
+    assert pi == pytest.approx(1 - 9 / 10 * 8 / 9 * (7 / 8) ** 2)
+
+
+def test_blocks_of_targets_and_orders_of_clients_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, start = network_of("odd", 8), np.arange(1, 9) / 36
+    whole = link_visits(network, start, 6)
+    monkeypatch.setattr(links, "NUMBERS", 40)
+    np.testing.assert_allclose(link_visits(network, start, 6), whole, rtol=1e-13)
+    order = (3, 7, 0, 2, 5, 1, 6, 4)
+    roam = Roam(order, tuple(start[list(order)]))
+    for kind in WALKS:
+        here = token_visits(network, Roam(tuple(range(8)), tuple(start)), make_walk(kind, network), 6)
+        there = token_visits(network, roam, make_walk(kind, network), 6)
+        np.testing.assert_allclose(there, here[list(order)], rtol=1e-12)
+
+
+def test_what_cannot_be_reached_has_probability_0() -> None:
+    path = network_of("path", 12)
+    end = Roam(tuple(range(12)), (1.0,) + 11 * (0.0,))
+    for kind in WALKS:
+        p = token_visits(path, end, make_walk(kind, path), 6)
+        assert (p[:6] > 0).all()
+        assert (p[6:] == 0).all()
+
+
+def test_metropolis_probabilities_are_those_of_a_walk() -> None:
+    network = network_of("erdos-renyi", 30, p=0.2)
+    P = metropolis_walk(network)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    np.testing.assert_allclose((P - P.T).toarray(), 0.0)
+    assert metropolis_walk(network_of("cycle", 7)).diagonal().tolist() == [0.0] * 7
+    assert metropolis_walk(network_of("empty", 2)).toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert visit_probabilities(metropolis_walk(network_of("cycle", 5)), np.eye(5)[0], 2)[1] == 0.5
+    assert tour_visits([0], [1.0], 3).tolist() == [1.0]
+
+
+@pytest.mark.parametrize("kind", sorted(WALKS))
+def test_a_thousand_clients_take_seconds(kind: str) -> None:
+    path = network_of("path", 1000)
+    walk = make_walk(kind, path)
+    begin = time.perf_counter()
+    pi = least_visits(path, [uniform_roam(range(1000))], 300, [walk])
+    assert 0.0009 < pi.per_token < 0.3
+    assert time.perf_counter() - begin < 20  # 3 s at most
