@@ -55,14 +55,22 @@ class Memory:
 
 
 class Extrapolation:
-    """The home client's side, or the server's: the tokens at the ends of the last tours, ``z`` the first."""
+    """The home client's side, or the server's: the tokens at the ends of the last tours, ``z`` the first.
 
-    def __init__(self, depth: int, z: Array) -> None:
+    When clients leave or join it is made anew, at the end of a tour, and ``tour`` counts on: clients that hear
+    of a tour without weights and with nothing to keep forget what was before.
+    """
+
+    def __init__(self, depth: int, z: Array, tour: int = 0) -> None:
         self.depth = self.patience = depth
-        self.tour = 0
+        self.tour = tour
         self._start = z.copy()
         self._ends: list[Array] = []
         self._anchor: tuple[Array, float] | None = None  # token and objective before an extrapolation on trial
+
+    def opening(self) -> Instruction:
+        """What the clients hear in the first tour."""
+        return Instruction(self.tour)
 
     def end_tour(self, z: Array, objective: float) -> Instruction:
         """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place."""

@@ -8,18 +8,20 @@ iteration, and Q local updates are Q gradient steps. Line numbers are those of t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import MOST_PATIENCE, SLOWER, best_weights
+from mtcd.methods.eras import through_changes
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.roaming import Roaming, plan_roaming
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
+from mtcd.network.changes import Absence
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.batches import Batches
@@ -79,31 +81,45 @@ def zeros(problem: LinearProblem) -> Theta:
 
 def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: int) -> Theta:
     """Algorithm 1: theta after S hops."""
-    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
+    roaming = through_changes(plan_roaming(network, 1, None, method.walk, method.start, seed, None), network, None)
     theta, f = zeros(problem), Objective(problem, None)
     trail = [NOWHERE]
 
     def next_client(s: int, k: int) -> int:
         trail.append(k)
-        return roaming.next(0, 0, s + 1, k, trail[-2])
+        return next_present(roaming, s + 1, k, trail[-2])
 
     first, eta = roaming.first(0, 0), method.settled_stepsize()
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
 
 
+def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
+    """Where the token is visited next, however many it is passed through that have left."""
+    k = roaming.next(0, 0, hop, k, previous)
+    while roaming.is_away(k, hop):
+        k = roaming.next(0, 0, hop, k, NOWHERE)
+    return k
+
+
 def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
     """STCD on a tour with extrapolation, all clients at once: theta at the start and at the end of every tour."""
     roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
-    f, home, length = Objective(problem, None), roaming.first(0, 0), roaming.walks[0].length or 1
+    roaming = through_changes(roaming, network, None, whole_tours=True)
+    f, Q, eta = Objective(problem, None), method.local_updates, method.settled_stepsize()
+    at, home = 0, roaming.first(0, 0)  # hops that are done; where the token is then
 
     def tour(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+        nonlocal at, home
+        start, length = at, next(s for s in itertools.count(1) if roaming.ends_tour(at + s))
+
         def next_client(s: int, k: int) -> int:
-            return roaming.next(0, 0, t * length + s + 1, k, NOWHERE)
+            return next_present(roaming, start + s + 1, k, NOWHERE)
 
-        Q, eta = method.local_updates, method.settled_stepsize()
-        return token_roaming(theta, Z, home, f, length, Q, eta, next_client)[:2]
+        theta, Z, home = token_roaming(theta, Z, home, f, length, Q, eta, next_client)
+        at += length
+        return theta, Z
 
-    return accelerated(problem, tour, method.depth, tours)
+    return accelerated(problem, tour, method.depth, tours, lambda t: roaming.begins_era(at))
 
 
 def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
@@ -111,6 +127,7 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
     clusters = method.token_clusters(network, seed) or ()
     starts = [cluster[0] for cluster in clusters]
     roaming = plan_roaming(network, len(clusters), clusters, method.walk, starts, seed, method.hops)
+    roaming = through_changes(roaming, network, clusters, whole_tours=True)
     f, S, Q, eta = Objective(problem, None), method.hops or 0, method.local_updates, method.settled_stepsize()
 
     def iteration(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
@@ -120,17 +137,25 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
             def next_client(s: int, k: int, gamma: int = gamma) -> int:
                 return roaming.next(gamma, t, s + 1, k, NOWHERE)
 
-            end, Z_gamma, _ = token_roaming(theta, Z, cluster[0], f, S, Q, eta, next_client)
+            first = roaming.first(gamma, t)
+            if first == NOWHERE:  # all have left
+                continue
+            end, Z_gamma, _ = token_roaming(theta, Z, first, f, S, Q, eta, next_client)
             total += Z_gamma - Z
             for k in cluster:
                 new[k] = end[k]
         return new, total
 
-    return accelerated(problem, iteration, method.depth, T)
+    return accelerated(problem, iteration, method.depth, T, roaming.begins_era)
 
 
-def accelerated(problem: LinearProblem, one_round: Round, M: int, rounds: int) -> list[Theta]:
-    """theta at the start and after every round, with extrapolation over the last M + 1 and a step back."""
+def accelerated(
+    problem: LinearProblem, one_round: Round, M: int, rounds: int, begins_era: Callable[[int], bool]
+) -> list[Theta]:
+    """theta at the start and after every round, with extrapolation over the last M + 1 and a step back.
+
+    Where other clients are there from the next round on, what was before is forgotten.
+    """
     theta = zeros(problem)
     iterates = [theta]
     done, patience, anchor = [(Objective(problem, None).token(theta), theta)], M, None  # (Z, theta) of this cycle
@@ -138,6 +163,9 @@ def accelerated(problem: LinearProblem, one_round: Round, M: int, rounds: int) -
         theta, Z = one_round(t, theta, done[-1][0])
         iterates.append(theta)
         value = problem.evaluate(theta)
+        if begins_era(t + 1):
+            done, patience, anchor = [(Z, theta)], M, None
+            continue
         if anchor is not None and not value < anchor[2]:  # undo
             theta, patience = anchor[1], min(SLOWER * patience, MOST_PATIENCE)
             done, anchor = [anchor[:2]], None
@@ -146,7 +174,7 @@ def accelerated(problem: LinearProblem, one_round: Round, M: int, rounds: int) -
         done.append((Z, theta))
         if anchor is None and len(done) > patience + 1:
             last = done[-M - 2 :]
-            c = best_weights([after[0] - before[0] for before, after in pairwise(last)])
+            c = best_weights([after[0] - before[0] for before, after in itertools.pairwise(last)])
             anchor = (Z, theta, value)
             Z, theta = (_weighted(c, [end[part] for end in last[1:]]) for part in (0, 1))
             done = [(Z, theta)]
@@ -167,6 +195,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
     clusters = method.token_clusters(network, seed)
     tokens = (method.tokens or 1) if clusters is None else len(clusters)
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
+    roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
     S, Q, eta = method.hops or 0, method.local_updates, method.settled_stepsize()
     iterates = [zeros(problem)]
@@ -183,7 +212,8 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
-            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9
+            roams = first != NOWHERE  # unless all have left
+            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
             visited.append(set(trail[1:]))
         iterates.append(
             [
@@ -203,17 +233,16 @@ def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> A
     return np.asarray(sum(w * copy for w, copy in zip(weights, copies, strict=True)))
 
 
-def svfl(problem: LinearProblem, method: SVFL, seed: int, rounds: int) -> list[Theta]:
-    """FedBCD: every client takes Q steps on the same Z, the others as they were."""
-    batches = Batches(problem.samples, method.batch, seed)
+def svfl(
+    problem: LinearProblem, method: SVFL, seed: int, rounds: int, away: Sequence[Absence] = ((0, frozenset()),)
+) -> list[Theta]:
+    """FedBCD: every client that is there takes Q steps on the same Z, the others as they were."""
+    batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.settled_stepsize()
     iterates = [zeros(problem)]
     for t in range(rounds):
         theta, f = iterates[-1], Objective(problem, batches.rows(t))
-        Z = f.token(theta)
-        iterates.append(
-            [
-                token_roaming(theta, Z, k, f, 1, method.local_updates, method.settled_stepsize(), lambda s, k: k)[0][k]
-                for k in range(len(theta))
-            ]
-        )
+        Z, absent, new = f.token(theta), [who for begins, who in away if begins <= t][-1], list(theta)
+        for k in set(range(len(theta))) - absent:
+            new[k] = token_roaming(theta, Z, k, f, 1, Q, eta, lambda s, k: k)[0][k]
+        iterates.append(new)
     return iterates

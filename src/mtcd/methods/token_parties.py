@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mtcd.methods.acceleration import Extrapolation
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
+from mtcd.network.walks import NOWHERE
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel
@@ -168,7 +169,7 @@ class TokenServer(Party):
         self.clients, self.plan, self.objective = clients, plan, objective
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.extrapolation = None if plan.depth is None else Extrapolation(plan.depth, self.aggregate)
+        self.extrapolation: Extrapolation | None = None
         self.instruction = Instruction(0)
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
@@ -188,12 +189,21 @@ class TokenServer(Party):
         floats = self.aggregate.size + len(self.instruction.weights)
         for index in range(plan.tokens):
             token = Token(index, t, 0, self.aggregate.copy(), self.penalty, instruction=self.instruction)
-            messages.append(Message(SERVER, plan.roaming.first(index, t), token, floats))
+            first = plan.roaming.first(index, t)
+            if first == NOWHERE:  # all clients of its cluster have left
+                self.back[index] = token
+            else:
+                messages.append(Message(SERVER, first, token, floats))
         return messages
 
     def extrapolate(self) -> None:
         """With acceleration: what the clients shall make of the last syncs. What was told of before is not touched."""
-        if self.extrapolation is not None and self.t > 0:
+        if self.plan.depth is None:
+            return
+        if self.extrapolation is None or self.plan.roaming.begins_era(self.t):
+            self.extrapolation = Extrapolation(self.plan.depth, self.aggregate, self.instruction.tour + 1)
+            self.instruction = self.extrapolation.opening()
+        else:
             value = self.objective(self.aggregate, self.penalty)
             self.aggregate = self.aggregate.copy()
             self.instruction = self.extrapolation.end_tour(self.aggregate, value)

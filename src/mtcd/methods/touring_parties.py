@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ class TouringClient(TokenClient):
 
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
-        if self.plan.hops is None and token.hop % self.tour_length == 0:
+        if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
             self.at_home(token)
         self.catch_up(token)
         self.visit(token)
@@ -38,16 +37,12 @@ class TouringClient(TokenClient):
 
     def at_home(self, token: Token) -> None:
         """The start of a tour, without a server: look back on the last ones."""
-        if token.hop == 0:
-            self.extrapolation = Extrapolation(self.plan.depth or 0, token.aggregate)
+        if self.plan.roaming.begins_era(token.hop):
+            self.extrapolation = Extrapolation(self.plan.depth or 0, token.aggregate, token.instruction.tour + 1)
+            token.instruction = self.extrapolation.opening()
             return
         value = self.model.objective(token.aggregate, token.penalty)
         token.instruction = self.extrapolation.end_tour(token.aggregate, value)
-
-    @cached_property
-    def tour_length(self) -> int:
-        """Hops until the token is home again."""
-        return self.plan.roaming.walks[0].length or 1
 
     def catch_up(self, token: Token) -> None:
         """Do as the token says, once a tour, before the update. The aggregate knows of it already."""
@@ -67,10 +62,12 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and token.hop % self.tour_length:
+        if self.plan.hops is None and not self.plan.roaming.ends_tour(token.hop):
             return messages[:1]  # without the monitor's
         return messages
 
     def copy_for(self, token: Token) -> Array:
-        """What this client holds for the token, or is about to hold."""
+        """What this client holds for the token, or is about to hold if it was there in the last tour."""
+        if self.memory.tour < token.instruction.tour - 1:
+            return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), token.instruction)
