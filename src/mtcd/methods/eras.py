@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import networkx as nx
-
 from mtcd.errors import ConfigError
 from mtcd.methods.roaming import Roaming, StartAt, reach
 from mtcd.network.changes import absences
@@ -90,8 +88,10 @@ def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
 
 
 def next_on_way(network: Network, client: int, to: int) -> int:
-    """Where a token goes from ``client`` that shall get to ``to``."""
-    return client if client == to else int(nx.shortest_path(network.graph, client, to)[1])
+    """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to it."""
+    near = {client} if client == to else set(network.neighbours[client])
+    levels = breadth_first(network.neighbours, to, set(range(network.size)))
+    return next(k for level in levels for k in sorted(level) if k in near)
 
 
 def through_changes(

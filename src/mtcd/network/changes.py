@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from mtcd.checks import check_whole
@@ -51,14 +51,17 @@ def absences(network: Network) -> tuple[Absence, ...]:
 
 def told(network: Network) -> list[str]:
     """The changes, a sentence each."""
-    names = network.clients
-    late = [names[k] for k in sorted(_late(network))]
-    sentences = [f"absent from the start: {listing(late)}"] if late else []
+    late = sorted(_late(network))
+    sentences = [f"absent from the start: {_names(network, late)}"] if late else []
     for change in network.changes:
-        moves = [f"{listing([names[k] for k in change.leave])} leave(s)"] if change.leave else []
-        moves += [f"{listing([names[k] for k in change.join])} join(s)"] if change.join else []
-        sentences.append(f"at iteration {change.iteration:,} {', '.join(moves)}" if moves else "")
-    return [sentence for sentence in sentences if sentence]
+        moves = [(change.leave, "leave"), (change.join, "join")]
+        said = [f"{_names(network, who)} {does}{'s' if len(who) == 1 else ''}" for who, does in moves if who]
+        sentences += [f"at iteration {change.iteration:,} {', '.join(said)}"] if said else []
+    return sentences
+
+
+def _names(network: Network, who: Sequence[int]) -> str:
+    return listing([network.clients[k] for k in who])
 
 
 def in_pieces(network: Network) -> list[str]:
