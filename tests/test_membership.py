@@ -155,3 +155,38 @@ def test_methods_that_cannot_bear_changes_say_so(method, says: str) -> None:
     network = with_changes(make_network("path", data.clients), [Change(5, leave=["c1"])])
     with pytest.raises(ConfigError, match=says):
         method.cast(MODELS[0].problem(data), network, 0)
+
+
+def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() -> None:
+    names = [f"c{k}" for k in range(5)]
+    changes = [Change(10, leave=["c4"]), Change(20, leave=["c0"]), Change(22, join=["c4"]), Change(23, join=["c0"])]
+    path = with_changes(make_network("path", names), changes)
+    roaming = STCD(1, 1e-3, "tour", "c0", "anderson").plan(10, 1, path, 0).roaming
+    # tours of 8, 6 and 6 hops; from 22 on, c4 is back before any tour without it has begun
+    assert [(era.begins, era.entry, era.walks[0].length) for era in roaming.eras] == [
+        (0, 0, 8),
+        (16, 0, 6),
+        (22, 2, 6),  # the token was at c1, on its way home to c0
+        (28, 2, 8),
+    ]
+    assert [hop for hop in range(40) if roaming.ends_tour(hop)] == [0, 8, 16, 22, 28, 36]
+    assert [hop for hop in range(40) if roaming.begins_era(hop)] == [0, 16, 22, 28]
+
+
+@pytest.mark.parametrize("acceleration", [None, "anderson"])
+def test_tokens_of_a_cluster_start_anywhere_but_always_at_the_same_client_where_accelerated(acceleration) -> None:
+    network = with_changes(make_network("path", [f"c{k}" for k in range(5)]), [Change(10, leave=["c0"])])
+    method = MTCD(None, 9, 1, 1e-3, clusters=[[0, 1, 2], [3, 4]], walk="tour", acceleration=acceleration)
+    roaming = method.plan(10, 1, network, 0).roaming
+    starts = [{roaming.first(token, t) for t in range(2, 40)} for token in (0, 1)]
+    assert starts == ([{1, 2}, {3, 4}] if acceleration is None else [{1}, {3}])
+
+
+def test_starts_that_were_asked_for_give_way_where_they_leave_somebody_out() -> None:
+    path = make_network("path", [f"c{k}" for k in range(5)])
+    for gone, starts in (("c4", {0, 1}), ("c1", {0, 2, 3, 4}), ("c3", {0, 1, 2, 4})):
+        network = with_changes(path, [Change(10, leave=[gone])])
+        method = MTCD(1, 5, 1, 1e-3, start={"c0": 1.0, "c1": 1.0})
+        roaming = method.plan(10, 1, network, 0).roaming
+        assert {roaming.first(0, t) for t in range(2, 80)} == starts
+        assert {roaming.first(0, t) for t in range(2)} <= {0, 1}
