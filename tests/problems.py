@@ -29,6 +29,8 @@ MODELS = (
     Glm("squared-hinge", l1=0.2, l2=0.1),
 )
 
+ALL = ("average", "cluster", "visitors", "optimal")
+
 
 @dataclass(frozen=True)
 class Case:

@@ -193,6 +193,20 @@ def test_inspect_says_what_would_run_without_running(folder, capsys) -> None:
     assert "algebraic connectivity" in capsys.readouterr().out
 
 
+def test_inspect_lists_who_leaves_and_joins(folder, capsys) -> None:
+    changes = (
+        "network.changes=[{iteration: 5, leave: [client_0, client_2]}, {iteration: 9, join: [client_1, client_2]}]"
+    )
+    assert run("inspect", "config.yaml", "--json", "--set", changes) != 0
+    assert "nobody is there" in capsys.readouterr().err
+    changes = changes.replace("client_1, ", "")
+    assert run("inspect", "config.yaml", "--json", "--set", changes) == 0
+    said = ["at iteration 5 client_0, client_2 leave", "at iteration 9 client_2 joins"]
+    assert outcome(capsys)["changes"] == said
+    assert run("inspect", "config.yaml", "--set", changes, "--set", "method.kind=dcpa") != 0
+    assert "dcpa needs all clients" in capsys.readouterr().err
+
+
 def spoil(folder: Path, how: str) -> None:
     frame = pl.read_csv(folder / "patients.csv")
     spoiled = {

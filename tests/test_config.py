@@ -121,6 +121,16 @@ def test_data_and_network_can_have_seeds_of_their_own(tmp_path) -> None:
     assert drawn(tmp_path, ["data.seed=0", "network.seed=0"], seed=2)[:2] == drawn(tmp_path, [], seed=0)[:2]
 
 
+def test_clients_that_leave_and_join(tmp_path) -> None:
+    written_ = "network.changes=[{iteration: 9e1, join: client_2}, {iteration: 40, leave: [client_2, 0]}]"
+    config = read_config(written(tmp_path, BASE), [written_])
+    network = build(config).network
+    assert network.changes == (mtcd.Change(40, leave=(2, 0)), mtcd.Change(90, join=(2,)))
+    again = build(read_config(written(tmp_path, resolved_yaml(config)))).network
+    assert again.changes == network.changes
+    assert "changes" not in resolved_yaml(read_config(written(tmp_path, BASE)))
+
+
 def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
     setup = build(read_config(written(tmp_path, BASE), ["method.kind=stcd"]))
     assert setup.method == mtcd.STCD(local_updates=20, stepsize=1e-5)
@@ -164,6 +174,9 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
         ("data={dataset: gisette, clients: 3, seed: -1}", "data.seed: .*greater than or equal to 0"),
         ("data.seed=true", "data.seed: should be a number"),
         ("network.seed=3", "network: seed is for the kind 'erdos-renyi' only"),
+        ("network.changes=[{iteration: 3}]", "network.changes.0: name the clients that leave or join"),
+        ("network.changes=[{iteration: -3, leave: [a]}]", "network.changes.0.iteration: .*greater than or equal to 0"),
+        ("network.changes=[{iteration: 3, leav: [a]}]", "'network.changes.0.leav', did you mean 'leave'"),
         ("network={edges: links.csv, seed: 3}", "network: seed is for the kind 'erdos-renyi' only"),
     ],
 )

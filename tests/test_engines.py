@@ -19,11 +19,9 @@ from mtcd.methods.svfl import SVFL
 from mtcd.network.topology import make_network
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message
-from problems import MODELS, Case, cases, make_data, mtcd_settings
+from problems import ALL, MODELS, Case, cases, make_data, mtcd_settings
 
 Pick = Callable[[list[Message]], int]
-
-ALL = ("average", "cluster", "visitors", "optimal")
 
 
 def outcome(case: Case, method: Method, pick: Pick, moments: int) -> tuple[list[np.ndarray], Ledger]:

@@ -25,7 +25,7 @@ def iterates(case: Case, method: Method, count: int) -> list[list[np.ndarray]]:
     """The models that the parties hold at the first ``count`` settled moments."""
     cast = method.cast(case.model.problem(case.data), case.network, case.seed)
     moments = itertools.islice(LocalEngine(cast, Ledger()).run(), count)
-    return [[client.parameters().copy() for client in cast.clients] for _ in moments]
+    return [[theta.copy() for theta in cast.parameters()] for _ in moments]
 
 
 def assert_same(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]], tolerance: float = 1e-10) -> None:

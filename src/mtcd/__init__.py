@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd import MTCD, STCD
     from mtcd.methods.svfl import SVFL
     from mtcd.model.linear import Glm
+    from mtcd.network.changes import with_changes
     from mtcd.network.edges import network_from_edges, read_network
-    from mtcd.network.topology import Network, make_network
+    from mtcd.network.topology import Change, Network, make_network
     from mtcd.run import Run
     from mtcd.stop import Stop
     from mtcd.training import train
 
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
 _HOMES = {
+    "Change": "mtcd.network.topology",
     "Costs": "mtcd.ledger.costs",
     "DCPA": "mtcd.methods.dcpa",
     "Glm": "mtcd.model.linear",
@@ -58,6 +60,7 @@ _HOMES = {
     "split": "mtcd.data.vertical",
     "synthetic": "mtcd.data.synthetic",
     "train": "mtcd.training",
+    "with_changes": "mtcd.network.changes",
 }
 
 __version__ = VERSION
@@ -66,6 +69,7 @@ __all__ = [
     "MTCD",
     "STCD",
     "SVFL",
+    "Change",
     "Costs",
     "Glm",
     "History",
@@ -85,6 +89,7 @@ __all__ = [
     "split",
     "synthetic",
     "train",
+    "with_changes",
 ]
 
 

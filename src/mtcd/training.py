@@ -77,7 +77,8 @@ def train(
     problem = model.problem(data)
     smoothness = Smoothness(problem)
     method, notes = settle_stepsize(method, smoothness)
-    cast = method.cast(problem, as_network(network, data.clients, seed), seed)
+    over = as_network(network, data.clients, seed)
+    cast = method.cast(problem, over, seed)
     best = best_objective(data, model, problem) if stop.gap is not None else None
     training = Training(problem, cast, costs, best, WORST_END if method.batch is None else WORST_NOISY_END)
     status = training.follow(stop, watch)
@@ -93,7 +94,7 @@ def train(
         ledger=training.ledger,
         costs=costs,
         model=None if status == "diverged" else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
-        notes=(*data.notes, *notes),
+        notes=(*data.notes, *notes, *method.notes(over)),
     )
 
 

@@ -18,6 +18,7 @@ from mtcd.config.read import read_config
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
 from mtcd.methods.mtcd import MTCD
+from mtcd.network.changes import told
 from mtcd.network.spectrum import facts
 from mtcd.protocol.batches import Batches
 from mtcd.theory.stepsize import Smoothness, stability_limit
@@ -41,6 +42,7 @@ def examine(setup: Setup) -> dict[str, Any]:
     problem = setup.model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
+    method.check_network(setup.network)
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
     theory: list[Finding] = []
@@ -56,6 +58,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "features": data.features,
         "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
         "network": asdict(facts(setup.network)),
+        "changes": told(setup.network),
         "tokens": tokens,
         "token_floats": floats,
         "smoothness": {
@@ -71,7 +74,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "stepsize_stability": stability_limit(smoothness),
         "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
         "theory": as_plain(theory),
-        "notes": [*setup.notes, *data.notes],
+        "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
     }
 
 
@@ -97,6 +100,7 @@ def _facts_table(found: dict[str, Any]) -> Table:
         "data": f"{found['samples']:,} samples, {found['features']:,} columns",
         "network": f"{net['clients']} clients, {net['edges']:,} links, "
         + ("connected" if net["connected"] else f"NOT connected: {net['components']} pieces"),
+        "changes": "; ".join(found["changes"]) or "none",
         "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
         "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
         "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",

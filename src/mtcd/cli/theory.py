@@ -10,6 +10,7 @@ import numpy as np
 from mtcd.cli.findings import LEFT_OUT, Finding, finding
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
+from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
 from mtcd.methods.token_parties import Plan
@@ -101,10 +102,11 @@ def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, st
     """What the theorems promise with the full batch: 2 Delta/(eta pi T), with the exact pi of the walk."""
     pi = next((f for f in found if f.key == "pi"), None)
     limit = method.stepsize_limit(smoothness)
-    if pi is None or pi.shown == LEFT_OUT or method.hops is None or method.batch is not None or not limit.proven:
+    ours = method.combine_rule == OPTIMAL
+    if pi is None or pi.shown == LEFT_OUT or method.hops is None or method.batch or ours or not limit.proven:
         return
     problem, eta = smoothness.problem, min(stepsize, limit.value)
-    start = problem.objective(np.zeros(problem.labels.shape), 0.0)
+    start = problem.fit.objective(np.zeros(problem.labels.shape), 0.0)
     which = "this step size" if stepsize <= limit.value else "the step-size limit (for the larger one chosen, nothing)"
     meaning = (
         "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π T) with η = "

@@ -19,8 +19,9 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
+from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
-from mtcd.network.topology import Network, make_network
+from mtcd.network.topology import Change, Network, make_network
 from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.training import Watch, train
@@ -135,10 +136,12 @@ def _data(config: Config) -> VerticalData:
 def build_network(config: Config, clients: Sequence[str]) -> Network:
     """The network of a config, over these clients."""
     section = config.network
-    if section.edges is not None:
-        return read_network(section.edges, clients)
     seed = config.seed if section.seed is None else section.seed
-    return make_network(str(section.kind), clients, p=section.p, rows=section.rows, seed=seed)
+    if section.edges is not None:
+        network = read_network(section.edges, clients)
+    else:
+        network = make_network(str(section.kind), clients, p=section.p, rows=section.rows, seed=seed)
+    return with_changes(network, [Change(**change.model_dump()) for change in section.changes or []])
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:

@@ -26,7 +26,8 @@ def _names(value: Any) -> Any:
 Number = Annotated[float, BeforeValidator(_no_bool)]
 Whole = Annotated[int, BeforeValidator(_no_bool)]
 Count = Annotated[Whole, Field(ge=1)]
-Seed = Annotated[Whole, Field(ge=0)]
+FromZero = Annotated[Whole, Field(ge=0)]
+Seed = FromZero
 
 
 class Section(BaseModel):
@@ -88,6 +89,28 @@ class ModelSection(Section):
     delta: Number = 1.0
 
 
+def _clients(value: Any) -> Any:
+    """One client is a list of one."""
+    return [value] if isinstance(value, str | int) else value
+
+
+Clients = Annotated[list[str], BeforeValidator(_clients)]
+
+
+class ChangeSection(Section):
+    """Clients that leave and join at an iteration: see mtcd.Change."""
+
+    iteration: FromZero
+    leave: Clients = []
+    join: Clients = []
+
+    @model_validator(mode="after")
+    def _some_client(self) -> ChangeSection:
+        if not self.leave and not self.join:
+            raise ValueError("name the clients that leave or join")
+        return self
+
+
 class NetworkSection(Section):
     """A kind of network, or a file of edges."""
 
@@ -96,6 +119,7 @@ class NetworkSection(Section):
     rows: Whole | None = None
     edges: Path | None = None
     seed: Seed | None = None  # the config's own, unless given
+    changes: list[ChangeSection] | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> NetworkSection:

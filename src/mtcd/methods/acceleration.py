@@ -70,6 +70,6 @@ class Acceleration(ABC):
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place.
 
-        ``products``: inner products with the snapshots that clients keep, of theta at the start of the tour and
-        of theta now, where the instruction asked for ``starts``.
+        ``products``: where the instruction asked for ``starts``, inner products of theta at the start of the tour
+        with the snapshots that clients keep, of theta now with them, and with itself.
         """

@@ -41,9 +41,9 @@ class Conjugate(Acceleration):
 
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         self.tour += 1
-        start, end = np.split(products, 2)  # with the starts
+        start, end = np.split(products[:-1], 2)  # with the starts
         self._products[-1, :] = self._products[:, -1] = start
-        itself = 2.0 * penalty
+        itself = products[-1]
         bend = self._products - end[:, None] - end[None, :] + itself
         along = Along.of(self.fit, z, self._starts, end - itself, bend)
         w = optimal_weights(along, None)

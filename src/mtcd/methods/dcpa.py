@@ -124,8 +124,16 @@ class DCPA(Method):
             mu_x = 1.0 / (4.0 * self.settled_dual_stepsize() * max(1, *map(len, network.neighbours)))
         return sp.csr_array(mu_x * laplacian(adjacency(network)))
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def check_network(self, network: Network) -> None:
         check_connected(network, "dcpa")
+        if network.changes:
+            raise ConfigError(
+                "network.changes: dcpa needs all clients all the time, for its mixing weights are made for them. "
+                "Leave the changes out, or use mtcd, stcd or svfl."
+            )
+
+    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        self.check_network(network)
         weights = self.weights(network)
         role = {"B": ClientB, "A": ClientA}[self.variant]
         clients = []

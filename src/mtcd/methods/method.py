@@ -38,6 +38,18 @@ class Method(ABC):
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         """The parties of this method on this problem and network, ready to start."""
 
+    def check_network(self, network: Network) -> None:
+        """Refuse a network that the method cannot work on."""
+        if network.changes and self.batch is not None:
+            raise ConfigError(
+                f"network.changes: with method.batch {self.kind} needs every client in every iteration, for its "
+                "representation on the next batch. Leave batch out, or the changes."
+            )
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        """What to know of the method on this network."""
+        return ()
+
     @abstractmethod
     def describe(self) -> str:
         """The settings in a few words, for legends and tables."""

@@ -16,11 +16,14 @@ from mtcd.errors import ConfigError, did_you_mean
 from mtcd.ledger.costs import Costs
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL, RULES, check_rule
+from mtcd.methods.eras import through_changes
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
+from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, plan_roaming
 from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient
+from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
@@ -134,10 +137,19 @@ class MTCD(Method):
         uplinks = tokens if self.batch is None else network.size
         return uplinks + tokens + self.hops * tokens / costs.ratio
 
-    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
-        """The settings, settled for a problem and a network: what every party knows."""
+    def check_network(self, network: Network) -> None:
+        super().check_network(network)
         if self.hops is None:
             check_connected(network, "stcd")
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        apart = in_pieces(network) if self.hops is None and network.changes else []
+        told = f"{'; '.join(apart)}: the token stays in the piece where it is until others can be reached again."
+        return (told[0].upper() + told[1:],) if apart else ()
+
+    def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
+        """The settings, settled for a problem and a network: what every party knows."""
+        self.check_network(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
         if tokens > 1000 + 10 * network.size:
@@ -167,7 +179,8 @@ class MTCD(Method):
         if self.acceleration and start is None and clusters is not None:
             start = [cluster[0] for cluster in clusters]
         roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
-        longest = max(walk.length or 0 for walk in roaming.walks)
+        roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
+        longest = max(walk.length or 0 for walk in roaming.all_walks())
         if self.acceleration and self.hops is not None and self.hops < longest:
             raise ConfigError(
                 f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
@@ -183,7 +196,8 @@ class MTCD(Method):
         role = TokenClient if self.acceleration is None else TouringClient
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
-            return Cast(clients, None, plan.lone_token())
+            parties = [Relay(client) for client in clients] if network.changes else clients
+            return Cast(parties, None, plan.lone_token())
         server = TokenServer(network.size, plan, problem)
         return Cast(clients, server, server.start_iteration())
 

@@ -86,7 +86,7 @@ class OptimalServer(TokenServer):
         slope = np.array([token.tally.slope for token in tokens])
         along = Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)
         met = Counter(k for token in tokens for k in token.tally.visited)
-        w = optimal_weights(along, 1.0 / max(met.values()) if self.problem.kinked else None)
+        w = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.kinked else None)
         self.aggregate = along.aggregate(w)
         self.penalty += along.penalty(w)
         self.last |= dict.fromkeys(met, self.t)

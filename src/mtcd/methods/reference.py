@@ -16,11 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.eras import through_changes
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.roaming import Roaming, plan_roaming
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
+from mtcd.network.changes import Absence
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.objective.penalty import Penalty
@@ -80,16 +82,24 @@ def zeros(problem: LinearProblem) -> Theta:
 
 def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: int) -> Theta:
     """Algorithm 1: theta after S hops."""
-    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
+    roaming = through_changes(plan_roaming(network, 1, None, method.walk, method.start, seed, None), network, None)
     theta, f = zeros(problem), Objective(problem, None)
     trail = [NOWHERE]
 
     def next_client(s: int, k: int) -> int:
         trail.append(k)
-        return roaming.next(0, 0, s + 1, k, trail[-2])
+        return next_present(roaming, s + 1, k, trail[-2])
 
     first, eta = roaming.first(0, 0), method.settled_stepsize()
     return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
+
+
+def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
+    """Where the token is visited next, however many it is passed through that have left."""
+    k = roaming.next(0, 0, hop, k, previous)
+    while roaming.is_away(k, hop):
+        k = roaming.next(0, 0, hop, k, NOWHERE)
+    return k
 
 
 def weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
@@ -104,6 +114,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
     clusters = method.token_clusters(network, seed)
     tokens = (method.tokens or 1) if clusters is None else len(clusters)
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
+    roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
     S, Q, eta = method.hops or 0, method.local_updates, method.settled_stepsize()
     iterates = [zeros(problem)]
@@ -120,7 +131,8 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
-            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0])  # line 9
+            roams = first != NOWHERE  # unless all have left
+            ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
             visited.append(set(trail[1:]))
         if method.combine_rule == OPTIMAL:
             w = weights_of_optimal_sync(problem, theta, ends, visited)
@@ -163,17 +175,16 @@ def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> A
     return np.asarray(sum(w * copy for w, copy in zip(weights, copies, strict=True)))
 
 
-def svfl(problem: LinearProblem, method: SVFL, seed: int, rounds: int) -> list[Theta]:
-    """FedBCD: every client takes Q steps on the same Z, the others as they were."""
-    batches = Batches(problem.samples, method.batch, seed)
+def svfl(
+    problem: LinearProblem, method: SVFL, seed: int, rounds: int, away: Sequence[Absence] = ((0, frozenset()),)
+) -> list[Theta]:
+    """FedBCD: every client that is there takes Q steps on the same Z, the others as they were."""
+    batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.settled_stepsize()
     iterates = [zeros(problem)]
     for t in range(rounds):
         theta, f = iterates[-1], Objective(problem, batches.rows(t))
-        Z = f.token(theta)
-        iterates.append(
-            [
-                token_roaming(theta, Z, k, f, 1, method.local_updates, method.settled_stepsize(), lambda s, k: k)[0][k]
-                for k in range(len(theta))
-            ]
-        )
+        Z, absent, new = f.token(theta), [who for begins, who in away if begins <= t][-1], list(theta)
+        for k in set(range(len(theta))) - absent:
+            new[k] = token_roaming(theta, Z, k, f, 1, Q, eta, lambda s, k: k)[0][k]
+        iterates.append(new)
     return iterates

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.anderson import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.conjugate import NOISE
+from mtcd.methods.eras import through_changes
 from mtcd.methods.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.reference import Objective, Theta, token_roaming, weighted, zeros
+from mtcd.methods.reference import Objective, Theta, next_present, token_roaming, weighted, zeros
 from mtcd.methods.roaming import plan_roaming
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
@@ -26,25 +27,32 @@ Round = Callable[[int, Theta, Array], tuple[Theta, Array]]
 
 
 def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
-    """STCD on a tour with extrapolation, all clients at once: theta at the start and at the end of every tour."""
+    """STCD on a tour with acceleration, all clients at once: theta at the start and at the end of every tour."""
     roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
-    f, home, length = Objective(problem, None), roaming.first(0, 0), roaming.walks[0].length or 1
+    roaming = through_changes(roaming, network, None, whole_tours=True)
+    f, Q, eta = Objective(problem, None), method.local_updates, method.settled_stepsize()
+    at, home = 0, roaming.first(0, 0)  # hops that are done; where the token is then
 
     def tour(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+        nonlocal at, home
+        start, length = at, next(s for s in itertools.count(1) if roaming.ends_tour(at + s))
+
         def next_client(s: int, k: int) -> int:
-            return roaming.next(0, 0, t * length + s + 1, k, NOWHERE)
+            return next_present(roaming, start + s + 1, k, NOWHERE)
 
-        Q, eta = method.local_updates, method.settled_stepsize()
-        return token_roaming(theta, Z, home, f, length, Q, eta, next_client)[:2]
+        theta, Z, home = token_roaming(theta, Z, home, f, length, Q, eta, next_client)
+        at += length
+        return theta, Z
 
-    return accelerated(problem, tour, method, tours)
+    return accelerated(problem, tour, method, tours, lambda t: roaming.begins_era(at))
 
 
 def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
-    """MTCD with a token per cluster, touring from its first client, and extrapolation at the syncs."""
+    """MTCD with a token per cluster, touring from its first client, and acceleration at the syncs."""
     clusters = method.token_clusters(network, seed) or ()
     starts = [cluster[0] for cluster in clusters]
     roaming = plan_roaming(network, len(clusters), clusters, method.walk, starts, seed, method.hops)
+    roaming = through_changes(roaming, network, clusters, whole_tours=True)
     f, S, Q, eta = Objective(problem, None), method.hops or 0, method.local_updates, method.settled_stepsize()
 
     def iteration(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
@@ -54,25 +62,38 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
             def next_client(s: int, k: int, gamma: int = gamma) -> int:
                 return roaming.next(gamma, t, s + 1, k, NOWHERE)
 
-            end, Z_gamma, _ = token_roaming(theta, Z, cluster[0], f, S, Q, eta, next_client)
+            first = roaming.first(gamma, t)
+            if first == NOWHERE:  # all have left
+                continue
+            end, Z_gamma, _ = token_roaming(theta, Z, first, f, S, Q, eta, next_client)
             total += Z_gamma - Z
             for k in cluster:
                 new[k] = end[k]
         return new, total
 
-    return accelerated(problem, iteration, method, T)
+    return accelerated(problem, iteration, method, T, roaming.begins_era)
 
 
-def accelerated(problem: LinearProblem, one_round: Round, method: MTCD, rounds: int) -> list[Theta]:
-    """theta at the start and after every round; each round starts where the acceleration says."""
+def accelerated(
+    problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_era: Callable[[int], bool]
+) -> list[Theta]:
+    """theta at the start and after every round; each round starts where the acceleration says.
+
+    Where other clients are there from the next round on, what was before is forgotten.
+    """
     theta = zeros(problem)
     start: State = (Objective(problem, None).token(theta), theta)
-    scheme = SCHEMES[method.acceleration or ""](problem, method.depth, start)
+    make = SCHEMES[method.acceleration or ""]
+    scheme = make(problem, method.depth, start)
     iterates = [theta]
     for t in range(rounds):
         theta, Z = one_round(t, start[1], start[0])
         iterates.append(theta)
-        start = scheme.next_start((Z, theta), problem.evaluate(theta))
+        if begins_era(t + 1):
+            start = (Z, theta)
+            scheme = make(problem, method.depth, start)
+        else:
+            start = scheme.next_start((Z, theta), problem.evaluate(theta))
     return iterates
 
 
@@ -100,7 +121,7 @@ class PlainAnderson:
         if anchor is not None or len(self.done) <= self.patience + 1:
             return end
         last = self.done[-self.M - 2 :]
-        c = best_weights([after[0] - before[0] for before, after in pairwise(last)])
+        c = best_weights([after[0] - before[0] for before, after in itertools.pairwise(last)])
         self.anchor = (end, value)
         self.done = [mixed(c, last[1:])]
         return self.done[0]

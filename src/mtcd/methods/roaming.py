@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from numbers import Integral
 
 from mtcd.errors import ConfigError
@@ -35,6 +35,17 @@ class StartAt:
             return list(self.clients)
         steps = zip(self.clients, [0.0, *self.cumulative], self.cumulative, strict=False)
         return [client for client, before, after in steps if after > before]
+
+    def among(self, present: Collection[int]) -> StartAt | None:
+        """The same, for those present alone; None if a token may start at none of them."""
+        if self.cumulative is None:
+            weights = [1.0] * len(self.clients)
+        else:
+            weights = [after - before for before, after in pairwise([0.0, *self.cumulative])]
+        chances = {k: w for k, w in zip(self.clients, weights, strict=True) if k in present and w > 0}
+        if not chances:
+            return None
+        return StartAt(list(chances), None if self.cumulative is None else list(chances.values()))
 
     def pick(self, draw: float) -> int:
         """The client for a uniform draw in [0, 1)."""
@@ -64,6 +75,24 @@ class Roaming:
         start = self.first(token, t) if walk.needs_start else NOWHERE
         position = t * self.hops + hop if self.hops else hop
         return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
+
+    def all_walks(self) -> Sequence[Walk]:
+        """The walks of all tokens, whoever is there."""
+        return self.walks
+
+    # Of accelerated tours, and of networks that change: see eras.py.
+
+    def ends_tour(self, hop: int) -> bool:
+        """Whether the token, without a server, is at home after so many hops."""
+        return hop % (self.walks[0].length or 1) == 0
+
+    def begins_era(self, when: int) -> bool:
+        """Whether other clients are there from this iteration (without a server: this hop) on. At 0, they all come."""
+        return when == 0
+
+    def is_away(self, client: int, hop: int) -> bool:
+        """Whether the client, without a server, is not to be visited after so many hops."""
+        return False
 
 
 def plan_roaming(
@@ -118,17 +147,22 @@ def _check_reach(
     """Every client must be within the reach of some token, or its block would never be trained."""
     reached: set[int] = set()
     for start, region in zip(starts, regions, strict=True):
-        within, edge = set(region), set(start.support())
-        seen = set(edge)
-        for _ in range(network.size if hops is None else hops - 1):
-            edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
-            seen |= edge
-            if not edge:
-                break
-        reached |= seen
+        reached |= reach(network, start, region, hops)
     missed = next((k for k in range(network.size) if k not in reached), None)
     if missed is not None:
         raise ConfigError(
             f"method.start: client {network.clients[missed]!r} can never be visited from the given starts"
             + ("." if hops is None else f" within {hops} hops: give more hops or other starts.")
         )
+
+
+def reach(network: Network, start: StartAt, region: Iterable[int], hops: int | None) -> set[int]:
+    """The clients that a token may visit in an iteration."""
+    within, edge = set(region), set(start.support())
+    seen = set(edge)
+    for _ in range(network.size if hops is None else hops - 1):
+        edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
+        seen |= edge
+        if not edge:
+            break
+    return seen

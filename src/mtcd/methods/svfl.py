@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method, Stepsize
+from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
@@ -56,9 +57,10 @@ class SVFL(Method):
         return 2 * network.size
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+        self.check_network(network)
         batches = Batches(problem.samples, self.batch, seed)
         clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
-        server = SVFLServer(network.size, batches.zeros(problem.outputs), batches)
+        server = SVFLServer(network, batches.zeros(problem.outputs), batches)
         return Cast(clients, server, server.start_round())
 
 
@@ -83,23 +85,28 @@ class SVFLClient(Client):
 
 
 class SVFLServer(Party):
-    """Sums the representations and sends the sum to all."""
+    """Sums the representations and sends the sum to all. Of those who have left, the last one stays in it."""
 
-    def __init__(self, clients: int, aggregate: Array, batches: Batches) -> None:
-        self.clients, self.batches = clients, batches
+    def __init__(self, network: Network, aggregate: Array, batches: Batches) -> None:
+        self.clients, self.batches, self.absences = network.size, batches, absences(network)
         self.aggregate, self.penalty = aggregate, 0.0
         self.round = 0
-        self.gathering = Gathering(clients)
+        self.gathering = Gathering(network.size, dict.fromkeys(self.absent(0), Fresh(aggregate, 0.0)))
+
+    def absent(self, round_: int) -> frozenset[int]:
+        """Those who do not take part in a round."""
+        return next(absent for begins, absent in reversed(self.absences) if begins <= round_)
 
     def start_round(self) -> Sequence[Message]:
-        """The aggregate to every client."""
+        """The aggregate to every client that is there."""
         known = self.aggregate if self.batches.size is None else None
-        shared = Shared(self.round, self.aggregate)
+        shared, absent = Shared(self.round, self.aggregate), self.absent(self.round)
+        present = [k for k in range(self.clients) if k not in absent]
         progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
-        return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in range(self.clients))]
+        return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in present)]
 
     def receive(self, message: Message) -> Sequence[Message]:
-        sums = self.gathering.add(message.sender, message.payload)
+        sums = self.gathering.add(message.sender, message.payload, self.absent(self.round + 1))
         if sums is None:
             return []
         self.aggregate, self.penalty = sums

@@ -18,6 +18,7 @@ from mtcd.methods.acceleration import Acceleration
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
+from mtcd.network.walks import NOWHERE
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Fit, Problem
@@ -196,8 +197,11 @@ class TokenServer(Party):
         messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
         self.accelerate()
         for index in range(plan.tokens):
-            token = self.token(index)
-            messages.append(Message(SERVER, plan.roaming.first(index, t), token, token.aggregate.size + token.extra))
+            token, first = self.token(index), plan.roaming.first(index, t)
+            if first == NOWHERE:  # all clients of its cluster have left
+                self.back[index] = token
+            else:
+                messages.append(Message(SERVER, first, token, token.aggregate.size + token.extra))
         return messages
 
     def token(self, index: int) -> Token:
@@ -213,7 +217,7 @@ class TokenServer(Party):
         if self.plan.acceleration is None:
             return
         fit, penalty = self.problem.fit, self.penalty
-        if self.acceleration is None:
+        if self.acceleration is None or self.plan.roaming.begins_era(self.t):
             self.acceleration = self.plan.accelerate(self.aggregate, penalty, fit, self.instruction.tour + 1)
             self.instruction = self.acceleration.opening()
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ class TouringClient(TokenClient):
 
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
-        if self.plan.hops is None and token.hop % self.tour_length == 0:
+        if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
             self.at_home(token)
         self.catch_up(token)
         self.visit(token)
@@ -39,7 +38,7 @@ class TouringClient(TokenClient):
     def at_home(self, token: Token) -> None:
         """The start of a tour, without a server: look back on the last ones."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
-        if token.hop == 0:
+        if self.plan.roaming.begins_era(token.hop):
             self.acceleration = self.plan.accelerate(z, penalty, fit, token.instruction.tour + 1)
             token.instruction = self.acceleration.opening()
         else:
@@ -47,11 +46,6 @@ class TouringClient(TokenClient):
             token.instruction = self.acceleration.end_tour(z, value, penalty, token.tally.products)
         token.tally = Tally(np.zeros(token.instruction.products))
         token.extra = token.instruction.floats
-
-    @cached_property
-    def tour_length(self) -> int:
-        """Hops until the token is home again."""
-        return self.plan.roaming.walks[0].length or 1
 
     def catch_up(self, token: Token) -> None:
         """Do as the token says, once a tour, before the update. The aggregate knows of it already."""
@@ -71,28 +65,32 @@ class TouringClient(TokenClient):
             token.penalty += change
             token.sync_penalty += change
         if token.instruction.starts:
-            self.tell_products(token, new, of_start=True)
+            token.tally.products[: token.instruction.keep] += self.products(new)
+            self.tell_products(token, new, new)
 
-    def tell_products(self, token: Token, change: Array, of_start: bool) -> None:
-        """Add the inner products with the snapshots to those of theta now, and of theta at the start of the tour."""
+    def products(self, theta: Array) -> Array:
+        """The inner products with the snapshots."""
+        return np.array([self.model.penalty_product(theta, snapshot) for snapshot in self.memory.snapshots])
+
+    def tell_products(self, token: Token, change: Array, with_itself: Array) -> None:
+        """Add to the inner products of theta as it is now."""
         products, kept = token.tally.products, token.instruction.keep
-        for i, snapshot in enumerate(self.memory.snapshots):
-            product = self.model.penalty_product(change, snapshot)
-            products[kept + i] += product
-            if of_start:
-                products[i] += product
+        products[kept:-1] += self.products(change)
+        products[-1] += self.model.penalty_product(change, with_itself)
 
     def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
         super().foresee(token, old, new)
         if token.instruction.starts:
-            self.tell_products(token, new[0] - old[0], of_start=False)
+            self.tell_products(token, new[0] - old[0], new[0] + old[0])
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and token.hop % self.tour_length:
+        if self.plan.hops is None and not self.plan.roaming.ends_tour(token.hop):
             return messages[:1]  # without the monitor's
         return messages
 
     def copy_for(self, token: Token) -> Array:
-        """What this client holds for the token, or is about to hold."""
+        """What this client holds for the token, or is about to hold if it was there in the last tour."""
+        if self.memory.tour < token.instruction.tour - 1:
+            return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), token.instruction)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isqrt
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -19,12 +20,22 @@ Neighbours = tuple[tuple[int, ...], ...]
 Edges = NDArray[np.int64]  # one row (k, j) for each edge
 
 
+@dataclass(frozen=True)
+class Change:
+    """Clients, by name or number, that leave and join when a training has come to this iteration."""
+
+    iteration: int
+    leave: Sequence[Any] = ()
+    join: Sequence[Any] = ()
+
+
 @dataclass(frozen=True, eq=False)
 class Network:
     """Who can talk to whom: an undirected graph over clients 0..K-1."""
 
     clients: tuple[str, ...]
     neighbours: Neighbours  # sorted, without the client itself
+    changes: tuple[Change, ...] = ()  # see with_changes: in order, clients by number
 
     @property
     def size(self) -> int:
@@ -87,7 +98,9 @@ def make_network(
     return Network(names, neighbour_lists(edges, K))
 
 
-def breadth_first(neighbours: Neighbours, start: int, unseen: set[int]) -> list[list[int]]:
+def breadth_first(
+    neighbours: Neighbours | Mapping[int, Sequence[int]], start: int, unseen: set[int]
+) -> list[list[int]]:
     """The members of ``unseen`` that ``start`` reaches through it, by distance; they are taken out of it."""
     unseen.discard(start)
     levels, level = [], [start]

@@ -7,9 +7,10 @@ and what the token tells of its way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
+from mtcd.network.repair import repaired, repaired_tree
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk, following, spanning_tree
 from mtcd.seeding import uniform
@@ -35,6 +36,14 @@ class Walk(ABC):
         It came there from ``previous`` (NOWHERE at first), set out from ``start`` in iteration ``t``, and this
         is hop number ``hop`` since then, counted from 1. ``draw`` is uniform in [0, 1).
         """
+
+    def repaired(self, network: Network, members: Sequence[int]) -> Walk:
+        """The same walk over these clients, when some have left or joined."""
+        return type(self)(network, members)
+
+    def around(self, client: int) -> Walk:
+        """The walk of the piece that the client is in."""
+        return self
 
     def _inside(self, client: int) -> Sequence[int]:
         """The neighbours that the walk may go to."""
@@ -97,9 +106,16 @@ class TourWalk(Walk):
 
     needs_start = True
 
-    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,
+        token: int = 0,
+        tour: list[int] | None = None,
+    ) -> None:
         super().__init__(network, within)
-        self.tour = closed_walk(network, range(network.size) if within is None else sorted(within))
+        self.tour = tour or closed_walk(network, range(network.size) if within is None else sorted(within))
         self.length = len(self.tour)
         self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
 
@@ -107,6 +123,9 @@ class TourWalk(Walk):
         if start not in self._place:
             raise NetworkError(f"the walk starts at client {start}, outside its cluster: start it inside")
         return self.tour[(self._place[start] + hop) % len(self.tour)]
+
+    def repaired(self, network: Network, members: Sequence[int]) -> Walk:
+        return TourWalk(network, members, tour=repaired(self.tour, network, members))
 
 
 class RandomTourWalk(Walk):
@@ -116,10 +135,17 @@ class RandomTourWalk(Walk):
     that it came from.
     """
 
-    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,
+        token: int = 0,
+        tree: dict[int, list[int]] | None = None,
+    ) -> None:
         super().__init__(network, within)
         members = range(network.size) if within is None else sorted(within)
-        self.tree = spanning_tree(network, members)
+        self.tree = tree or spanning_tree(network, members)
         self.length: int = max(1, 2 * (len(members) - 1))
         self._id = (seed, token)
         self._orders: dict[tuple[int, int, int], list[int]] = {}
@@ -130,6 +156,9 @@ class RandomTourWalk(Walk):
             return client  # alone
         return following(self._order(t, tour, client), NOWHERE if done == 0 else previous)
 
+    def repaired(self, network: Network, members: Sequence[int]) -> Walk:
+        return RandomTourWalk(network, members, *self._id, tree=repaired_tree(self.tree, network, members))
+
     def _order(self, t: int, tour: int, client: int) -> list[int]:
         key = t, tour, client
         if key not in self._orders:
@@ -139,6 +168,22 @@ class RandomTourWalk(Walk):
             draws = {j: uniform(seed, "branches", (token, t, tour, client), i) for i, j in enumerate(self.tree[client])}
             self._orders[key] = sorted(draws, key=lambda j: draws[j])
         return self._orders[key]
+
+
+class Pieces(Walk):
+    """A tour for each piece of a cluster that has fallen apart."""
+
+    needs_start = True
+
+    def __init__(self, tours: Mapping[tuple[int, ...], Walk]) -> None:
+        self._around = {client: walk for piece, walk in tours.items() for client in piece}
+        self.length = max(walk.length or 0 for walk in tours.values())
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        return self._around[client].next(client, previous, start, t, hop, draw)
+
+    def around(self, client: int) -> Walk:
+        return self._around[client]
 
 
 WALKS: dict[str, Callable[[Network, Iterable[int] | None, int, int], Walk]] = {

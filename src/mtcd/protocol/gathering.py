@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,19 +19,21 @@ class Fresh(NamedTuple):
 
 
 class Gathering:
-    """One upload from each of K clients, in whatever order they come."""
+    """One upload from each of K clients, in whatever order they come. Those of ``absent`` clients are there already."""
 
-    def __init__(self, clients: int) -> None:
+    def __init__(self, clients: int, absent: Mapping[int, Fresh] | None = None) -> None:
         self.clients = clients
-        self._here: dict[int, Fresh] = {}
+        self._here = dict(absent or {})
 
-    def add(self, client: int, fresh: Fresh) -> tuple[Array, float] | None:
+    def add(self, client: int, fresh: Fresh, leaving: Collection[int] = ()) -> tuple[Array, float] | None:
         """The sums of both when the last client has come (then it starts anew), None before.
 
-        Summed in the order of the clients, so that it does not matter who came first.
+        Summed in the order of the clients, so that it does not matter who came first. The uploads of those
+        who are away next time stay.
         """
         self._here[client] = fresh
         if len(self._here) < self.clients:
             return None
-        uploads = [self._here.pop(k) for k in range(self.clients)]
+        uploads = [self._here[k] for k in range(self.clients)]
+        self._here = {k: self._here[k] for k in leaving}
         return np.asarray(sum(one.representation for one in uploads)), sum(one.penalty for one in uploads)

@@ -20,7 +20,7 @@ class Instruction(NamedTuple):
 
     The last of them is theta_k itself. Without weights it goes on with what it has. It then keeps ``keep``
     snapshots: of where tours ended, or with ``starts`` of where they started, this one too; and it then tells the
-    inner products with these, of theta_k at the start of the tour and of theta_k now.
+    inner products with these, of theta_k at the start of the tour and of theta_k now, and of the latter with itself.
     """
 
     tour: int
@@ -31,7 +31,7 @@ class Instruction(NamedTuple):
     @property
     def products(self) -> int:
         """How many inner products the token collects."""
-        return 2 * self.keep if self.starts else 0
+        return 2 * self.keep + 1 if self.starts else 0
 
     @property
     def floats(self) -> int:

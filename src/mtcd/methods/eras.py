@@ -1,0 +1,200 @@
+"""Roaming while clients leave and join. Between two changes lies an era, with walks and starts of its own.
+
+Who is there when is known to all (``Network.changes``), so where tokens go is still a function of
+(seed, token, iteration, hop). With a server an era begins at a sync; without one when the token next moves, or,
+where tours are accelerated, when the next tour begins. Where a cluster falls apart, its walks stay in a piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from mtcd.errors import ConfigError
+from mtcd.methods.roaming import Roaming, StartAt, reach
+from mtcd.network.changes import absences
+from mtcd.network.topology import Network, breadth_first, connected_pieces
+from mtcd.network.walks import NOWHERE, Pieces, Walk
+from mtcd.seeding import uniform
+
+
+@dataclass(frozen=True, eq=False)
+class Era:
+    """How tokens roam while ``absent`` are away, from iteration (without a server: hop) ``begins`` on."""
+
+    begins: int
+    absent: frozenset[int]
+    walks: Sequence[Walk]
+    starts: Sequence[StartAt | None]  # None: nobody is there
+    entry: int = NOWHERE
+    """Where a tour without a server begins."""
+
+
+@dataclass(frozen=True, eq=False)
+class ChangingRoaming(Roaming):
+    """As ``Roaming``, era by era."""
+
+    network: Network
+    eras: Sequence[Era]
+
+    @cached_property
+    def _begins(self) -> list[int]:
+        return [era.begins for era in self.eras]
+
+    def era(self, when: int) -> Era:
+        """The era of iteration t; without a server, of a hop."""
+        return self.eras[bisect_right(self._begins, when) - 1]
+
+    def first(self, token: int, iteration: int) -> int:
+        start = self.era(iteration).starts[token]
+        return NOWHERE if start is None else start.pick(uniform(self.seed, "start", (token,), iteration))
+
+    def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
+        if self.hops is None:
+            return self._next_alone(hop, client, previous)
+        walk, draw = self.era(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
+        return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
+
+    def _next_alone(self, hop: int, client: int, previous: int) -> int:
+        """Without a server. The first hop of an era leads to where it begins, maybe over some who are gone by then."""
+        era = self.era(hop)
+        if hop == era.begins:
+            entry = nearest(self.network, client, era.absent) if era.entry == NOWHERE else era.entry
+            if era.entry != NOWHERE or entry != client:
+                return next_on_way(self.network, client, entry)
+        draw = uniform(self.seed, "walk", (0,), hop)
+        return era.walks[0].next(client, previous, era.entry, era.begins, hop - era.begins, draw)
+
+    def all_walks(self) -> Sequence[Walk]:
+        return [walk for era in self.eras for walk in era.walks]
+
+    def ends_tour(self, hop: int) -> bool:
+        era = self.era(hop)
+        return (hop - era.begins) % (era.walks[0].length or 1) == 0
+
+    def begins_era(self, when: int) -> bool:
+        return self.era(when).begins == when
+
+    def is_away(self, client: int, hop: int) -> bool:
+        return client in self.era(hop).absent
+
+
+def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
+    """The client itself, if it is there, or the nearest one that is; the first of those equally near."""
+    levels = breadth_first(network.neighbours, client, set(range(network.size))) if client in absent else [[client]]
+    return next(k for level in levels for k in sorted(level) if k not in absent)
+
+
+def next_on_way(network: Network, client: int, to: int) -> int:
+    """Where a token goes from ``client`` that shall get to ``to``: the neighbour that is nearest to it."""
+    near = {client} if client == to else set(network.neighbours[client])
+    levels = breadth_first(network.neighbours, to, set(range(network.size)))
+    return next(k for level in levels for k in sorted(level) if k in near)
+
+
+def through_changes(
+    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
+) -> Roaming:
+    """The roaming, through the changes of the network. ``whole_tours``: an era begins between two tours only."""
+    if not network.changes:
+        return roaming
+    regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
+    repairs = {walk: Repairs(network, walk, region) for walk, region in zip(roaming.walks, regions, strict=True)}
+    eras: list[Era] = []
+    for iteration, absent in absences(network):
+        here = [[k for k in region if k not in absent] for region in regions]
+        made = {walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)}
+        starts = [_start(roaming, network, i, regions[i], there, whole_tours) for i, there in enumerate(here)]
+        begins = _begins(iteration, roaming.hops, eras, whole_tours)
+        if eras and eras[-1].begins == begins:  # it was over before it had begun
+            eras.pop()
+        era = Era(begins, absent, [made[walk] for walk in roaming.walks], starts)
+        if roaming.hops is None and roaming.walks[0].length is not None:
+            era = _touring(era, eras, roaming, network, whole_tours)
+        elif whole_tours and any(isinstance(walk, Pieces) for walk in era.walks):
+            raise ConfigError(
+                f"network.changes: from iteration {iteration} on a cluster is in pieces, and so cannot be toured as "
+                "method.acceleration needs it: leave acceleration out, or choose other clusters."
+            )
+        eras.append(era)
+    return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, eras)
+
+
+class Repairs:
+    """The walk of a cluster through all changes: repaired from one to the next, and the old one for old company."""
+
+    def __init__(self, network: Network, walk: Walk, region: Sequence[int]) -> None:
+        self.network, self.touring = network, walk.length is not None
+        self.known = {tuple(region): walk}
+        self.last = dict(self.known)
+
+    def walk(self, present: Sequence[int]) -> Walk:
+        """The walk over those present; one tour for each piece of them."""
+        pieces = connected_pieces(self.network.neighbours, present) if self.touring else (tuple(present),)
+        if present:
+            self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
+            self.known |= self.last
+        return Pieces(self.last) if len(self.last) > 1 else next(iter(self.last.values()))
+
+    def _repaired(self, piece: tuple[int, ...]) -> Walk:
+        members = set(piece)
+        old = max(self.last, key=lambda before: len(members.intersection(before)))
+        return self.last[old].repaired(self.network, piece)
+
+
+def _start(
+    roaming: Roaming, network: Network, token: int, region: Sequence[int], here: Sequence[int], fixed: bool
+) -> StartAt | None:
+    """As asked for, for those present, if that still reaches all of them that it did; otherwise anywhere."""
+    asked = roaming.starts[token]
+    among = asked.among(set(here))
+    if not here or (among is not None and asked.cumulative is None):
+        return among
+    reached = reach(network, asked, region, roaming.hops).intersection(here)
+    if among is not None and reached <= reach(network, among, here, roaming.hops):
+        return among
+    return StartAt(here[:1] if fixed else here)
+
+
+def _begins(iteration: int, hops: int | None, before: Sequence[Era], whole_tours: bool) -> int:
+    if hops is not None:
+        return -(-iteration // hops)
+    if not whole_tours or not before:
+        return iteration
+    last = before[-1]
+    length = last.walks[0].length or 1
+    return last.begins + max(0, -(-(iteration - last.begins) // length)) * length
+
+
+def _touring(era: Era, before: Sequence[Era], roaming: Roaming, network: Network, whole_tours: bool) -> Era:
+    """Without a server: the tour of the piece that the token is in, from where it gets in.
+
+    Where tours are accelerated that is at home, if that client is still there.
+    """
+    walk = era.walks[0]
+    if not before:
+        start = era.starts[0]
+        assert start is not None  # somebody is always there
+        entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
+    else:
+        last = _position(before[-1], era.begins - 1)
+        if whole_tours and before[-1].entry not in era.absent:
+            entry = before[-1].entry
+        elif last in era.absent:
+            entry = nearest(network, last, era.absent)
+        else:
+            entry = walk.around(last).next(last, NOWHERE, last, era.begins, 1, 0.0)
+    return Era(era.begins, era.absent, [walk.around(entry)], era.starts, entry)
+
+
+def _position(era: Era, hop: int) -> int:
+    """Where the token on its tour is after so many hops: every tour begins at the same client."""
+    walk = era.walks[0]
+    tours, done = divmod(hop - era.begins, walk.length or 1)
+    client, previous = era.entry, NOWHERE
+    for i in range(1, done + 1):
+        at = tours * (walk.length or 1) + i
+        client, previous = walk.next(client, previous, era.entry, era.begins, at, 0.0), client
+    return client

@@ -1,0 +1,36 @@
+"""A client that has left, while a token is still on its way over it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.token_parties import TokenClient
+from mtcd.protocol.party import Client, Message
+from mtcd.protocol.token import Token
+
+
+class Relay(Client):
+    """The client, where there is no server and clients come and go: when it has left, it only passes a token on.
+
+    That happens when the token was at a client that left, and all its neighbours had left too.
+    """
+
+    def __init__(self, client: TokenClient) -> None:
+        self.client = client
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        client, token = self.client, message.payload
+        if not client.plan.roaming.is_away(client.number, token.hop):
+            return client.receive(message)
+        return [Message(client.number, client.next_client(token), token, message.floats)]
+
+    def parameters(self) -> NDArray[np.float64]:
+        """theta_k."""
+        return self.client.parameters()
+
+    def copy_for(self, token: Token) -> NDArray[np.float64]:
+        """theta_k(gamma)."""
+        return self.client.copy_for(token)

@@ -1,0 +1,98 @@
+"""Tours when clients leave and join: the old walk, changed as little as can be, so that few tables change."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+
+import networkx as nx
+
+from mtcd.network.topology import Network, breadth_first
+from mtcd.network.tours import check_reach, closed_walk
+
+TOO_LONG = 1.25  # times what a search from nothing finds: then that one is better
+
+
+def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
+    """A closed walk through exactly ``members``, which are in one piece: the old one mended, unless far too long.
+
+    >>> from mtcd.network.topology import make_network
+    >>> repaired([0, 1, 2, 3, 4], make_network("complete", "abcdef"), [0, 1, 3, 4, 5])
+    [0, 5, 1, 3, 4]
+    """
+    if set(tour) == set(members):
+        return list(tour)
+    walk, fresh = mended(tour, network, members), closed_walk(network, members)
+    return walk if len(walk) <= TOO_LONG * len(fresh) else fresh
+
+
+def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
+    """Those who left are cut out, gaps bridged by shortest paths, those who joined put where it costs fewest hops."""
+    graph = check_reach(network, members)
+    walk = _bridged([k for k in tour if k in graph] or [min(members)], graph)
+    for k in sorted(set(members).difference(walk)):
+        if k not in walk:  # a way to another may lead over it
+            walk = _with(walk, k, graph)
+    return _shortened(walk, network)
+
+
+def _bridged(stops: Sequence[int], graph: nx.Graph) -> list[int]:
+    walk: list[int] = []
+    for here, there in zip(stops, [*stops[1:], stops[0]], strict=True):
+        walk += [here] if graph.has_edge(here, there) else nx.shortest_path(graph, here, there)[:-1]
+    return walk or [stops[0]]
+
+
+def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
+    """The walk with a detour to ``k``."""
+    far = nx.single_source_shortest_path_length(graph, k)
+    after = [*walk[1:], walk[0]]
+    place = min(range(len(walk)), key=lambda i: far[walk[i]] + far[after[i]])
+    there, back = nx.shortest_path(graph, walk[place], k), nx.shortest_path(graph, k, after[place])
+    return [*walk[: place + 1], *there[1:], *back[1:-1], *walk[place + 1 :]]
+
+
+def _shortened(walk: list[int], network: Network) -> list[int]:
+    """Without the passages of clients that are passed again elsewhere, where those before and after are neighbours.
+
+    Where they are the same client, the token waits there: one of the two goes as well.
+    """
+    times, place = Counter(walk), 0
+    while place < len(walk):
+        k, before, after = walk[place], walk[place - 1], walk[(place + 1) % len(walk)]
+        spare = times[k] > 1 and (k == after or before == after or after in network.neighbours[before])
+        if not spare:
+            place += 1
+            continue
+        times[k] -= 1
+        del walk[place]
+        place = max(place - 2, 0)
+    return walk
+
+
+def repaired_tree(tree: Mapping[int, Sequence[int]], network: Network, members: Sequence[int]) -> dict[int, list[int]]:
+    """A spanning tree of ``members``, which are in one piece, with all branches of the old one that are left.
+
+    What has lost its place hangs, as it is, on a neighbour; so does a client that joined.
+    """
+    check_reach(network, members)
+    inside = set(members)
+    branches = {k: [j for j in tree.get(k, ()) if j in inside] for k in members}
+    pieces: dict[int, list[int]] = {}
+    unseen = set(members)
+    for start in sorted(members):
+        if start in unseen:
+            piece = [k for level in breadth_first(branches, start, unseen) for k in level]
+            pieces |= dict.fromkeys(piece, piece)
+    largest: list[int] = max(pieces.values(), key=len)
+    hung = set(largest)
+    queue = deque(sorted(hung))
+    while queue:
+        k = queue.popleft()
+        for j in network.neighbours[k]:
+            if j in inside and j not in hung:
+                branches[k].append(j)
+                branches[j].append(k)
+                hung.update(pieces[j])
+                queue.extend(pieces[j])
+    return {k: sorted(near) for k, near in branches.items()}
