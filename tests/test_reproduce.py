@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import numpy as np
@@ -337,6 +338,15 @@ def test_the_first_seeds_go_first_then_the_longest(tmp_path) -> None:
         schedule._finish(job, Store(tmp_path).load(tmp_path), took[job.plan.curve])  # type: ignore[arg-type]
     assert schedule.status(2).left == pytest.approx((4 * 1 + 4 * 9) / 2)
     assert schedule.next()[0].plan.curve == "mtcd"
+
+
+def test_an_interrupt_while_a_worker_starts_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(process: SpawnProcess) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(SpawnProcess, "start", start)
+    with pytest.raises(KeyboardInterrupt), Workers[str](1) as workers:
+        workers.give("some", Config.model_validate(changed({})["problem"]))
 
 
 def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:

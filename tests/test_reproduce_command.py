@@ -111,7 +111,7 @@ def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsy
         (["broken.yaml"], ["broken.yaml", "not valid YAML"]),
         (["list.yaml"], ["not an experiment"]),
         ([], ["Which figure"]),
-        (["small.yaml", "--page", "x.md"], ["--page"]),
+        (["small.yaml", "--page", "."], ["--page"]),
         (["small.yaml", "--out", "small.yaml"], ["choose another folder"]),
         (["small.yaml", "--jobs", "0"], ["--jobs"]),
         (["small.yaml", "--seeds", "0"], ["--seeds"]),

@@ -113,7 +113,8 @@ def demo(
 )
 def reproduce(
     figure: Annotated[
-        str | None, typer.Argument(metavar="FIGURE", help="A name (see --list), an experiment file of yours, or all.")
+        str | None,
+        typer.Argument(metavar="FIGURE", help="A name (see --list), a file of yours, or all: those of the paper."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="The same figures at a smaller size.")] = False,
     seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5.")] = None,
@@ -122,7 +123,8 @@ def reproduce(
     fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept from before.")] = False,
     show: Annotated[bool, typer.Option("--list", help="Show the experiments that have a name, and leave.")] = False,
     page: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page about all figures. Default: DIR/reproduction.md.")
+        Path | None,
+        typer.Option(metavar="FILE", help="The page about the figures. Default: DIR/reproduction.md for all."),
     ] = None,
 ) -> None:
     """Run an experiment, or all."""

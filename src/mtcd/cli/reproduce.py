@@ -95,11 +95,9 @@ def run_experiments(wish: Wish) -> int:
 
 def _page(wish: Wish) -> Path | None:
     """Where the page goes, if there is one."""
-    if wish.asked != ALL:
-        if wish.page is not None:
-            raise ConfigError("--page is for `mtcd reproduce all`: a single figure has no page.")
+    page = wish.page or (wish.out / PAGE if wish.asked == ALL else None)
+    if page is None:
         return None
-    page = wish.page or wish.out / PAGE
     if page.is_dir():
         raise ConfigError(f"{page} is a folder: give --page the name of a file.")
     check_writable(page.parent)

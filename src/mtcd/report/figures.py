@@ -14,6 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from mtcd.files import write_whole
+from mtcd.report.dots import draw_dots
 from mtcd.report.numbers import entries, lines_csv, table_csv
 from mtcd.report.panels import alike, draw_panel, draw_title, remarks
 from mtcd.report.styles import curve_styles, plain, scientific
@@ -48,6 +49,11 @@ def write_figure(results: Results, out: Path) -> list[Path]:
 
 
 def draw(results: Results) -> Figure:
+    """The figure, as its experiment lays it out."""
+    return draw_dots(results) if results.experiment.layout == "dots" else draw_lines(results)
+
+
+def draw_lines(results: Results) -> Figure:
     """The whole figure: a title, rows of cases, legends outside the panels, and what to know below."""
     cases = results.case_names()
     columns = min(results.experiment.cases_per_row, len(cases))

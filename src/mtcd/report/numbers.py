@@ -49,6 +49,18 @@ def cost_ratios(results: Results) -> list[float]:
     return list(dict.fromkeys(shown or [results.ratio]))
 
 
+def targets(results: Results) -> list[float]:
+    """The gaps to which things are counted."""
+    return [results.experiment.target, *results.experiment.further_targets]
+
+
+def amounts(results: Results) -> dict[str, tuple[str, float]]:
+    """What is counted, by its name in tables: the axis and the ratio."""
+    between = {"messages": ("messages", 1.0)} if results.experiment.messages else {}
+    costs = {f"cost R={ratio:g}": ("cost", ratio) for ratio in cost_ratios(results)}
+    return {"iterations": ("iterations", 1.0), **between, **costs}
+
+
 def panel_name(results: Results, panel: Panel) -> str:
     """A name for the CSV: iterations, cost R=100, ratio."""
     return f"cost R={panel_ratio(results, panel):g}" if panel.x == "cost" else panel.x
@@ -101,6 +113,11 @@ def _summary(results: Results, entry: Entry) -> dict[str, Any]:
     }
     for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
         row |= _spread(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
+    if results.experiment.messages:
+        row |= _spread("messages", curve.reach(target, "messages"))
+    for gap in results.experiment.further_targets:
+        for name, axis in amounts(results).items():
+            row |= _spread(f"{name.replace(' R=', '_R')}_to_{gap:g}", curve.reach(gap, *axis))
     return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
 
 

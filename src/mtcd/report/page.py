@@ -8,11 +8,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mtcd.files import write_whole
-from mtcd.report.numbers import entries, grid
+from mtcd.report.numbers import entries, grid, targets
 from mtcd.report.styles import scientific
 from mtcd.report.tables import cells, headings, span
 from mtcd.reproduce.claims import Claim
 from mtcd.reproduce.plan import SEEDS
+from mtcd.reproduce.read import ALL, FIGURES
 from mtcd.reproduce.results import Results
 
 QUICK = "**Quick version: smaller than the paper's.**"
@@ -27,7 +28,9 @@ def write_page(
 ) -> None:
     """Write the page as Markdown. ``figures`` is the folder of the pictures; ``missing``: those not made, and why."""
     folder = Path(os.path.relpath(figures.resolve(), page.resolve().parent)).as_posix()
-    parts = ["# The paper's figures, made again", _introduction(results), *_claims(claims, results)]
+    paper = set(results) <= set(FIGURES)
+    heading = "The paper's figures, made again" if paper else "Experiments of our own"
+    parts = [f"# {heading}", _introduction(results, missing, paper), *_claims(claims, results, paper)]
     for result in results.values():
         parts += _figure(result, quote(folder))
     if missing:
@@ -35,27 +38,29 @@ def write_page(
     write_whole(page, "\n\n".join(part for part in parts if part) + "\n")
 
 
-def _introduction(results: Mapping[str, Results]) -> str:
+def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], paper: bool) -> str:
     quick = any(result.quick for result in results.values())
     seeds = sorted({result.seeds for result in results.values()})
     usual = quick or seeds in ([], [SEEDS])
-    command = "mtcd reproduce all" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
+    figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
+    command = f"mtcd reproduce {figures}" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
     counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
     curves = [entry.result for result in results.values() for entry in entries(result)]
     training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
+    what = "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library" if paper else "Run"
     return (
-        f"{f'{QUICK} ' if quick else ''}The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with "
-        f"this library{counted}. `{command}` makes this page again, with all its pictures and numbers. "
-        f"Training took {span(training)} and trying out step sizes {span(trials)} of processor time, all curves and "
-        "seeds added up."
+        f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with all its pictures "
+        f"and numbers. Training took {span(training)} and trying out step sizes {span(trials)} of processor time, all "
+        "curves and seeds added up."
     )
 
 
-def _claims(claims: Sequence[Claim], results: Mapping[str, Results]) -> list[str]:
+def _claims(claims: Sequence[Claim], results: Mapping[str, Results], paper: bool) -> list[str]:
     if not claims:
         return []
     rows = [(claim.says, claim.measured, claim.holds, _to_section(claim.figure, results)) for claim in claims]
-    return ["## What the paper says, and what was measured", _table(["claim", "measured", "holds?", "figure"], rows)]
+    says = "## What the paper says, and what was measured" if paper else "## In short"
+    return [says, _table(["claim", "measured", "holds?", "figure"], rows)]
 
 
 def _to_section(name: str, results: Mapping[str, Results]) -> str:
@@ -64,7 +69,7 @@ def _to_section(name: str, results: Mapping[str, Results]) -> str:
 
 def _figure(result: Results, folder: str) -> list[str]:
     """The section of one figure."""
-    experiment = result.experiment
+    experiment, gaps = result.experiment, targets(result)
     place = f"{folder}/{quote(result.name)}"
     files = {"SVG": ".svg", "PDF": ".pdf", "lines (CSV)": ".csv", "table (CSV)": "-table.csv"}
     tuned = _tuned(result)
@@ -75,8 +80,8 @@ def _figure(result: Results, folder: str) -> list[str]:
         " · ".join(f"[{what}]({place}{ending})" for what, ending in files.items()),
         experiment.about.strip(),
         "\n".join(f"- {_flat(note)}" for note in dict.fromkeys(result.notes)),
-        f"What it took to reach a gap of {experiment.target:g}, as means over the seeds that did:",
-        _table(headings(result), [cells(result, entry) for entry in entries(result)]),
+        f"What it took to reach a gap of {' and '.join(f'{gap:g}' for gap in gaps)}, as means over the seeds that did:",
+        _table(headings(result, gaps), [cells(result, entry, gaps) for entry in entries(result)]),
         *(["Step sizes that were chosen from a grid:", tuned] if tuned else []),
     ]
 

@@ -85,7 +85,7 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
     axes.set_yscale("log")
     axes.set_xlim(limits.left, limits.right)
     axes.set_ylim(limits.bottom, limits.top)
-    axes.set_xlabel(_x_label(results, panel))
+    axes.set_xlabel(x_label(results, panel))
     axes.grid(alpha=0.25, linewidth=0.6)
     for place, entry in enumerate(shown):
         line = panel_line(results, panel, entry.result)
@@ -139,9 +139,12 @@ def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
         axes.set_title("\n".join(lines) + above, fontsize="small", loc="left", style="italic", color="0.25")
 
 
-def _x_label(results: Results, panel: Panel) -> str:
+def x_label(results: Results, panel: Panel) -> str:
+    """What an axis shows."""
     if panel.x == "ratio":
         return "cost ratio $R_C$ (server : client)"
     if panel.x == "iterations":
         return "iterations (hops per token)"
+    if panel.x == "messages":
+        return "messages between clients"
     return f"communication cost ($R_C$ = {panel_ratio(results, panel):g})"

@@ -20,6 +20,26 @@ def cheaper(winner: str, loser: str) -> Check:
     return check
 
 
+def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: str) -> Check:
+    """In each case, ours needs so many times less of x than each of theirs, at least."""
+
+    def check(read: Reader) -> tuple[str, Verdict]:
+        told, names = [], []
+        seen: list[Seen] = []
+        for case, factor in least.items():
+            mine = read.amount(case, ours, x)
+            for other in theirs:
+                amount = read.amount(case, other, x)
+                times, more = amount.value / mine.value, "" if amount.exact else "more than "
+                told.append(f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times")
+                names.append(f"{read.title(case)}, {read.label(other)}")
+                enough = mine.exact and times >= factor
+                seen.append(True if enough else False if mine.exact and amount.exact else None)
+        return f"{read.unit(x)}. {'; '.join(told)}{_exceptions(names, seen)}", verdict(seen)
+
+    return check
+
+
 def not_always_faster(ours: str, theirs: str) -> Check:
     """Per iteration, ours is behind in at least one case."""
 

@@ -18,6 +18,7 @@ from mtcd.reproduce.checks import (
     rises_along,
     slower_along,
     slower_but_cheaper,
+    times_less,
 )
 from mtcd.reproduce.reading import NotThereError, Reader, Verdict
 from mtcd.reproduce.results import Results
@@ -50,6 +51,10 @@ HOPS = (1, 2, 4, 16, 64)
 HOP_CURVES = tuple(f"hops-{S}" for S in HOPS)
 UPDATES = tuple(f"updates-{Q}" for Q in (1, 20, 100, 500, 2500))
 SYNCS = ("mtcd-16", "mtcd-64", "mtcd-256", "mtcd-1024")
+
+RIDGE = tuple(f"ridge-{name}" for name in (*NETWORKS, "path-80"))
+SPARSE = tuple(f"sparse-{name}" for name in (*NETWORKS, "path-80"))
+FAR_APART = ("ridge-cycle", "ridge-path", "ridge-path-80")
 
 # '(Ours)' marks what the paper does not say, but what its readers will ask
 CLAIMS: dict[str, list[tuple[str, Check]]] = {
@@ -98,6 +103,41 @@ CLAIMS: dict[str, list[tuple[str, Check]]] = {
         ("Per hop, more hops between syncs are not faster", does_not_fall_along(HOP_CURVES)),
         ("More hops between syncs need fewer syncs", falls_along(HOP_CURVES, per=HOPS)),
         ("More hops between syncs cost less, until staleness stops it", falls_along(HOP_CURVES, "cost")),
+    ],
+    "beyond": [
+        (
+            "Ridge, path and cycle: accelerated tours send at least 100 times fewer messages between clients than STCD",
+            times_less("ours", ["stcd"], dict.fromkeys(FAR_APART, 100.0), "messages"),
+        ),
+        (
+            "Ridge, the other networks: at least 10 times fewer",
+            times_less("ours", ["stcd"], dict.fromkeys([c for c in RIDGE if c not in FAR_APART], 10.0), "messages"),
+        ),
+        (
+            "Sparse logistic, path and cycle: at least 5 times fewer",
+            times_less(
+                "ours-l1",
+                ["stcd-l1"],
+                dict.fromkeys(("sparse-cycle", "sparse-path", "sparse-path-80"), 5.0),
+                "messages",
+            ),
+        ),
+        (
+            "Ridge: nowhere do they cost more than STCD or MTCD",
+            times_less("ours", ["stcd", "mtcd"], dict.fromkeys(RIDGE, 1.0), "cost"),
+        ),
+        (
+            "Sparse logistic: nowhere do they cost more than STCD or MTCD",
+            times_less("ours-l1", ["stcd-l1", "mtcd-l1"], dict.fromkeys(SPARSE, 1.0), "cost"),
+        ),
+        (
+            "Ridge: nor than SVFL or DCPA",
+            times_less("ours", ["svfl", "dcpa"], dict.fromkeys(RIDGE, 1.0), "cost"),
+        ),
+        (
+            "Sparse logistic: nor than SVFL or DCPA",
+            times_less("ours-l1", ["svfl-l1", "dcpa-l1"], dict.fromkeys(SPARSE, 1.0), "cost"),
+        ),
     ],
     "ablation-local-updates": [
         ("More local updates are faster, until more do not help", falls_along(UPDATES)),

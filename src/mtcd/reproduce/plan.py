@@ -117,7 +117,7 @@ def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Pat
     case_method = {"method": own["method"]} if "method" in own else {}
     smaller = (experiment.quick.changes, line.quick) if quick else ()
     content = laid_over(experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller)
-    tune = (experiment.quick.tune if quick else None) or experiment.tune
+    tune = (experiment.quick.tune if quick else None) or line.tune or experiment.tune
     plan = CurvePlan(name, case, curve, content, folder, (0,), tune)
     for place in (own, line.changes, *smaller):
         if "costs" in place:

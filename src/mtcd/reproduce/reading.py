@@ -135,7 +135,8 @@ class Reader:
     def unit(self, x: str) -> str:
         """What is counted, up to which gap."""
         at = f" (R_C = {self.results.ratio:g})" if x == "cost" else ""
-        return f"{x} to {self.results.experiment.target:g}{at}"
+        what = "messages between clients" if x == "messages" else x
+        return f"{what} to {self.results.experiment.target:g}{at}"
 
     def title(self, case: str) -> str:
         """How the figure calls a case."""

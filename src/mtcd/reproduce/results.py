@@ -34,8 +34,10 @@ class Trained:
         return self.columns["client_server"] + self.columns["client_client"] / ratio
 
     def along(self, x: str, ratio: float) -> Array:
-        """The measurements' places on an axis: iterations or cost."""
-        return self.columns["iteration"] if x == "iterations" else self.cost(ratio)
+        """The measurements' places on an axis: iterations, messages between clients, or cost."""
+        if x == "cost":
+            return self.cost(ratio)
+        return self.columns["iteration" if x == "iterations" else "client_client"]
 
     def reach(self, gap: float, x: str, ratio: float = 1.0) -> float | None:
         """Where on the axis the gap is first reached, on a straight line in log(gap); None if it never is."""

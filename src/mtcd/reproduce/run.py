@@ -10,6 +10,7 @@ from mtcd.reproduce.schedule import Job, Schedule, Status
 from mtcd.reproduce.store import Store
 from mtcd.reproduce.work import Failed, Workers
 
+MOST_NAMED = 4  # curves in one note
 PATIENCE = 0.25  # seconds between two looks at the clock
 
 
@@ -63,7 +64,8 @@ def _results(figure: FigurePlan, schedule: Schedule) -> Results:
     titles = {key: f"{figure.experiment.cases[key[0]].title}, {curve.label}" for key, curve in curves.items()}
     edges = [titles[key] for key, curve in curves.items() if curve.at_edge]
     if edges:
-        notes.append(f"The best step size is at the edge of the grid: {'; '.join(edges)}.")
+        more = [f"{len(edges) - MOST_NAMED} more"] if len(edges) > MOST_NAMED else []
+        notes.append(f"The best step size is at the edge of the grid: {'; '.join(edges[:MOST_NAMED] + more)}.")
     for key, curve in curves.items():
         diverged = [one for one in curve.trained if one.status == "diverged"]
         if diverged:

@@ -17,6 +17,17 @@ Changes = dict[str, Any]
 """A part of a config (data, model, network, method, stop ...) that is laid over the rest, key by key."""
 
 
+class Tune(Section):
+    """How step sizes are chosen where a curve says 'tune': the first seed is trained with each of the grid.
+
+    The best reaches ``gap`` in the fewest iterations; if none does, it comes closest within ``iterations``.
+    """
+
+    stepsizes: Annotated[list[Positive], Field(min_length=1)]
+    gap: Positive
+    iterations: Count
+
+
 class Case(Section):
     """One row of panels: what is different here.
 
@@ -37,26 +48,17 @@ class Curve(Section):
     method: Changes
     changes: Changes = Field(default_factory=dict)
     quick: Changes = Field(default_factory=dict)  # the last word with --quick
+    tune: Tune | None = None  # its own grid; the experiment's unless given
 
 
 class Panel(Section):
-    """An axis: the gap per iteration, per communication cost, or the cost to reach a gap against the ratio R_C."""
+    """An axis: the gap per iteration, message between clients or communication cost; or the cost to reach a gap
+    against the ratio R_C."""
 
-    x: Literal["iterations", "cost", "ratio"]
+    x: Literal["iterations", "messages", "cost", "ratio"]
     ratio: Positive | None = None  # of x: cost; the config's unless given
     title: str | None = None
     scale: Literal["log", "linear"] = "log"
-
-
-class Tune(Section):
-    """How step sizes are chosen where a curve says 'tune': the first seed is trained with each of the grid.
-
-    The best reaches ``gap`` in the fewest iterations; if none does, it comes closest within ``iterations``.
-    """
-
-    stepsizes: Annotated[list[Positive], Field(min_length=1)]
-    gap: Positive
-    iterations: Count
 
 
 class Quick(Section):
@@ -77,7 +79,10 @@ class Experiment(Section):
     curves: Annotated[dict[str, Curve], Field(min_length=1)]
     panels: Annotated[list[Panel], Field(min_length=1)]
     cases_per_row: Count = 1
-    target: Positive = 1e-4  # the gap of the table and of x: ratio
+    layout: Literal["lines", "dots"] = "lines"  # dots: what it takes to the target, a row per case
+    target: Positive = 1e-4  # the gap of the table, of the dots and of x: ratio
+    further_targets: list[Positive] = Field(default=[])  # gaps for which the table has columns too
+    messages: bool = False  # whether the table counts messages between clients
     ratios: list[Positive] = Field(default=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], min_length=1)
     lowest_gap: Positive | None = None  # where the axis of gaps ends
     tune: Tune | None = None
@@ -89,8 +94,11 @@ class Experiment(Section):
             unknown = sorted(set(case.curves or ()) - set(self.curves))
             if unknown:
                 raise ValueError(f"cases.{name}.curves names {unknown[0]!r}, but the curves are {list(self.curves)}")
-        if self.tune is None and any(curve.method.get("stepsize") == "tune" for curve in self.curves.values()):
+        tuned = [curve for curve in self.curves.values() if curve.method.get("stepsize") == "tune"]
+        if not all(curve.tune or self.tune for curve in tuned):
             raise ValueError("a curve has stepsize: tune, so tune: must give the grid (stepsizes, gap, iterations)")
+        if self.layout == "dots" and any(panel.x == "ratio" for panel in self.panels):
+            raise ValueError("with layout: dots, the panels are of x: iterations, messages or cost")
         return self
 
     def shown(self, case: str) -> list[str]:

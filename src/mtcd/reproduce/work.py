@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from time import monotonic
@@ -117,15 +116,16 @@ def _one_thread() -> Iterator[None]:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Processes started now never see Ctrl-C, which a terminal sends to all: this process stops them.
+
+    It is held back, not ignored: one that comes meanwhile is heard afterwards.
+    """
+    resource_tracker.ensure_running()  # starting it would let the signal through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _death(process: BaseProcess) -> str:

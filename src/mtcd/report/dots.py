@@ -1,0 +1,79 @@
+"""A figure of dots: what each curve took to reach the target, a row per case, on a logarithmic axis."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mtcd.report.numbers import entries, panel_ratio
+from mtcd.report.panels import x_label
+from mtcd.report.styles import COLOURS, plain
+from mtcd.reproduce.reading import Reader
+from mtcd.reproduce.results import Results
+from mtcd.reproduce.schema import Panel
+
+WIDTH = 11.5
+ROW = 0.36  # inches
+MARKERS = "os^Dv*hX<>P"
+SIZE = 9.0
+
+
+def draw_dots(results: Results) -> Figure:
+    """Panels side by side, rows with the same cases, a legend below. Curves with the same label look the same."""
+    cases = results.case_names()
+    labels = list(dict.fromkeys(entry.result.label for entry in entries(results)))
+    panels = results.experiment.panels
+    with mpl.rc_context({"font.size": 9.5}):
+        title = textwrap.wrap(results.experiment.title + (" (quick version)" if results.quick else ""), int(WIDTH * 8))
+        said = textwrap.wrap(_small_print(results), int(WIDTH * 14))
+        figure = Figure(layout="constrained", figsize=(WIDTH, 2.2 + ROW * len(cases) + 0.2 * (len(title) + len(said))))
+        figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
+        figure.supxlabel(plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25")
+        # the legend is the body's: title and small print are the figure's, and keep clear of it
+        body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
+        row = body.subplots(1, len(panels), squeeze=False, sharey=True)[0]
+        for axes, panel in zip(row, panels, strict=True):
+            _draw_panel(axes, results, panel, labels)
+        row[0].set_yticks(range(len(cases)), [plain(results.experiment.cases[case].title) for case in cases])
+        row[0].invert_yaxis()
+        handles = row[0].get_legend_handles_labels()[0]
+        body.legend(handles, [plain(label) for label in labels], loc="outside lower center", ncols=3, frameon=False)
+    return figure
+
+
+def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -> None:
+    read, ratio = Reader(results), panel_ratio(results, panel)
+    axes.set_xscale("log")
+    for label, colour, marker in zip(labels, COLOURS, MARKERS, strict=False):
+        axes.plot([], [], linestyle="", marker=marker, color=colour, markersize=SIZE, label=plain(label))
+    for place, case in enumerate(results.case_names()):
+        for entry in entries(results, case):
+            i = labels.index(entry.result.label)
+            amount = read.amount(case, entry.curve, panel.x, ratio)
+            if amount.value <= 0:  # no messages of this kind: nowhere on a logarithmic axis
+                continue
+            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            if amount.exact:
+                axes.plot(amount.value, place, **look, markersize=SIZE, markeredgecolor="white", zorder=3)
+            else:
+                axes.plot(amount.value, place, **look, markersize=SIZE, fillstyle="none", zorder=2)
+                arrow = {"arrowstyle": "->", "color": look["color"]}
+                axes.annotate("", (amount.value * 2, place), (amount.value, place), arrowprops=arrow)
+    axes.set_xlabel(x_label(results, panel))
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _small_print(results: Results) -> str:
+    read, shown = Reader(results), entries(results)
+    seeds = "one seed" if results.seeds == 1 else f"means over {results.seeds} seeds"
+    said = f"To a relative gap of {results.experiment.target:g}, {seeds}."
+    if any(not read.amount(entry.case, entry.curve).exact for entry in shown):
+        said += " Hollow, with an arrow: not reached, it takes more."
+    if any(entry.result.tuned for entry in shown):
+        said += " Step sizes are the best of a grid, case by case."
+    return " ".join([said, *dict.fromkeys(results.notes)])
