@@ -1,0 +1,179 @@
+"""plan(): from a config to the settings that reach the target at the least cost, or in the least time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from mtcd.checks import check_number
+from mtcd.config.build import Setup, method_section, resolved_yaml
+from mtcd.config.schema import Config
+from mtcd.errors import ConfigError, MtcdError, NetworkError
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.planner.candidates import Space
+from mtcd.planner.halving import Watch, race, ranked
+from mtcd.planner.links import Links
+from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.proposal import Proposal
+from mtcd.planner.refine import confirm, refine
+from mtcd.planner.screening import affordable, ordered
+from mtcd.training import settle_stepsize
+
+TARGET = 1e-4
+# shares of the budget: until when candidates are made, raced, and their leader taken to the target
+SCREEN, RACE, CONFIRM = 0.2, 0.6, 0.75
+FEWEST_PILOTS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What to use, what else was tried, and what it all is expected to cost. ``proposals`` are in order."""
+
+    proposals: tuple[Proposal, ...]
+    own: Proposal | None
+    """The config's own method; None if it cannot work here."""
+    target: float
+    costs: Costs
+    links: Links | None
+    config: Config
+    """The config to use."""
+    notes: tuple[str, ...]
+    seconds: float
+    """Spent on the plan, without the optimum."""
+    optimum_seconds: float
+
+    @property
+    def chosen(self) -> Proposal:
+        """The one to use."""
+        return self.proposals[0]
+
+    @property
+    def by_time(self) -> bool:
+        """Whether it is the wall-clock that is to be small, and not the cost."""
+        return self.links is not None
+
+    @property
+    def saving(self) -> float | None:
+        """How many times less than the config's own method; None where one of them never gets there."""
+        if self.own is None or not self.chosen.arrives or not self.own.arrives:
+            return None
+        ours, own = self.chosen.objective, self.own.objective
+        return own / ours if ours > 0 else None
+
+    def yaml(self) -> str:
+        """The config to use, as a file that trains as it is."""
+        return resolved_yaml(self.config)
+
+    def summary(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "target": self.target,
+            "ratio": self.costs.ratio,
+            "objective": "seconds" if self.by_time else "cost",
+            "chosen": self.chosen.summary(),
+            "own": None if self.own is None else self.own.summary(),
+            "saving": self.saving,
+            "candidates": [proposal.summary() for proposal in self.proposals],
+            "seconds": self.seconds,
+            "optimum_seconds": self.optimum_seconds,
+            "notes": list(self.notes),
+        }
+
+
+def plan(
+    setup: Setup,
+    *,
+    target: float | None = None,
+    budget: float = 60.0,
+    ratio: float | None = None,
+    links: Links | None = None,
+    watch: Watch | None = None,
+) -> Plan:
+    """Propose a method and its settings for the data, the network and the link costs of a config.
+
+    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is not counted. With
+    ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the config's unless given). ``watch`` is
+    called with what is going on and how far along it is.
+    """
+    target = target if target is not None else setup.stop.gap or TARGET
+    check_number("target", target, above=0)
+    check_number("budget", budget, above=0)
+    if ratio is not None and links is not None:
+        raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
+    costs = setup.costs if ratio is None else Costs(ratio, setup.costs.account)
+    began = perf_counter()
+    task = Task.of(setup, target, costs, links)
+    ready = perf_counter()
+    pilots, notes = _pilots(setup, task, ready, budget, watch)
+    order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
+    own = next((Proposal.of(pilot) for pilot in pilots if pilot.own), None)
+    chosen = order[0]
+    config, more = _config(setup, task, Proposal.of(chosen), ratio)
+    return Plan(
+        proposals=tuple(Proposal.of(pilot) for pilot in order),
+        own=own,
+        target=target,
+        costs=costs,
+        links=links,
+        config=config,
+        notes=(*setup.notes, *setup.data.notes, *notes, *more),
+        seconds=perf_counter() - ready,
+        optimum_seconds=ready - began,
+    )
+
+
+def _pilots(
+    setup: Setup, task: Task, began: float, budget: float, watch: Watch | None
+) -> tuple[list[Pilot], tuple[str, ...]]:
+    """Screen, race, refine: all pilots that were run."""
+    own, notes = _own(setup, task)
+    space = Space(
+        task.network, task.smoothness, own, task.problem.outputs, task.seed, task.links is None or task.links.has_server
+    )
+    if not space.server:
+        notes += ("The links have no server: only methods without one are considered.",)
+        if not task.network.connected:
+            raise NetworkError("The links have no server, and the network is in pieces: add rows for a server.")
+    methods = ordered(task, space.candidates(), began + SCREEN * budget)
+    left = began + RACE * budget - perf_counter()
+    most = max(FEWEST_PILOTS, affordable(task, left / math.log2(len(methods) + 2)))
+    if len(methods) > most:
+        notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
+    first = [method for method in methods if method == own]
+    pilots = [Pilot(task, method, own=method == own) for method in (first + [m for m in methods if m != own])[:most]]
+    race(pilots, began + RACE * budget, watch)
+    confirm(pilots, began + CONFIRM * budget)
+    refine(task, space, pilots, began + budget, watch)
+    confirm(pilots, began + budget)
+    return pilots, notes
+
+
+def _own(setup: Setup, task: Task) -> tuple[Method, tuple[str, ...]]:
+    """The config's own method with its step size settled; a note if it cannot work here."""
+    method, _ = settle_stepsize(setup.method, task.smoothness)
+    try:
+        method.cast(task.problem, task.network, task.seed)
+    except MtcdError as error:
+        return method, (f"The config's own method cannot work here: {error}",)
+    return method, ()
+
+
+def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> tuple[Config, tuple[str, ...]]:
+    """The user's config with this method, and limits that let it reach the target."""
+    stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
+    need = chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
+    if stop.iterations is not None and math.isfinite(need) and 2 * need > stop.iterations:
+        enough = math.ceil(2 * need)
+        notes.append(f"stop.iterations was {stop.iterations:,}, too few for this method: it is {enough:,} now.")
+        stop = stop.model_copy(update={"iterations": enough})
+    for name, value in (("cost", chosen.cost), ("seconds", chosen.compute_seconds)):
+        limit = getattr(stop, name)
+        if limit is not None and math.isfinite(value) and value > limit:
+            notes.append(f"stop.{name} is {limit:g}: training will end there, before the target.")
+    update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop}
+    if ratio is not None:
+        update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
+    return setup.config.model_copy(update=update), tuple(notes)
