@@ -69,16 +69,14 @@ class Space:
         return min(part / (self.smoothness.batch(self.batch) * Q), 1.8 * self.alone)
 
     def candidates(self) -> Iterator[Method]:
-        """Each once, the config's own first; step sizes are numbers. Made one by one, as some take time to make."""
+        """Each once, without the config's own; step sizes are numbers. One by one, as some take time to make."""
         seen = set()
-        for method in self._all():
+        for method in map(short, self._all()):
             if repr(method) not in seen:
                 seen.add(repr(method))
                 yield method
 
     def _all(self) -> Iterator[Method]:
-        if self.server or self.own.kind in SERVERLESS:
-            yield self.own
         yield from self._stcd()
         yield from self._dcpa()
         if self.server:
@@ -95,8 +93,7 @@ class Space:
         if self.network.connected and self.outputs == 1:
             rule = DCPA().auto_stepsize(self.smoothness)
             for factor in (1.0, 0.3, 3.0):  # of mu_w, with mu_y such that the product stays
-                mu_w = factor * rule.value
-                yield DCPA(mu_w, dual_stepsize=rule.value / factor)
+                yield DCPA(factor * rule.value, dual_stepsize=float(f"{rule.value / factor:.4g}"))
 
     def _stcd(self) -> Iterator[Method]:
         if not self.network.connected:
@@ -146,6 +143,11 @@ class Space:
                         yield MTCD(tokens, times * K, Q, self.alone, self.batch, rule, walk)
 
 
+def short(method: Method) -> Method:
+    """The same with a step size of four digits: more are of no use, and hard to read."""
+    return method.with_stepsize(float(f"{method.settled_stepsize():.4g}"))
+
+
 def longest_tour(network: Network, clusters: tuple[Cluster, ...]) -> int:
     """Hops of the longest tour of a cluster: what acceleration at the sync asks for."""
     return max((len(closed_walk(network, sorted(cluster))) for cluster in clusters), default=1)
@@ -159,6 +161,10 @@ def further(space: Space, method: Method) -> Iterator[Method]:
 
 def neighbours(space: Space, method: Method) -> Iterator[Method]:
     """The same method with one setting changed a little: for a search around a good one."""
+    return map(short, _changed(space, method))
+
+
+def _changed(space: Space, method: Method) -> Iterator[Method]:
     for factor in (2.0, 0.5):
         Q = max(1, round(method.local_updates * factor))
         if not isinstance(method, DCPA) and method.local_updates != Q:
@@ -169,7 +175,7 @@ def neighbours(space: Space, method: Method) -> Iterator[Method]:
             yield method.with_stepsize(step)
     if isinstance(method, DCPA):
         for factor in (2.0, 0.5):
-            yield replace(method, dual_stepsize=method.settled_dual_stepsize() * factor)
+            yield replace(method, dual_stepsize=float(f"{method.settled_dual_stepsize() * factor:.4g}"))
     if isinstance(method, MTCD):
         yield from _other_roams(space, method)
 
@@ -182,6 +188,7 @@ def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
     elif method.walk == "tour" and method.hops is None:
         yield replace(method, walk="random-tour")
     if method.hops is None:
+        yield from _other_homes(space, method)
         return
     clusters = method.token_clusters(space.network, space.seed)
     tour = 1 if clusters is None else longest_tour(space.network, clusters)
@@ -189,6 +196,14 @@ def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
         if hops >= 1 and not (method.acceleration and hops < tour):
             yield replace(method, hops=hops)
     yield from _other_tokens(space, method, max(1, round(method.hops / tour)) if clusters else None)
+
+
+def _other_homes(space: Space, method: MTCD) -> Iterator[Method]:
+    """Where an extrapolated tour begins and ends: somewhere else on it."""
+    if method.acceleration:
+        tour = closed_walk(space.network, range(space.network.size))
+        for client in sorted({tour[0], tour[len(tour) // 3], tour[len(tour) // 2]}):
+            yield replace(method, start=space.network.clients[client])
 
 
 def _other_tokens(space: Space, method: MTCD, tours: int | None) -> Iterator[Method]:

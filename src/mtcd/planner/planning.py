@@ -12,8 +12,7 @@ from mtcd.config.build import Setup, method_section, resolved_yaml
 from mtcd.config.schema import Config
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
-from mtcd.methods.method import Method
-from mtcd.planner.candidates import Space
+from mtcd.planner.candidates import SERVERLESS, Space
 from mtcd.planner.halving import Watch, race, ranked
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
@@ -128,22 +127,19 @@ def plan(
 def _pilots(
     setup: Setup, task: Task, began: float, budget: float, watch: Watch | None
 ) -> tuple[list[Pilot], tuple[str, ...]]:
-    """Screen, race, refine: all pilots that were run."""
-    own, notes = _own(setup, task)
-    space = Space(
-        task.network, task.smoothness, own, task.problem.outputs, task.seed, task.links is None or task.links.has_server
-    )
-    if not space.server:
-        notes += ("The links have no server: only methods without one are considered.",)
-        if not task.network.connected:
-            raise NetworkError("The links have no server, and the network is in pieces: add rows for a server.")
+    """Screen, race, refine: all pilots that were run, the config's own first."""
+    served = task.links is None or task.links.has_server
+    own, notes = _own(setup, task, served)
+    settled = settle_stepsize(setup.method, task.smoothness)[0]
+    space = Space(task.network, task.smoothness, settled, task.problem.outputs, task.seed, served)
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
     left = began + RACE * budget - perf_counter()
     most = max(FEWEST_PILOTS, affordable(task, left / math.log2(len(methods) + 2)))
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
-    first = [method for method in methods if method == own]
-    pilots = [Pilot(task, method, own=method == own) for method in (first + [m for m in methods if m != own])[:most]]
+    pilots = own + [Pilot(task, method) for method in methods[:most]]
+    if not pilots:
+        raise NetworkError("No method can work here: connect the network, or give links of a server.")
     race(pilots, began + RACE * budget, watch)
     confirm(pilots, began + CONFIRM * budget)
     refine(task, space, pilots, began + budget, watch)
@@ -151,14 +147,17 @@ def _pilots(
     return pilots, notes
 
 
-def _own(setup: Setup, task: Task) -> tuple[Method, tuple[str, ...]]:
-    """The config's own method with its step size settled; a note if it cannot work here."""
+def _own(setup: Setup, task: Task, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
+    """The config's own method, if it can work here; a note if not."""
     method, _ = settle_stepsize(setup.method, task.smoothness)
+    if not served:
+        notes = ("The links have no server: only methods without one are considered.",)
+        return [Pilot(task, method, own=True)] if method.kind in SERVERLESS else [], notes
     try:
         method.cast(task.problem, task.network, task.seed)
     except MtcdError as error:
-        return method, (f"The config's own method cannot work here: {error}",)
-    return method, ()
+        return [], (f"The config's own method cannot work here. {error}",)
+    return [Pilot(task, method, own=True)], ()
 
 
 def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> tuple[Config, tuple[str, ...]]:
