@@ -97,8 +97,8 @@ def inspect(config: ConfigFile, changes: Changes = None, seed: Seed = None, as_j
     help=(
         "Propose a method and settings for the data, the network and the link costs of CONFIG.yaml.\n\n"
         "Screens the candidates, runs short pilots of them with successive halving, and searches around the best. "
-        "Shows what each is expected to cost and how sure that is; writes a config that trains as it is, and a picture of "
-        "the cost against R_C. The optimum is computed first, beside the budget."
+        "Shows what each is expected to cost and how sure that is; writes a config that trains as it is, and a picture "
+        "of the cost against R_C. The optimum is computed first, beside the budget."
     )
 )
 def plan(

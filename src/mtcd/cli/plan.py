@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from mtcd.config.read import read_config
 from mtcd.errors import ConfigError
 from mtcd.files import check_writable, write_whole
 from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
+from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.screening import kind
 from mtcd.report.regions import regions_png
@@ -49,6 +51,8 @@ def plan_config(wish: Wish) -> None:
         raise ConfigError("--ratio and --links are two ways to say what counts: give one of them.")
     config = read_config(wish.config, wish.changes, wish.seed)
     out = _checked(wish.out or Path(f"{wish.config.stem}.planned.yaml"), wish.config)
+    if out.suffix == ".png":
+        raise ConfigError(f"--out {out} is the name of a picture: choose one that ends with .yaml.")
     picture = _checked(out.with_suffix(".png"), wish.config)
     setup = build(config)
     links = None if wish.links is None else read_links(wish.links, setup.network)
@@ -71,11 +75,9 @@ def plan_config(wish: Wish) -> None:
 def _checked(path: Path, config: Path) -> Path:
     """Refuse a place that cannot be written, or the user's own config, before any work is done."""
     if path.exists() and path.resolve() == config.resolve():
-        raise ConfigError(f"--out {path} is the config itself: choose another file for the plan.")
-    if path.exists() and not path.is_file():
-        raise ConfigError(f"{path} is not a file: choose another name with --out.")
-    if path.suffix == ".png" and path.with_suffix("").name == path.name:
-        raise ConfigError(f"{path} has no name: choose another with --out.")
+        raise ConfigError(f"{path} is the config itself: choose another file for the plan with --out.")
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        raise ConfigError(f"{path} is not a file that can be written: choose another with --out.")
     check_writable(path.parent)
     return path
 
@@ -112,7 +114,7 @@ def candidates_table(found: Plan) -> Table:
     """What each is expected to take, and how sure that is."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("method")  # the one that may wrap
-    titles = ["cost", "range", "hops", "to/from server", "compute"]
+    titles = ["cost", "hops", "server", "compute"]
     titles += ["wall-clock"] if found.by_time else []
     for title in titles:
         table.add_column(title, justify="right", no_wrap=True)
@@ -121,12 +123,12 @@ def candidates_table(found: Plan) -> Table:
         told = proposal.messages
         counts = (told["client_client"], told["uplink"] + told["downlink"])
         known = proposal.arrives
-        cells = [_number(proposal.cost), _range(proposal, proposal.cost)]
+        cells = [_number(proposal.cost)]
         cells += [_number(count) if known else "-" for count in counts]
         cells.append(_seconds(proposal.compute_seconds))
         cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
         name = escape(proposal.label()) + (" (yours)" if proposal.own else "")
-        table.add_row(f"[bold]{name}[/]" if place == 0 else name, *cells, proposal.forecast.sure)
+        table.add_row(f"[bold]{name}[/]" if place == 0 else name, *cells, _sure(proposal))
     return table
 
 
@@ -145,13 +147,11 @@ def verdict(found: Plan) -> str:
         return f"{said}. This is what the config has."
     if found.own is None:
         return f"{said}."
-    if found.saving is None:
-        return f"{said}; the config's own method {_why_not(found.own)}."
+    if not found.own.arrives:
+        return f"{said}; the config's own method does not get there ({found.own.forecast.sure})."
+    if found.saving is None:  # for nothing
+        return f"{said}; against {value(found.own.objective)} of the config's own method."
     return f"{said}; saves {found.saving:.3g}x against the config's own method, {value(found.own.objective)}."
-
-
-def _why_not(own: Proposal) -> str:
-    return "needs as much" if own.arrives else f"does not get there ({own.forecast.sure})"
 
 
 def _number(value: float) -> str:
@@ -162,10 +162,9 @@ def _seconds(value: float) -> str:
     return "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
 
 
-def _range(proposal: Proposal, value: float) -> str:
-    low, high = proposal.range_of(value)
-    if proposal.reached:
-        return "measured"
-    if not proposal.arrives:
-        return "-"
-    return f"{_number(low)} to {_number(high) if math.isfinite(high) else 'any'}"
+def _sure(proposal: Proposal) -> str:
+    """In a word, and where that is vague, with the range."""
+    if proposal.forecast.sure != ROUGH:
+        return proposal.forecast.sure
+    low, high = proposal.range_of(proposal.objective)
+    return f"rough, {_number(low)} to {_number(high) if math.isfinite(high) else 'any'}"

@@ -28,8 +28,10 @@ NOISY = (0.05, 0.2, 0.5, 1.0)
 # parts of 1/max_k L_k for tokens that move at once, a cluster each, and for tours that are extrapolated
 APART = (1.0, 0.2)
 LONE_WALKS = ("tour", "non-backtracking", "lazy")
-# rules for tokens whose ways may cross; those that this version does not have are left out
+# sync rules, for tokens whose ways may cross and for a token per cluster; those that there are
 CROSSING_RULES = tuple(rule for rule in ("average", "optimal") if rule in RULES)
+CLUSTER_RULES = tuple(rule for rule in ("cluster", "optimal") if rule in RULES)
+FULL_BATCH_RULES = frozenset({"optimal"})
 CROSSING_TOKENS = (2, 4, 8)
 CROSSING_HOPS = (1, 4)  # times the number of clients
 TOURS = (1, 3)  # of a cluster between syncs, without acceleration
@@ -84,6 +86,9 @@ class Space:
             yield from self._clustered()
             yield from self._crossing()
 
+    def _rules(self, rules: tuple[str, ...]) -> list[str]:
+        return [rule for rule in rules if self.batch is None or rule not in FULL_BATCH_RULES]
+
     def _svfl(self) -> Iterator[Method]:
         for Q in sorted({1, *self.local_updates}):
             for part in TOGETHER if self.batch is None else NOISY:
@@ -129,14 +134,15 @@ class Space:
                     )
                     if self.batch is None:
                         yield replace(base, acceleration="anderson")
-                    for tours in TOURS:
-                        yield replace(base, hops=tours * longest)
+                    for rule in self._rules(CLUSTER_RULES):
+                        for tours in TOURS:
+                            yield replace(base, hops=tours * longest, combine=rule)
 
     def _crossing(self) -> Iterator[Method]:
         """Tokens that may go anywhere."""
         K = self.network.size
         walk = "tour" if self.network.connected else "lazy"
-        for rule in CROSSING_RULES if self.batch is None else CROSSING_RULES[:1]:
+        for rule in self._rules(CROSSING_RULES):
             for tokens in CROSSING_TOKENS:
                 for times in CROSSING_HOPS:
                     for Q in self.local_updates:

@@ -22,7 +22,7 @@ FEWEST = 4  # measurements, to say anything
 FURTHEST = 1000.0  # times the iterations so far: nobody can see further than that
 CLOSE, FAIR = 1.2, 2.0  # ranges that are called 'within 20%' and 'within 2x'
 
-REACHED, STALLED, DIVERGED, UNKNOWN = "reached", "stalls", "diverges", "too early to say"
+REACHED, STALLED, DIVERGED, UNKNOWN, ROUGH = "reached", "stalls", "diverges", "too early to say", "rough"
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     ends.append(now + _slowing(to_go, before, quarter, now / 4) if quarter > 0 else math.inf)
     best, low, high = float(np.median(ends)), min(ends), max(ends)
     spread = max(high / best, best / low) if math.isfinite(best) else math.inf
-    sure = "within 20%" if spread <= CLOSE else "within 2x" if spread <= FAIR else "rough"
+    sure = "within 20%" if spread <= CLOSE else "within 2x" if spread <= FAIR else ROUGH
     return Forecast(best, low, high, sure) if math.isfinite(best) else _never(STALLED)
 
 

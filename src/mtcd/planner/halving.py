@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from time import perf_counter
 from typing import Protocol, TypeVar
 
-from mtcd.planner.forecast import DIVERGED, UNKNOWN, Forecast
+from mtcd.planner.forecast import DIVERGED, ROUGH, UNKNOWN, Forecast
 
 ENOUGH = 2.0  # times the best: what is likely beyond this need not be known better
 
@@ -102,5 +102,5 @@ def _open(runner: Runner, alive: Sequence[Runner]) -> bool:
     if runner.status is not None:
         return False
     forecast, best = runner.forecast, reached(alive)
-    vague = forecast.sure in (UNKNOWN, "rough") or not forecast.arrives
+    vague = forecast.sure in (UNKNOWN, ROUGH) or not forecast.arrives
     return vague or runner.predicted * forecast.low / forecast.iterations <= ENOUGH * best

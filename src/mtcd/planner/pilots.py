@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
 
+import numpy as np
+
 from mtcd.config.build import Setup
 from mtcd.data.scaling import standardise
 from mtcd.errors import MtcdError
@@ -106,6 +108,8 @@ class Pilot:
             self.status = status if status in ("converged", "diverged") else None
         except MtcdError:  # a setting that cannot work here
             self.status = "refused"
+        except np.linalg.LinAlgError:  # numbers beyond all bounds
+            self.status = "diverged"
         if self.status is not None:
             self._training = None
         self.worked += perf_counter() - began

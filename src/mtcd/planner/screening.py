@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import chain, zip_longest
+from itertools import zip_longest
 from time import perf_counter
 
 import numpy as np
@@ -51,7 +51,7 @@ def kind(method: Method) -> tuple[object, ...]:
 
 
 def ordered(task: Task, methods: Iterable[Method], until: float) -> list[Method]:
-    """The best of each kind, best first, then the second best of each ...; what cannot work here is left out.
+    """The best of each family, then of each kind, then the second best of each kind ...; what cannot work is left out.
 
     Methods come one by one, as making them takes time on large networks; those that come after ``until`` are not
     looked at.
@@ -65,8 +65,10 @@ def ordered(task: Task, methods: Iterable[Method], until: float) -> list[Method]
         if perf_counter() > until:
             break
     columns = [sorted(found, key=_points, reverse=True) for found in kinds.values()]
-    rows = zip_longest(*columns)
-    return [entry[1] for entry in chain.from_iterable(_best_first(row) for row in rows)]
+    rows = [_best_first(row) for row in zip_longest(*columns)]
+    in_turn = [method for row in rows for _, method in row]
+    firsts = {method.kind: method for method in reversed(in_turn)}  # of each family, the one that comes first
+    return [*firsts.values(), *(method for method in in_turn if firsts[method.kind] is not method)]
 
 
 def _points(entry: tuple[float, Method]) -> float:

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from mtcd.planner import Plan
+from mtcd.planner.forecast import ROUGH
 from mtcd.report.styles import COLOURS, DASHES
 
 Array = NDArray[np.float64]
@@ -40,7 +41,7 @@ def regions_png(plan: Plan) -> bytes:
     axes.set_ylabel(f"predicted cost to a gap of {plan.target:g}")
     axes.set_title("The cheapest of each family; the background shows which one wins", fontsize=10)
     axes.grid(alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()
@@ -51,6 +52,8 @@ def family_costs(plan: Plan) -> dict[str, Array]:
     lines = {}
     for kind in LOOKS:
         arriving = [proposal for proposal in plan.proposals if proposal.method.kind == kind and proposal.arrives]
+        known = [proposal for proposal in arriving if proposal.forecast.sure != ROUGH]
+        arriving = known or arriving  # a rough forecast must not look like the best of many
         costs = [[proposal.cost_at(ratio) for ratio in RATIOS] for proposal in arriving]
         if costs and np.max(costs) > 0:  # one client alone talks to nobody
             lines[kind] = np.min(costs, axis=0)
