@@ -171,6 +171,8 @@ def neighbours(space: Space, method: Method) -> Iterator[Method]:
 
 
 def _changed(space: Space, method: Method) -> Iterator[Method]:
+    if isinstance(method, MTCD):
+        yield from _other_roams(space, method)
     for factor in (2.0, 0.5):
         Q = max(1, round(method.local_updates * factor))
         if not isinstance(method, DCPA) and method.local_updates != Q:
@@ -182,8 +184,6 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
     if isinstance(method, DCPA):
         for factor in (2.0, 0.5):
             yield replace(method, dual_stepsize=float(f"{method.settled_dual_stepsize() * factor:.4g}"))
-    if isinstance(method, MTCD):
-        yield from _other_roams(space, method)
 
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:

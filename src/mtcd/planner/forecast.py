@@ -21,6 +21,8 @@ POINTS = 48  # of a curve, for the slopes
 FEWEST = 4  # measurements, to say anything
 FURTHEST = 1000.0  # times the iterations so far: nobody can see further than that
 CLOSE, FAIR = 1.2, 2.0  # ranges that are called 'within 20%' and 'within 2x'
+# how far one can see: in decades of the gap, as a part of those that are done. Slow tails show late.
+NEAR, NOT_BEYOND = 0.5, 1.0
 
 REACHED, STALLED, DIVERGED, UNKNOWN, ROUGH = "reached", "stalls", "diverges", "too early to say", "rough"
 
@@ -45,6 +47,8 @@ def forecast(iterations: Sequence[float], gaps: Sequence[float], target: float, 
 
     >>> forecast(range(101), [0.9**t for t in range(101)], 1e-6)
     Forecast(iterations=131.1..., low=131.1..., high=131.1..., sure='within 20%')
+    >>> forecast(range(41), [0.9**t for t in range(41)], 1e-6)  # not yet half way
+    Forecast(iterations=131.1..., low=131.1..., high=inf, sure='rough')
     """
     if diverged:
         return _never(DIVERGED)
@@ -70,9 +74,14 @@ def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     ends = [now + _straight(to_go, half), now + _straight(to_go, quarter)]
     ends.append(now + _slowing(to_go, before, quarter, now / 4) if quarter > 0 else math.inf)
     best, low, high = float(np.median(ends)), min(ends), max(ends)
-    spread = max(high / best, best / low) if math.isfinite(best) else math.inf
-    sure = "within 20%" if spread <= CLOSE else "within 2x" if spread <= FAIR else ROUGH
-    return Forecast(best, low, high, sure) if math.isfinite(best) else _never(STALLED)
+    if math.isinf(best):
+        return _never(STALLED)
+    beyond = to_go / max(height[0] - height[-1], to_go / FURTHEST)
+    if beyond > NOT_BEYOND:
+        return Forecast(best, low, math.inf, ROUGH)
+    spread = max(high / best, best / low)
+    sure = "within 20%" if spread <= CLOSE and beyond <= NEAR else "within 2x" if spread <= FAIR else ROUGH
+    return Forecast(best, low, high, sure)
 
 
 def _straight(to_go: float, slope: float) -> float:

@@ -26,6 +26,7 @@ from mtcd.stop import FOR_EVER, Stop
 from mtcd.theory.stepsize import Smoothness
 from mtcd.training import WORST_END, WORST_NOISY_END, Training, best_objective
 
+ROUNDING = 1e-9
 DOUBT = 3.0  # a forecast whose range has no end counts as this many times worse
 
 
@@ -99,7 +100,9 @@ class Pilot:
 
     def advance(self, until: float, most: float = math.inf) -> None:
         """Go on until this time of ``perf_counter``, or the target, or until the objective is above ``most``."""
-        limit = FOR_EVER if not self.rate or math.isinf(most) else min(FOR_EVER, math.ceil(most / self.rate))
+        limit = FOR_EVER
+        if self.rate and math.isfinite(most):
+            limit = min(FOR_EVER, math.ceil((1 - ROUNDING) * most / self.rate))
         if self.status is not None or limit <= self.iterations:
             return
         began = perf_counter()

@@ -17,13 +17,13 @@ from mtcd.planner.halving import Watch, race, ranked
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
-from mtcd.planner.refine import confirm, refine
+from mtcd.planner.refine import confirm, refine, try_own
 from mtcd.planner.screening import affordable, ordered
 from mtcd.training import settle_stepsize
 
 TARGET = 1e-4
-# shares of the budget: until when candidates are made, raced, and their leader taken to the target
-SCREEN, RACE, CONFIRM = 0.2, 0.6, 0.75
+# shares of the budget: until when candidates are made, raced, their leader and the config's own taken to the target
+SCREEN, RACE, CONFIRM, OWN = 0.2, 0.6, 0.75, 0.85
 FEWEST_PILOTS = 6
 
 
@@ -142,6 +142,7 @@ def _pilots(
         raise NetworkError("No method can work here: connect the network, or give links of a server.")
     race(pilots, began + RACE * budget, watch)
     confirm(pilots, began + CONFIRM * budget)
+    try_own(pilots, began + OWN * budget)
     refine(task, space, pilots, began + budget, watch)
     confirm(pilots, began + budget)
     return pilots, notes

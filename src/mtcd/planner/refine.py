@@ -32,6 +32,14 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
         leader.advance(min(until, perf_counter() + slice_), reached(pilots))
 
 
+def try_own(pilots: Sequence[Pilot], until: float) -> None:
+    """What the config has must not lose for want of time: it may go as far as the best did."""
+    best = reached(pilots)
+    for pilot in pilots:
+        if pilot.own and math.isfinite(best):
+            pilot.advance(until, best)
+
+
 def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None) -> None:
     """Climb from the best of each of some kinds, then look further around the best; pilots are added."""
     search = Search(task, space, pilots, until, watch)

@@ -25,6 +25,7 @@ from mtcd.planner.pilots import Task
 
 # what extrapolation is worth, and what a primal-dual iteration is, until something is known
 ACCELERATED, PRIMAL_DUAL = 3.0, 0.1
+VISIT = 20  # local updates of a visit that is timed
 PASSES = 4  # over all clients, that a pilot should at least come to
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 
@@ -82,13 +83,19 @@ def _best_first(row: Iterable[tuple[float, Method] | None]) -> list[tuple[float,
 def affordable(task: Task, seconds: float) -> int:
     """For how many pilots there is time, if each is to pass all clients a few times; and memory."""
     problem = task.problem
-    widest = max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1])
-    client, aggregate = problem.client(widest), np.zeros(problem.labels.shape)
-    theta, step, took = client.initial(), 1.0 / float(task.smoothness.blocks.max()), []
-    for _ in range(2):  # the first visit is longer, as the client gets ready for it
-        began = perf_counter()
-        theta = client.improve(theta, aggregate, None, 20, step)
-        took.append(perf_counter() - began)
-    pilot = len(problem.blocks) * (took[0] + PASSES * took[1])
+    first, later = (min(times) for times in zip(*(_visits(task) for _ in range(3)), strict=True))
+    pilot = len(problem.blocks) * (first + PASSES * later)
     matrices = sum(8.0 * min(block.shape) ** 2 for block in problem.blocks)
     return int(min(seconds / pilot, MEMORY / matrices))
+
+
+def _visits(task: Task) -> tuple[float, float]:
+    """Seconds of two visits to the client with most columns: at the first, it gets ready."""
+    problem = task.problem
+    client = problem.client(max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1]))
+    theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
+    began = perf_counter()
+    theta = client.improve(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    between = perf_counter()
+    client.improve(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    return between - began, perf_counter() - between
