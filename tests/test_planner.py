@@ -123,7 +123,7 @@ def test_better_than_the_settings_of_the_paper(kind, own) -> None:
 def test_the_config_s_own_method_is_never_beaten_by_less() -> None:
     best = plan(setup_of({"kind": "cycle"}), target=TARGET, budget=1.0)
     again = build(best.config)
-    planned = plan(again, budget=0.3)
+    planned = plan(again, budget=0.5)
     assert planned.own is not None
     assert planned.chosen.cost <= planned.own.cost == pytest.approx(best.chosen.cost)
 
@@ -136,14 +136,15 @@ def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
         file.write_text("from,to,latency_ms,bandwidth_mbps\n" + rows)
         links = mtcd.planner.read_links(file, setup.network)
         chosen[name] = plan(setup, target=TARGET, budget=1.0, links=links)
+    # one message over a slow link takes 0.9 s, so hardly any may go there
     assert chosen["near"].chosen.method.kind in ("stcd", "dcpa")
-    assert chosen["far"].chosen.messages["client_client"] < 0.1 * sum(chosen["far"].chosen.messages.values())
-    assert all(found.chosen.wall_seconds > found.chosen.compute_seconds for found in chosen.values())
+    assert chosen["far"].chosen.method.kind in ("svfl", "mtcd")
+    assert all(found.chosen.compute_seconds < found.chosen.wall_seconds < 0.9 for found in chosen.values())
 
 
 def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
     setup = setup_of({"kind": "path"}, stop={"gap": 0.1, "iterations": 3, "cost": 1e-3})
-    planned = plan(setup, target=1e-6, budget=0.5)
+    planned = plan(setup, target=1e-6, budget=1.0)
     assert planned.config.stop.gap == 1e-6
     assert planned.config.stop.iterations > planned.chosen.forecast.iterations
     assert any("stop.cost" in note for note in planned.notes)

@@ -80,13 +80,16 @@ def reached(runners: Sequence[Runner]) -> float:
 
 
 def survivors(alive: Sequence[R]) -> list[R]:
-    """The better half, the best of each family, and the config's own; the others are dismissed."""
+    """The better half, half of those of which nothing is known yet (the first), the best of each family, and the
+    config's own; the others are dismissed."""
     order = ranked(alive)
-    half, kept = order[: math.ceil(len(order) / 2)], _kept(alive)
+    known = [runner for runner in order if runner.forecast.sure != UNKNOWN]
+    unknown = [runner for runner in order if runner.forecast.sure == UNKNOWN]
+    staying = known[: math.ceil(len(known) / 2)] + unknown[: math.ceil(len(unknown) / 2)] + _kept(alive)
     for runner in order:
-        if runner not in half and runner not in kept:
+        if runner not in staying:
             runner.dismiss()
-    return [runner for runner in order if runner in half or runner in kept]
+    return [runner for runner in order if runner in staying]
 
 
 def _kept(alive: Sequence[R]) -> list[R]:

@@ -27,7 +27,9 @@ from mtcd.theory.stepsize import Smoothness
 from mtcd.training import WORST_END, WORST_NOISY_END, Training, best_objective
 
 ROUNDING = 1e-9
-DOUBT = 3.0  # a forecast whose range has no end counts as this many times worse
+# when it comes to choosing, what was not measured counts as this many times worse than it may be at worst ...
+UNMEASURED = 1.25
+DOUBT = 3.0  # ... which is no more than so many times the forecast
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +181,9 @@ class Pilot:
     def cautious(self) -> float:
         """The same if things turn out badly, within what one can tell: what is chosen should be sure, too."""
         forecast = self.forecast
-        return self.rate * min(forecast.high, DOUBT * forecast.iterations) if forecast.arrives else math.inf
+        if self.status == "converged" or not forecast.arrives:
+            return self.predicted
+        return UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations)
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""

@@ -17,13 +17,15 @@ from mtcd.planner.halving import Watch, race, ranked
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
-from mtcd.planner.refine import confirm, refine, try_own
+from mtcd.planner.refine import confirm, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
 from mtcd.training import settle_stepsize
 
 TARGET = 1e-4
-# shares of the budget: until when candidates are made, raced, their leader and the config's own taken to the target
-SCREEN, RACE, CONFIRM, OWN = 0.2, 0.6, 0.75, 0.85
+SCREEN = 0.2  # of the budget, for making candidates
+LEAST = 0.25  # of the budget, for pilots, even if the candidates took all of it
+# of what is left then: until when candidates race, their leader is taken to the target, and others get a second chance
+RACE, CONFIRM, CHANCES = 0.5, 0.6, 0.75
 FEWEST_PILOTS = 6
 
 
@@ -133,18 +135,19 @@ def _pilots(
     settled = settle_stepsize(setup.method, task.smoothness)[0]
     space = Space(task.network, task.smoothness, settled, task.problem.outputs, task.seed, served)
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
-    left = began + RACE * budget - perf_counter()
-    most = max(FEWEST_PILOTS, affordable(task, left / math.log2(len(methods) + 2)))
+    now = perf_counter()
+    left = max(began + budget - now, LEAST * budget)
+    most = max(FEWEST_PILOTS, affordable(task, RACE * left / math.log2(len(methods) + 2)))
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
     pilots = own + [Pilot(task, method) for method in methods[:most]]
     if not pilots:
         raise NetworkError("No method can work here: connect the network, or give links of a server.")
-    race(pilots, began + RACE * budget, watch)
-    confirm(pilots, began + CONFIRM * budget)
-    try_own(pilots, began + OWN * budget)
-    refine(task, space, pilots, began + budget, watch)
-    confirm(pilots, began + budget)
+    race(pilots, now + RACE * left, watch)
+    confirm(pilots, now + CONFIRM * left)
+    second_chances(pilots, now + CHANCES * left)
+    refine(task, space, pilots, now + left, watch)
+    confirm(pilots, now + left)
     return pilots, notes
 
 

@@ -8,6 +8,7 @@ from time import perf_counter
 
 from mtcd.methods.method import Method
 from mtcd.planner.candidates import Space, further, neighbours
+from mtcd.planner.forecast import UNKNOWN
 from mtcd.planner.halving import Watch, ranked, reached
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.screening import kind
@@ -32,12 +33,26 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
         leader.advance(min(until, perf_counter() + slice_), reached(pilots))
 
 
-def try_own(pilots: Sequence[Pilot], until: float) -> None:
-    """What the config has must not lose for want of time: it may go as far as the best did."""
-    best = reached(pilots)
-    for pilot in pilots:
-        if pilot.own and math.isfinite(best):
-            pilot.advance(until, best)
+def second_chances(pilots: Sequence[Pilot], until: float) -> None:
+    """Those that may be better than the best for all that is known: each may go as far as the best did.
+
+    The config's own comes first, then those of which nothing is known, then those that were dismissed on a forecast.
+    """
+    order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
+    for pilot in order:
+        best = reached(pilots)
+        if math.isinf(best) or perf_counter() >= until:
+            return
+        if pilot.status not in (None, "dismissed") or not (pilot.own or _may_win(pilot, best)):
+            continue
+        if pilot.status == "dismissed":
+            pilot.revive()
+        pilot.advance(until, best)
+
+
+def _may_win(pilot: Pilot, best: float) -> bool:
+    forecast = pilot.forecast
+    return forecast.sure == UNKNOWN or (forecast.arrives and pilot.rate * forecast.low < best)
 
 
 def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None) -> None:

@@ -26,7 +26,7 @@ from mtcd.planner.pilots import Task
 # what extrapolation is worth, and what a primal-dual iteration is, until something is known
 ACCELERATED, PRIMAL_DUAL = 3.0, 0.1
 VISIT = 20  # local updates of a visit that is timed
-PASSES = 4  # over all clients, that a pilot should at least come to
+PASSES = 12  # over all clients, that a pilot should at least come to: extrapolation begins after some tours
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
 
 
