@@ -140,9 +140,10 @@ def verdict(found: Plan) -> str:
             f"No candidate was seen to get to a gap of {found.target:g} within the budget; {best.label()} came to "
             f"{'nothing yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or --target."
         )
-    what = "wall-clock" if found.by_time else f"cost at R_C = {found.costs.ratio:g}"
     value = _seconds if found.by_time else _number
-    said = f"Use {best.label()}: predicted {what} {value(best.objective)} ({best.forecast.sure})"
+    what = f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
+    at = "" if found.by_time else f" at R_C = {found.costs.ratio:g}"
+    said = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
     if best.own:
         return f"{said}. This is what the config has."
     if found.own is None:
@@ -151,7 +152,8 @@ def verdict(found: Plan) -> str:
         return f"{said}; the config's own method does not get there ({found.own.forecast.sure})."
     if found.saving is None:  # for nothing
         return f"{said}; against {value(found.own.objective)} of the config's own method."
-    return f"{said}; saves {found.saving:.3g}x against the config's own method, {value(found.own.objective)}."
+    own = f"{value(found.own.objective)} ({found.own.forecast.sure})"
+    return f"{said}; saves {found.saving:.3g}x against the config's own method, {own}."
 
 
 def _number(value: float) -> str:

@@ -25,6 +25,7 @@ CLOSE, FAIR = 1.2, 2.0  # ranges that are called 'within 20%' and 'within 2x'
 NEAR, NOT_BEYOND = 0.5, 1.0
 
 REACHED, STALLED, DIVERGED, UNKNOWN, ROUGH = "reached", "stalls", "diverges", "too early to say", "rough"
+WITHIN_20, WITHIN_2 = "within 20%", "within 2x"
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,15 @@ class Forecast:
         return math.isfinite(self.iterations)
 
 
-def forecast(iterations: Sequence[float], gaps: Sequence[float], target: float, diverged: bool = False) -> Forecast:
-    """When the gap gets to ``target``.
+def forecast(
+    iterations: Sequence[float], gaps: Sequence[float], target: float, diverged: bool = False, jumps: bool = False
+) -> Forecast:
+    """When the gap gets to ``target``. A method that ``jumps``, by extrapolation, may do so at any time, or not again.
 
     >>> forecast(range(101), [0.9**t for t in range(101)], 1e-6)
     Forecast(iterations=131.1..., low=131.1..., high=131.1..., sure='within 20%')
     >>> forecast(range(41), [0.9**t for t in range(41)], 1e-6)  # not yet half way
-    Forecast(iterations=131.1..., low=131.1..., high=inf, sure='rough')
+    Forecast(iterations=131.1..., low=130.0..., high=inf, sure='rough')
     """
     if diverged:
         return _never(DIVERGED)
@@ -59,15 +62,21 @@ def forecast(iterations: Sequence[float], gaps: Sequence[float], target: float, 
         return Forecast(reached, reached, reached, REACHED)
     if len(at) < FEWEST or at[-1] <= 0:
         return _never(UNKNOWN)
-    return _extrapolate(at, np.minimum.accumulate(np.log(gap)), math.log(target))
+    found = _extrapolate(at, np.minimum.accumulate(np.log(gap)), math.log(target))
+    return _either_way(found, float(at[-1])) if jumps and found.sure == WITHIN_20 else found
 
 
 def _never(why: str) -> Forecast:
     return Forecast(math.inf, math.inf, math.inf, why)
 
 
+def _either_way(found: Forecast, now: float) -> Forecast:
+    """Twice as many iterations to go, or half as many."""
+    return Forecast(found.iterations, now + (found.low - now) / 2, now + (found.high - now) * 2, WITHIN_2)
+
+
 def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
-    now, to_go = at[-1], height[-1] - goal
+    now, to_go = float(at[-1]), float(height[-1]) - goal
     half, quarter, before = (_slope(at, height, a * now, b * now) for a, b in ((0.5, 1), (0.75, 1), (0.5, 0.75)))
     if to_go > FURTHEST * now * max(half, quarter):
         return _never(STALLED)
@@ -76,11 +85,11 @@ def _extrapolate(at: Array, height: Array, goal: float) -> Forecast:
     best, low, high = float(np.median(ends)), min(ends), max(ends)
     if math.isinf(best):
         return _never(STALLED)
-    beyond = to_go / max(height[0] - height[-1], to_go / FURTHEST)
+    beyond = to_go / max(float(height[0] - height[-1]), to_go / FURTHEST)
     if beyond > NOT_BEYOND:
         return Forecast(best, low, math.inf, ROUGH)
     spread = max(high / best, best / low)
-    sure = "within 20%" if spread <= CLOSE and beyond <= NEAR else "within 2x" if spread <= FAIR else ROUGH
+    sure = WITHIN_20 if spread <= CLOSE and beyond <= NEAR else WITHIN_2 if spread <= FAIR else ROUGH
     return Forecast(best, low, high, sure)
 
 

@@ -19,7 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
-from mtcd.planner.forecast import Forecast, forecast
+from mtcd.planner.forecast import ROUGH, Forecast, forecast
 from mtcd.planner.links import Links
 from mtcd.planner.timing import Travel, travel
 from mtcd.stop import FOR_EVER, Stop
@@ -143,7 +143,8 @@ class Pilot:
         if self._seen is None or self._seen[0] != now:
             lost = self.status in ("diverged", "refused")
             gaps = [row.gap or 0.0 for row in self.rows]
-            self._seen = now, forecast([row.iteration for row in self.rows], gaps, self.task.target, lost)
+            jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
+            self._seen = now, forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps)
         return self._seen[1]
 
     @property
@@ -178,12 +179,12 @@ class Pilot:
         return self.rate * forecast.iterations if forecast.arrives else math.inf
 
     @property
-    def cautious(self) -> float:
-        """The same if things turn out badly, within what one can tell: what is chosen should be sure, too."""
+    def cautious(self) -> tuple[bool, float]:
+        """By what it is chosen: rough guesses last, and what was not measured as if it turned out badly."""
         forecast = self.forecast
         if self.status == "converged" or not forecast.arrives:
-            return self.predicted
-        return UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations)
+            return not forecast.arrives, self.predicted
+        return forecast.sure == ROUGH, UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations)
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""

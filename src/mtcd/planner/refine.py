@@ -59,8 +59,9 @@ def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: W
     """Climb from the best of each of some kinds, then look further around the best; pilots are added."""
     search = Search(task, space, pilots, until, watch)
     leaders: dict[object, Pilot] = {}
+    measured = math.isfinite(reached(pilots))  # then a forecast is no place to start from
     for pilot in ranked(pilots):
-        if math.isfinite(pilot.predicted):
+        if pilot.status == "converged" or (not measured and pilot.forecast.arrives):
             leaders.setdefault(kind(pilot.method)[:4], pilot)
     for leader in list(leaders.values())[:STARTS]:
         search.climb(leader)

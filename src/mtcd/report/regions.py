@@ -21,6 +21,7 @@ RATIOS = np.logspace(-1, 4, 251)
 # the same colour for a family in every picture
 LOOKS = {kind: (COLOURS[i], DASHES[i]) for i, kind in enumerate(("svfl", "stcd", "mtcd", "dcpa"))}
 NAMES = {"svfl": "SVFL, client-server", "stcd": "STCD, one token", "mtcd": "MTCD, tokens and server", "dcpa": "DCPA"}
+HEADROOM = 0.12  # of the height, for the names of the regions
 LEAST_SHARE = 0.06  # of the width, that a region must have to be named
 
 
@@ -37,11 +38,17 @@ def regions_png(plan: Plan) -> bytes:
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlim(RATIOS[0], RATIOS[-1])
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
     axes.set_xlabel("$R_C$: a client-server message costs as much as so many between clients")
     axes.set_ylabel(f"predicted cost to a gap of {plan.target:g}")
     axes.set_title("The cheapest of each family; the background shows which one wins", fontsize=10)
     axes.grid(alpha=0.25)
-    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    if lines:
+        figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
+    else:
+        told = "no cost to show: nothing is sent, or nothing was seen to reach the target"
+        axes.text(0.5, 0.5, told, transform=axes.transAxes, ha="center", va="center")
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()
@@ -90,6 +97,8 @@ def _shade(axes: Axes, lines: dict[str, Array]) -> None:
                 va="top",
                 fontsize=10,
                 fontweight="bold",
+                bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 2.0},
+                zorder=6,
             )
 
 
@@ -97,6 +106,7 @@ def _mark(axes: Axes, plan: Plan) -> None:
     """The R_C asked for, and the one that was chosen."""
     ratio, cost = plan.costs.ratio, plan.chosen.cost_at(plan.costs.ratio)
     axes.axvline(ratio, color="#7F7F7F", linewidth=1.0, linestyle=(0, (2, 2)))
-    if math.isfinite(cost) and cost > 0:
-        label = f"proposed, at $R_C$ = {ratio:g}"
+    if plan.chosen.arrives and cost > 0:
+        why = " for the wall-clock" if plan.by_time else ""
+        label = f"proposed{why}, at $R_C$ = {ratio:g}"
         axes.plot([ratio], [cost], "o", color="black", markersize=7, markeredgecolor="white", zorder=5, label=label)
