@@ -153,6 +153,8 @@ def verdict(found: Plan) -> str:
     if found.saving is None:  # for nothing
         return f"{said}; against {value(found.own.objective)} of the config's own method."
     own = f"{value(found.own.objective)} ({found.own.forecast.sure})"
+    if found.saving < 1:  # it was not seen to get there
+        return f"{said}. The config's own method may do with {own}: a larger --budget would tell."
     return f"{said}; saves {found.saving:.3g}x against the config's own method, {own}."
 
 

@@ -20,7 +20,7 @@ from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.theory.stepsize import Smoothness
 
-LOCAL_UPDATES = (5, 20, 100)
+LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
 # parts of 1/L for all clients at once: the theorems' limit, the safe one, nearly the largest
 TOGETHER = (0.5, 1.0, 1.8)
 # with mini-batches, smaller ones too: the noise that remains grows with the step size
@@ -57,8 +57,8 @@ class Space:
 
     @cached_property
     def local_updates(self) -> list[int]:
-        """Q: what the config has, and others."""
-        return sorted({self.own.local_updates, *LOCAL_UPDATES})
+        """Q: what the config has, unless a visit would take too long for a pilot, and others."""
+        return sorted({min(self.own.local_updates, MOST_UPDATES), *LOCAL_UPDATES})
 
     @cached_property
     def alone(self) -> float:

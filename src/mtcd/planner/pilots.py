@@ -179,12 +179,14 @@ class Pilot:
         return self.rate * forecast.iterations if forecast.arrives else math.inf
 
     @property
-    def cautious(self) -> tuple[bool, float]:
-        """By what it is chosen: rough guesses last, and what was not measured as if it turned out badly."""
-        forecast = self.forecast
+    def cautious(self) -> tuple[bool, float, float]:
+        """By what it is chosen: rough guesses last, what was not measured as if it turned out badly; then the gap."""
+        forecast, gap = self.forecast, math.inf
+        if self.status not in ("diverged", "refused"):
+            gap = min((row.gap for row in self.rows if row.gap is not None), default=math.inf)
         if self.status == "converged" or not forecast.arrives:
-            return not forecast.arrives, self.predicted
-        return forecast.sure == ROUGH, UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations)
+            return not forecast.arrives, self.predicted, gap
+        return forecast.sure == ROUGH, UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations), gap
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""

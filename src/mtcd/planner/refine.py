@@ -29,8 +29,10 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
             leader.revive()
         elif leader.status is not None or math.isinf(leader.predicted):
             return
-        slice_ = max(BRIEF, leader.worked)
-        leader.advance(min(until, perf_counter() + slice_), reached(pilots))
+        worked = leader.worked
+        leader.advance(min(until, perf_counter() + max(BRIEF, worked)), reached(pilots))
+        if leader.worked == worked:  # it has cost as much as the best, and is not there
+            return
 
 
 def second_chances(pilots: Sequence[Pilot], until: float) -> None:
@@ -112,4 +114,7 @@ def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
     if measured:
         pilot.dismiss()
         return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted
-    return pilot.predicted < CLEARLY_BETTER * current.predicted
+    better = pilot.predicted < CLEARLY_BETTER * current.predicted
+    if not better:
+        pilot.dismiss()
+    return better
