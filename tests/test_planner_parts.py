@@ -211,6 +211,11 @@ def test_a_pilot_goes_on_where_it_stopped() -> None:
         assert [(row.iteration, row.objective, row.messages) for row in pieces.rows] == strip
         assert 200 <= whole.iterations <= 204
         assert whole.status is None
+        whole.dismiss()
+        whole.revive()
+        whole.advance(math.inf, 2 * most)  # on from there
+        assert [(row.iteration, row.objective, row.messages) for row in whole.rows][: len(strip)] == strip
+        assert whole.iterations >= 400
 
 
 def test_settings_that_cannot_work_are_refused_quietly() -> None:

@@ -78,7 +78,7 @@ class Task:
 
 
 class Pilot:
-    """A method on trial: it goes on where it stopped, until it is dismissed. Its measurements stay."""
+    """A method on trial: it goes on where it stopped."""
 
     def __init__(self, task: Task, method: Method, own: bool = False) -> None:
         self.task, self.method, self.own = task, method, own
@@ -129,12 +129,17 @@ class Pilot:
         return self._training
 
     def dismiss(self) -> None:
-        """Forget the parties, which take memory."""
-        self.status, self._training = self.status or "dismissed", None
+        """It is not needed any more, as far as one can tell."""
+        self.status = self.status or "dismissed"
 
     def revive(self) -> None:
-        """Begin again, from the start: it was dismissed too early."""
-        self.status, self.rows = None, []
+        """It was dismissed too early: it goes on where it was, or if it was released, from the start."""
+        self.status = None
+
+    def release(self) -> None:
+        """Dismiss it, and forget the parties, which take memory."""
+        self.dismiss()
+        self._training = None
 
     @property
     def forecast(self) -> Forecast:

@@ -13,11 +13,11 @@ from mtcd.config.schema import Config
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.planner.candidates import SERVERLESS, Space
-from mtcd.planner.halving import Watch, race, ranked
+from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
-from mtcd.planner.refine import confirm, refine, second_chances
+from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
 from mtcd.training import settle_stepsize
 
@@ -145,6 +145,8 @@ def _pilots(
         raise NetworkError("No method can work here: connect the network, or give links of a server.")
     race(pilots, now + RACE * left, watch)
     confirm(pilots, now + CONFIRM * left)
+    if math.isinf(reached(pilots)):
+        race_on(pilots, now + left, watch)
     second_chances(pilots, now + CHANCES * left)
     refine(task, space, pilots, now + left, watch)
     confirm(pilots, now + left)

@@ -9,14 +9,13 @@ from time import perf_counter
 from mtcd.methods.method import Method
 from mtcd.planner.candidates import Space, further, neighbours
 from mtcd.planner.forecast import UNKNOWN
-from mtcd.planner.halving import Watch, ranked, reached
+from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.screening import kind
 
 STARTS = 4  # the best of so many kinds
+CONTENDERS = 3
 BETTER = 0.999
-# a forecast is no measurement: only one that is this much better counts
-CLEARLY_BETTER = 0.9
 PATIENCE = 3.0  # times what the best took, that a neighbour may take
 BRIEF = 0.05  # seconds that every neighbour may take
 
@@ -33,6 +32,17 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
         leader.advance(min(until, perf_counter() + max(BRIEF, worked)), reached(pilots))
         if leader.worked == worked:  # it has cost as much as the best, and is not there
             return
+
+
+def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None) -> None:
+    """Where nobody has reached the target: the best, and some of which nothing is known, go on."""
+    known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
+    unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
+    contenders = known[:CONTENDERS] + unknown[:CONTENDERS]
+    for pilot in contenders:
+        pilot.revive()
+    if contenders:
+        race(contenders, until, watch)
 
 
 def second_chances(pilots: Sequence[Pilot], until: float) -> None:
@@ -58,12 +68,14 @@ def _may_win(pilot: Pilot, best: float) -> bool:
 
 
 def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None) -> None:
-    """Climb from the best of each of some kinds, then look further around the best; pilots are added."""
+    """Climb from the best of each of some kinds, then look further around the best; pilots are added.
+
+    Only from those that have reached the target: a forecast is no place to start from.
+    """
     search = Search(task, space, pilots, until, watch)
     leaders: dict[object, Pilot] = {}
-    measured = math.isfinite(reached(pilots))  # then a forecast is no place to start from
     for pilot in ranked(pilots):
-        if pilot.status == "converged" or (not measured and pilot.forecast.arrives):
+        if pilot.status == "converged":
             leaders.setdefault(kind(pilot.method)[:4], pilot)
     for leader in list(leaders.values())[:STARTS]:
         search.climb(leader)
@@ -107,14 +119,8 @@ class Search:
 
 
 def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
-    """Try it. If the current one has reached the target, so must this one, for less."""
+    """Whether it reaches the target too, for less."""
     until = min(until, perf_counter() + max(BRIEF, PATIENCE * current.worked))
-    measured = current.status == "converged"
-    pilot.advance(until, current.predicted if measured else math.inf)
-    if measured:
-        pilot.dismiss()
-        return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted
-    better = pilot.predicted < CLEARLY_BETTER * current.predicted
-    if not better:
-        pilot.dismiss()
-    return better
+    pilot.advance(until, current.predicted)
+    pilot.release()
+    return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted
