@@ -130,33 +130,56 @@ def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> fl
 class Training:
     """Follows the parties in this process, and measures on the way."""
 
-    def __init__(self, problem: LinearProblem, cast: Cast, costs: Costs, best: float | None, worst_end: float) -> None:
+    def __init__(
+        self,
+        problem: LinearProblem,
+        cast: Cast,
+        costs: Costs,
+        best: float | None,
+        worst_end: float,
+        pausing: bool = False,
+    ) -> None:
         self.problem, self.cast, self.costs, self.best, self.worst_end = problem, cast, costs, best, worst_end
         self.ledger = Ledger()
         self.rows: list[Measurement] = []
         self.clock = _Clock()
+        engine: LocalEngine | LockstepEngine = LocalEngine(cast, self.ledger)
+        if cast.rounds is not None:
+            engine = LockstepEngine(cast.rounds, self.ledger)
+        self._moments: Iterator[Progress | None] = engine.deliveries() if pausing else engine.run()
+        self._latest: Progress | None = None
+        self._due: float = 0
 
     def follow(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
-        due: float = 0
-        limit = math.inf if stop.iterations is None else stop.iterations
-        rounds = self.cast.rounds
-        engine = LocalEngine(self.cast, self.ledger) if rounds is None else LockstepEngine(rounds, self.ledger)
-        progress = None
         try:
-            with np.errstate(all="ignore"):  # a diverging training overflows: that is seen when measuring
-                for progress in engine.run():
-                    if progress.hop < due and not self._out_of_time_or_money(stop):
-                        continue
-                    status = self._measure(progress, stop, watch)
-                    if status is not None:
-                        return status
-                    spacing = NEAR if stop.nearly(self.rows[-1]) else SPACING
-                    due = min(max(progress.hop + 1, math.ceil(progress.hop * spacing)), limit)
+            status = self.advance(stop, watch)
         except KeyboardInterrupt:
-            if progress is None or not self.rows:
+            if self._latest is None or not self.rows:
                 raise
-            return self._interrupted(progress)
+            return self._interrupted(self._latest)
+        assert status is not None  # it was not told to pause
+        return status
+
+    def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
+        """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
+
+        It can then be called again, and goes on where it was. Built with ``pausing``, it looks at the time after every
+        message, otherwise only when the parties hold one model.
+        """
+        limit = math.inf if stop.iterations is None else stop.iterations
+        with np.errstate(all="ignore"), self.clock.running():  # overflows are seen when measuring
+            for progress in self._moments:
+                if progress is not None:
+                    self._latest = progress
+                    if progress.hop >= self._due or self._out_of_time_or_money(stop):
+                        status = self._measure(progress, stop, watch)
+                        if status is not None:
+                            return status
+                        spacing = NEAR if stop.nearly(self.rows[-1]) else SPACING
+                        self._due = min(max(progress.hop + 1, math.ceil(progress.hop * spacing)), limit)
+                if perf_counter() >= until:
+                    return None
         raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
 
     def _interrupted(self, progress: Progress) -> str:
@@ -210,18 +233,29 @@ class Training:
 
 
 class _Clock:
-    """Time spent training: it stands still while something is measured."""
+    """Time spent training: it stands still before and after, and while something is measured."""
 
     def __init__(self) -> None:
-        self._started: float | None = perf_counter()
+        self._started: float | None = None
         self._before = 0.0
 
     def seconds(self) -> float:
         return self._before + (0.0 if self._started is None else perf_counter() - self._started)
 
+    def _stop(self) -> None:
+        self._before, self._started = self.seconds(), None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._started = perf_counter()
+        try:
+            yield
+        finally:
+            self._stop()
+
     @contextmanager
     def paused(self) -> Iterator[None]:
-        self._before, self._started = self.seconds(), None
+        self._stop()
         try:
             yield
         finally:

@@ -93,6 +93,47 @@ def inspect(config: ConfigFile, changes: Changes = None, seed: Seed = None, as_j
     inspect_config(config, changes or [], seed, as_json)
 
 
+@app.command(
+    help=(
+        "Propose a method and settings for the data, the network and the link costs of CONFIG.yaml.\n\n"
+        "Screens the candidates, runs short pilots of them with successive halving, and searches around the best. "
+        "Shows what each is expected to cost and how sure that is; writes a config that trains as it is, and a picture "
+        "of the cost against R_C. The optimum is computed first, beside the budget."
+    )
+)
+def plan(
+    config: ConfigFile,
+    ratio: Annotated[
+        float | None,
+        typer.Option(metavar="R", help="R_C: a client-server message costs as many hops. Default: costs.ratio."),
+    ] = None,
+    links: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="CSV",
+            help="Make the wall-clock small, not the cost: columns from,to,latency_ms,bandwidth_mbps; * is any client.",
+        ),
+    ] = None,
+    target: Annotated[
+        float | None, typer.Option(metavar="GAP", help="Relative gap to reach. Default: stop.gap, or 1e-4.")
+    ] = None,
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time for the pilots: 60s, 2m, 1h.")] = "60s",
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="The config to write, its picture beside it. Default: CONFIG.planned.yaml, here."
+        ),
+    ] = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Propose a method and settings."""
+    from mtcd.cli.plan import Wish, plan_config
+
+    plan_config(Wish(config, ratio, links, target, budget, out, changes or [], seed, as_json))
+
+
 @app.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the picture.")] = Path("runs/demo"),

@@ -101,6 +101,12 @@ def resolved_yaml(config: Config) -> str:
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
 
+def method_section(method: Method) -> MethodSection:
+    """The section of a config that makes this method."""
+    names = {name for name in USED[method.kind] if hasattr(method, name)}
+    return MethodSection.model_validate({"kind": method.kind, **{name: getattr(method, name) for name in names}})
+
+
 def _settled(config: Config) -> Config:
     """The config with the one data set that is used, so that it repeats the run whatever else is at hand later."""
     section = config.data

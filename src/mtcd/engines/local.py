@@ -22,6 +22,10 @@ class LocalEngine:
 
     def run(self) -> Iterator[Progress]:
         """Deliver messages while there are any; yields whenever the parties hold one model, before it changes."""
+        return (told for told in self.deliveries() if told is not None)
+
+    def deliveries(self) -> Iterator[Progress | None]:
+        """The same, with None after every message: for a caller who may have to stop in between."""
         waiting: deque[Message] = deque()
         outgoing: Sequence[Message] = self.opening
         while True:
@@ -39,3 +43,4 @@ class LocalEngine:
                 return
             message = waiting.popleft()
             outgoing = self.parties[message.to].receive(message)
+            yield None

@@ -94,7 +94,8 @@ class MTCD(Method):
 
     def describe(self) -> str:
         walk = "" if self.walk == "lazy" else f", {self.walk}"
-        walk += f", {self.acceleration} (M={self.depth})" if self.acceleration else ""
+        walk += f", {self.acceleration}" if self.acceleration else ""
+        walk += f" (M={self.depth})" if self.acceleration and self.acceleration != "momentum" else ""
         if self.hops is None:
             return f"STCD, Q={self.local_updates}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"

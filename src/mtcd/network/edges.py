@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TextIO
 
 import networkx as nx
 import numpy as np
 
-from mtcd.errors import NetworkError, did_you_mean, listing
+from mtcd.errors import NetworkError, did_you_mean
+from mtcd.network.csv_files import csv_rows
 from mtcd.network.topology import Network, checked_names, neighbour_lists
 
 
@@ -35,14 +34,8 @@ def network_from_edges(edges: Iterable[tuple[str | int, str | int]] | nx.Graph, 
 def read_network(path: Path, clients: Sequence[str]) -> Network:
     """A network from a CSV file with the columns ``source`` and ``target``, one edge to a line."""
     names = ClientNames(clients)
-    try:
-        # utf-8-sig: spreadsheets put a byte order mark before the header
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
-            return _from_rows(names, _csv_rows(file, path))
-    except OSError as error:
-        raise NetworkError(f"cannot read the network {path}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise NetworkError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one") from error
+    rows = csv_rows(path, ("source", "target"), "network")
+    return _from_rows(names, ((where, (cells["source"], cells["target"])) for where, cells in rows))
 
 
 class ClientNames:
@@ -79,26 +72,3 @@ def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Networ
         edges.append((names.number(edge[0], where), names.number(edge[1], where)))
     array = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return Network(names.clients, neighbour_lists(array, len(names.clients)))
-
-
-def _csv_rows(file: TextIO, path: Path) -> Iterator[tuple[str, tuple[str, str]]]:
-    first = file.readline()
-    file.seek(0)
-    reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
-    header = [cell.strip().lower() for cell in next(reader, [])]
-    for column in ("source", "target"):
-        if column not in header:
-            raise NetworkError(
-                f"{path} has no column '{column}': its first line must be a header with the columns "
-                f"source,target; it has: {listing(header) or 'nothing'}"
-            )
-    places = {column: header.index(column) for column in ("source", "target")}
-    for row in reader:
-        if not row:  # a blank line
-            continue
-        cells = {column: row[at].strip() if at < len(row) else "" for column, at in places.items()}
-        where = f"{path}, line {reader.line_num}"
-        for column, cell in cells.items():
-            if not cell:
-                raise NetworkError(f"{where}: the cell '{column}' is empty; fill it in or remove the row")
-        yield where, (cells["source"], cells["target"])

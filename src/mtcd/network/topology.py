@@ -62,6 +62,11 @@ class Network:
             return (tuple(range(self.size)),)
         return connected_pieces(self.neighbours, range(self.size))
 
+    @cached_property
+    def tours(self) -> dict[tuple[int, ...], list[int]]:
+        """Closed walks through clusters that were looked for before: see ``tours.py``."""
+        return {}
+
     @property
     def connected(self) -> bool:
         """Whether a token can get from any client to any other."""

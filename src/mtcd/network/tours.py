@@ -31,6 +31,13 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     >>> closed_walk(make_network("path", ["a", "b", "c"]), range(3))
     [0, 1, 2, 1]
     """
+    key = tuple(members)
+    if key not in network.tours:
+        network.tours[key] = _look_for_walk(network, key)
+    return network.tours[key]
+
+
+def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     graph = check_reach(network, members)
     if len(members) <= 2:
         return sorted(members)

@@ -1,0 +1,174 @@
+"""mtcd plan."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from mtcd.cli.show import aside, screen, show_notes
+from mtcd.config.build import build
+from mtcd.config.read import read_config
+from mtcd.errors import ConfigError
+from mtcd.files import check_writable, write_whole
+from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
+from mtcd.planner.forecast import ROUGH
+from mtcd.planner.halving import Watch
+from mtcd.planner.screening import kind
+from mtcd.report.regions import regions_png
+
+ROWS = 8
+LONG = 5.0  # seconds for the optimum that are worth a word
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for on the command line."""
+
+    config: Path
+    ratio: float | None
+    links: Path | None
+    target: float | None
+    budget: str
+    out: Path | None
+    changes: list[str]
+    seed: int | None
+    as_json: bool
+
+
+def plan_config(wish: Wish) -> None:
+    """Plan, show the candidates, write the config to use and the picture."""
+    budget = parse_budget(wish.budget)
+    if wish.ratio is not None and wish.links is not None:
+        raise ConfigError("--ratio and --links are two ways to say what counts: give one of them.")
+    config = read_config(wish.config, wish.changes, wish.seed)
+    out = _checked(wish.out or Path(f"{wish.config.stem}.planned.yaml"), wish.config)
+    if out.suffix == ".png":
+        raise ConfigError(f"--out {out} is the name of a picture: choose one that ends with .yaml.")
+    picture = _checked(out.with_suffix(".png"), wish.config)
+    setup = build(config)
+    links = None if wish.links is None else read_links(wish.links, setup.network)
+    with _progress() as watch:
+        found = plan(setup, target=wish.target, budget=budget, ratio=wish.ratio, links=links, watch=watch)
+    drawn = regions_png(found)
+    write_whole(out, _heading(found, wish.config) + found.yaml())
+    write_whole(picture, drawn)
+    show_notes(found.notes)
+    if found.optimum_seconds > LONG:
+        aside.print(f"The optimum took {found.optimum_seconds:.0f} s, beside the budget.", highlight=False)
+    if wish.as_json:
+        print(json.dumps(found.summary() | {"out": str(out), "picture": str(picture)}, allow_nan=False))  # noqa: T201
+        return
+    screen.print(candidates_table(found))
+    screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
+    screen.print(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}", highlight=False, soft_wrap=True)
+
+
+def _checked(path: Path, config: Path) -> Path:
+    """Refuse a place that cannot be written, or the user's own config, before any work is done."""
+    if path.exists() and path.resolve() == config.resolve():
+        raise ConfigError(f"{path} is the config itself: choose another file for the plan with --out.")
+    if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+        raise ConfigError(f"{path} is not a file that can be written: choose another with --out.")
+    check_writable(path.parent)
+    return path
+
+
+@contextmanager
+def _progress() -> Iterator[Watch]:
+    """A bar on standard error: what is going on, and how much of the time for it is gone."""
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
+    with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
+        task = bar.add_task("getting ready", total=1.0)
+
+        def watch(state: str, fraction: float) -> None:
+            bar.update(task, description=escape(state), completed=min(fraction, 1.0))
+
+        yield watch
+
+
+def _heading(found: Plan, config: Path) -> str:
+    return f"# Planned from {config.name!r} for a gap of {found.target:g}. {verdict(found)}\n"
+
+
+def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
+    """One candidate per meaningful difference, best first; the config's own is always among them."""
+    best: dict[object, Proposal] = {}
+    for proposal in found.proposals:
+        best.setdefault("own" if proposal.own else kind(proposal.method), proposal)
+    shown = list(best.values())[:rows]
+    if found.own is not None and not any(proposal.own for proposal in shown):
+        shown[-1:] = [found.own]
+    return shown
+
+
+def candidates_table(found: Plan) -> Table:
+    """What each is expected to take, and how sure that is."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    table.add_column("method")  # the one that may wrap
+    titles = ["cost", "hops", "server", "compute"]
+    titles += ["wall-clock"] if found.by_time else []
+    for title in titles:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("how sure", no_wrap=True)
+    for place, proposal in enumerate(best_of_each(found)):
+        told = proposal.messages
+        counts = (told["client_client"], told["uplink"] + told["downlink"])
+        known = proposal.arrives
+        cells = [_number(proposal.cost)]
+        cells += [_number(count) if known else "-" for count in counts]
+        cells.append(_seconds(proposal.compute_seconds))
+        cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
+        name = escape(proposal.label()) + (" (yours)" if proposal.own else "")
+        table.add_row(f"[bold]{name}[/]" if place == 0 else name, *cells, _sure(proposal))
+    return table
+
+
+def verdict(found: Plan) -> str:
+    """What to use and why, in a sentence or two."""
+    best = found.chosen
+    if not best.arrives:
+        return (
+            f"No candidate was seen to get to a gap of {found.target:g} within the budget; {best.label()} came to "
+            f"{'nothing yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or --target."
+        )
+    value = _seconds if found.by_time else _number
+    what = f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
+    at = "" if found.by_time else f" at R_C = {found.costs.ratio:g}"
+    said = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
+    if best.own:
+        return f"{said}. This is what the config has."
+    if found.own is None:
+        return f"{said}."
+    if not found.own.arrives:
+        return f"{said}; the config's own method does not get there ({found.own.forecast.sure})."
+    if found.saving is None:  # for nothing
+        return f"{said}; against {value(found.own.objective)} of the config's own method."
+    own = f"{value(found.own.objective)} ({found.own.forecast.sure})"
+    if found.saving < 1:  # it was not seen to get there
+        return f"{said}. The config's own method may do with {own}: a larger --budget would tell."
+    return f"{said}; saves {found.saving:.3g}x against the config's own method, {own}."
+
+
+def _number(value: float) -> str:
+    return "-" if not math.isfinite(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _seconds(value: float) -> str:
+    return "-" if not math.isfinite(value) else f"{value:.3g} s" if value < 100 else f"{value:,.0f} s"
+
+
+def _sure(proposal: Proposal) -> str:
+    """In a word, and where that is vague, with the range."""
+    if proposal.forecast.sure != ROUGH:
+        return proposal.forecast.sure
+    low, high = proposal.range_of(proposal.objective)
+    return f"rough, {_number(low)} to {_number(high) if math.isfinite(high) else 'any'}"

@@ -1,0 +1,47 @@
+"""CSV files with a header, as people save them from a spreadsheet: networks and links come in these."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from mtcd.errors import NetworkError, listing
+
+Cells = dict[str, str]
+
+
+def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[str, Cells]]:
+    """For each line: where it is, for errors, and its cells in these columns, none of them empty."""
+    try:
+        # utf-8-sig: spreadsheets put a byte order mark before the header
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            yield from _rows(file, path, columns)
+    except OSError as error:
+        raise NetworkError(f"cannot read the {what} {path}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise NetworkError(f"{path} is not a CSV file in UTF-8 ({error}): save it as one") from error
+
+
+def _rows(file: TextIO, path: Path, columns: Sequence[str]) -> Iterator[tuple[str, Cells]]:
+    first = file.readline()
+    file.seek(0)
+    reader = csv.reader(file, delimiter=max(",;\t", key=first.count))
+    header = [cell.strip().lower() for cell in next(reader, [])]
+    for column in columns:
+        if column not in header:
+            raise NetworkError(
+                f"{path} has no column '{column}': its first line must be a header with the columns "
+                f"{','.join(columns)}; it has: {listing(header) or 'nothing'}"
+            )
+    places = {column: header.index(column) for column in columns}
+    for row in reader:
+        if not any(cell.strip() for cell in row):  # a blank line
+            continue
+        cells = {column: row[at].strip() if at < len(row) else "" for column, at in places.items()}
+        where = f"{path}, line {reader.line_num}"
+        for column, cell in cells.items():
+            if not cell:
+                raise NetworkError(f"{where}: the cell '{column}' is empty; fill it in or remove the row")
+        yield where, cells

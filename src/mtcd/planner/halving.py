@@ -1,0 +1,109 @@
+"""Successive halving: all pilots get a little time, the better half gets twice as much, and so on.
+
+The best pilot of each family (svfl, dcpa, stcd, mtcd) stays to the end, and so does the config's own method: the
+picture and the comparison need them. A pilot that has cost more than another needed to reach the target has lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from time import perf_counter
+from typing import Protocol, TypeVar
+
+from mtcd.planner.forecast import DIVERGED, ROUGH, UNKNOWN, Forecast
+
+ENOUGH = 2.0  # times the best: what is likely beyond this need not be known better
+
+
+class Runner(Protocol):
+    """What halving asks of a pilot."""
+
+    own: bool
+    status: str | None
+    worked: float
+
+    @property
+    def family(self) -> str:
+        """What it is."""
+
+    @property
+    def forecast(self) -> Forecast:
+        """When it gets to the target."""
+
+    @property
+    def predicted(self) -> float:
+        """What it then has cost."""
+
+    def advance(self, until: float, most: float = math.inf) -> None:
+        """Go on."""
+
+    def dismiss(self) -> None:
+        """It is not needed any more."""
+
+
+R = TypeVar("R", bound=Runner)
+Watch = Callable[[str, float], None]
+
+
+def race(runners: Sequence[R], until: float, watch: Watch | None = None) -> None:
+    """Rung after rung until this time of ``perf_counter``, or until all is known that matters."""
+    began, alive = perf_counter(), list(runners)
+    rungs = max(1, math.ceil(math.log2(len(alive) + 1)))
+    for rung in range(rungs):
+        running = [runner for runner in ranked(alive) if _open(runner, alive)]
+        now = perf_counter()
+        if not running or now >= until:
+            break
+        end = now + (until - now) / (rungs - rung)
+        for place, runner in enumerate(running):
+            if watch is not None:
+                watch(f"rung {rung + 1}: {len(running)} pilots", (perf_counter() - began) / (until - began))
+            now = perf_counter()
+            most = math.inf if runner in _kept(alive) else reached(alive)
+            runner.advance(now + (end - now) / (len(running) - place), most)
+        alive = survivors(alive)
+    for runner in runners:
+        if runner not in alive:
+            runner.dismiss()
+
+
+def ranked(runners: Sequence[R]) -> list[R]:
+    """Cheapest first; among those that never arrive, the ones about which least is known."""
+    doubt = {UNKNOWN: 0, DIVERGED: 2}
+    return sorted(runners, key=lambda runner: (runner.predicted, doubt.get(runner.forecast.sure, 1)))
+
+
+def reached(runners: Sequence[Runner]) -> float:
+    """The least that any needed which has reached the target."""
+    return min((runner.predicted for runner in runners if runner.status == "converged"), default=math.inf)
+
+
+def survivors(alive: Sequence[R]) -> list[R]:
+    """The better half, half of those of which nothing is known yet (the first), the best of each family, and the
+    config's own; the others are dismissed."""
+    order = ranked(alive)
+    known = [runner for runner in order if runner.forecast.sure != UNKNOWN]
+    unknown = [runner for runner in order if runner.forecast.sure == UNKNOWN]
+    staying = known[: math.ceil(len(known) / 2)] + unknown[: math.ceil(len(unknown) / 2)] + _kept(alive)
+    for runner in order:
+        if runner not in staying:
+            runner.dismiss()
+    return [runner for runner in order if runner in staying]
+
+
+def _kept(alive: Sequence[R]) -> list[R]:
+    """The best of each family, and the config's own."""
+    best: dict[str, R] = {}
+    for runner in ranked(alive):
+        best.setdefault(runner.family, runner)
+    return [runner for runner in alive if runner.own or best[runner.family] is runner]
+
+
+def _open(runner: Runner, alive: Sequence[Runner]) -> bool:
+    """Whether more time for it could change what is chosen, or what is shown."""
+    if runner.status is not None:
+        return False
+    forecast, best = runner.forecast, reached(alive)
+    vague = forecast.sure in (UNKNOWN, ROUGH) or not forecast.arrives
+    return vague or runner.predicted * forecast.low / forecast.iterations <= ENOUGH * best

@@ -1,0 +1,201 @@
+"""Pilots: short trainings that can go on where they stopped, and what they let one expect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+
+from mtcd.config.build import Setup
+from mtcd.data.scaling import standardise
+from mtcd.errors import MtcdError
+from mtcd.history import Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import LINKS
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.model.linear import LinearProblem
+from mtcd.network.topology import Network
+from mtcd.planner.forecast import ROUGH, Forecast, forecast
+from mtcd.planner.links import Links
+from mtcd.planner.timing import Travel, travel
+from mtcd.stop import FOR_EVER, Stop
+from mtcd.theory.stepsize import Smoothness
+from mtcd.training import WORST_END, WORST_NOISY_END, Training, best_objective
+
+ROUNDING = 1e-9
+# when it comes to choosing, what was not measured counts as this many times worse than it may be at worst ...
+UNMEASURED = 1.25
+DOUBT = 3.0  # ... which is no more than so many times the forecast
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is planned for: the problem, the network, the prices, the target."""
+
+    problem: LinearProblem
+    network: Network
+    costs: Costs
+    links: Links | None
+    best: float
+    """f*."""
+    target: float
+    seed: int
+
+    @staticmethod
+    def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
+        """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
+        data = standardise(setup.data)[0] if setup.config.data.standardise else setup.data
+        problem = setup.model.problem(data)
+        best = best_objective(data, setup.model, problem)
+        return Task(problem, setup.network, costs, links, best, target, setup.config.seed)
+
+    @cached_property
+    def smoothness(self) -> Smoothness:
+        """L and L_k."""
+        return Smoothness(self.problem)
+
+    @cached_property
+    def _travels(self) -> dict[str, Travel]:
+        return {}
+
+    def travel(self, method: Method) -> Travel:
+        """Where messages go; it does not depend on what the clients do with them."""
+        way: Method = replace(method, local_updates=1) if isinstance(method, MTCD) else method
+        key = repr(way.with_stepsize(1.0))
+        if key not in self._travels:
+            N, outputs = self.problem.samples, self.problem.outputs
+            self._travels[key] = travel(way.with_stepsize(1.0), self.network, N, outputs, self.seed, self.links)
+        return self._travels[key]
+
+    def iteration_cost(self, method: Method) -> float:
+        """What an iteration, as histories count them, is charged."""
+        hops = (method.hops or 1) if isinstance(method, MTCD) else 1
+        return method.iteration_cost(self.network, self.travel(method).parallel, self.costs) / hops
+
+
+class Pilot:
+    """A method on trial: it goes on where it stopped."""
+
+    def __init__(self, task: Task, method: Method, own: bool = False) -> None:
+        self.task, self.method, self.own = task, method, own
+        self.status: str | None = None
+        """None while it can go on. Then converged, diverged, refused or dismissed."""
+        self.worked = 0.0
+        """Seconds that were spent on it."""
+        self.rows: list[Measurement] = []
+        self._training: Training | None = None
+        self._seen: tuple[tuple[int, str | None], Forecast] | None = None
+
+    @property
+    def family(self) -> str:
+        """svfl, dcpa, stcd or mtcd."""
+        return self.method.kind
+
+    @property
+    def iterations(self) -> int:
+        """How far it has come."""
+        return self.rows[-1].iteration if self.rows else 0
+
+    def advance(self, until: float, most: float = math.inf) -> None:
+        """Go on until this time of ``perf_counter``, or the target, or until the objective is above ``most``."""
+        limit = FOR_EVER
+        if self.rate and math.isfinite(most):
+            limit = min(FOR_EVER, math.ceil((1 - ROUNDING) * most / self.rate))
+        if self.status is not None or limit <= self.iterations:
+            return
+        began = perf_counter()
+        try:
+            status = self._cast().advance(Stop(gap=self.task.target, iterations=limit), until=until)
+            self.status = status if status in ("converged", "diverged") else None
+        except MtcdError:  # a setting that cannot work here
+            self.status = "refused"
+        except np.linalg.LinAlgError:  # numbers beyond all bounds
+            self.status = "diverged"
+        if self.status is not None:
+            self._training = None
+        self.worked += perf_counter() - began
+
+    def _cast(self) -> Training:
+        if self._training is None:
+            task = self.task
+            cast = self.method.cast(task.problem, task.network, task.seed)
+            worst = WORST_END if self.method.batch is None else WORST_NOISY_END
+            self._training = Training(task.problem, cast, task.costs, task.best, worst, pausing=True)
+            self.rows = self._training.rows
+        return self._training
+
+    def dismiss(self) -> None:
+        """It is not needed any more, as far as one can tell."""
+        self.status = self.status or "dismissed"
+
+    def revive(self) -> None:
+        """It was dismissed too early: it goes on where it was, or if it was released, from the start."""
+        self.status = None
+
+    def release(self) -> None:
+        """Dismiss it, and forget the parties, which take memory."""
+        self.dismiss()
+        self._training = None
+
+    @property
+    def forecast(self) -> Forecast:
+        """When it gets to the target."""
+        now = len(self.rows), self.status
+        if self._seen is None or self._seen[0] != now:
+            lost = self.status in ("diverged", "refused")
+            gaps = [row.gap or 0.0 for row in self.rows]
+            jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
+            self._seen = now, forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps)
+        return self._seen[1]
+
+    @property
+    def rate(self) -> float:
+        """What is to be made small, per iteration: the cost, or with links the seconds."""
+        return self.cost_rate if self.task.links is None else self.wire_rate + self.compute_rate
+
+    @property
+    def cost_rate(self) -> float:
+        """Cost per iteration: as measured, or as the paper charges it if nothing was."""
+        return self.rows[-1].cost / self.iterations if self.iterations else self.task.iteration_cost(self.method)
+
+    @property
+    def wire_rate(self) -> float:
+        """Seconds on the wire per iteration; 0 without links."""
+        return self.task.travel(self.method).wire or 0.0
+
+    @property
+    def compute_rate(self) -> float:
+        """Seconds of computing per iteration, parties that work at the same time counted once."""
+        if not self.iterations:
+            return 0.0
+        middle = self.rows[len(self.rows) // 2]  # before that, clients prepare for their first visit
+        done = self.iterations - middle.iteration
+        seconds = (self.rows[-1].seconds - middle.seconds) / done if done else self.rows[-1].seconds / self.iterations
+        return seconds / self.task.travel(self.method).parallel
+
+    @property
+    def predicted(self) -> float:
+        """The cost, or the seconds, at the target."""
+        forecast = self.forecast
+        return self.rate * forecast.iterations if forecast.arrives else math.inf
+
+    @property
+    def cautious(self) -> tuple[bool, float, float]:
+        """By what it is chosen: rough guesses last, what was not measured as if it turned out badly; then the gap."""
+        forecast, gap = self.forecast, math.inf
+        if self.status not in ("diverged", "refused"):
+            gap = min((row.gap for row in self.rows if row.gap is not None), default=math.inf)
+        if self.status == "converged" or not forecast.arrives:
+            return not forecast.arrives, self.predicted, gap
+        return forecast.sure == ROUGH, UNMEASURED * self.rate * min(forecast.high, DOUBT * forecast.iterations), gap
+
+    def messages(self) -> dict[str, float]:
+        """By kind of link, at the target (or so far, where it never gets there)."""
+        if not self.iterations:
+            return dict.fromkeys(LINKS, 0.0)
+        longer = self.forecast.iterations / self.iterations if self.forecast.arrives else 1.0
+        return {link: count * longer for link, count in self.rows[-1].messages.items()}

@@ -1,0 +1,184 @@
+"""plan(): from a config to the settings that reach the target at the least cost, or in the least time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from mtcd.checks import check_number
+from mtcd.config.build import Setup, method_section, resolved_yaml
+from mtcd.config.schema import Config
+from mtcd.errors import ConfigError, MtcdError, NetworkError
+from mtcd.ledger.costs import Costs
+from mtcd.planner.candidates import SERVERLESS, Space
+from mtcd.planner.halving import Watch, race, ranked, reached
+from mtcd.planner.links import Links
+from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.proposal import Proposal
+from mtcd.planner.refine import confirm, race_on, refine, second_chances
+from mtcd.planner.screening import affordable, ordered
+from mtcd.training import settle_stepsize
+
+TARGET = 1e-4
+SCREEN = 0.2  # of the budget, for making candidates
+LEAST = 0.25  # of the budget, for pilots, even if the candidates took all of it
+# of what is left then: until when candidates race, their leader is taken to the target, and others get a second chance
+RACE, CONFIRM, CHANCES = 0.5, 0.6, 0.75
+FEWEST_PILOTS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What to use, what else was tried, and what it all is expected to cost. ``proposals`` are in order."""
+
+    proposals: tuple[Proposal, ...]
+    own: Proposal | None
+    """The config's own method; None if it cannot work here."""
+    target: float
+    costs: Costs
+    links: Links | None
+    config: Config
+    """The config to use."""
+    notes: tuple[str, ...]
+    seconds: float
+    """Spent on the plan, without the optimum."""
+    optimum_seconds: float
+
+    @property
+    def chosen(self) -> Proposal:
+        """The one to use."""
+        return self.proposals[0]
+
+    @property
+    def by_time(self) -> bool:
+        """Whether it is the wall-clock that is to be small, and not the cost."""
+        return self.links is not None
+
+    @property
+    def saving(self) -> float | None:
+        """How many times less than the config's own method; None where one of them never gets there."""
+        if self.own is None or not self.chosen.arrives or not self.own.arrives:
+            return None
+        ours, own = self.chosen.objective, self.own.objective
+        return own / ours if ours > 0 else None
+
+    def yaml(self) -> str:
+        """The config to use, as a file that trains as it is."""
+        return resolved_yaml(self.config)
+
+    def summary(self) -> dict[str, Any]:
+        """Everything in plain values."""
+        return {
+            "target": self.target,
+            "ratio": self.costs.ratio,
+            "objective": "seconds" if self.by_time else "cost",
+            "chosen": self.chosen.summary(),
+            "own": None if self.own is None else self.own.summary(),
+            "saving": self.saving,
+            "candidates": [proposal.summary() for proposal in self.proposals],
+            "seconds": self.seconds,
+            "optimum_seconds": self.optimum_seconds,
+            "notes": list(self.notes),
+        }
+
+
+def plan(
+    setup: Setup,
+    *,
+    target: float | None = None,
+    budget: float = 60.0,
+    ratio: float | None = None,
+    links: Links | None = None,
+    watch: Watch | None = None,
+) -> Plan:
+    """Propose a method and its settings for the data, the network and the link costs of a config.
+
+    ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is not counted. With
+    ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the config's unless given). ``watch`` is
+    called with what is going on and how far along it is.
+    """
+    target = target if target is not None else setup.stop.gap or TARGET
+    check_number("target", target, above=0)
+    check_number("budget", budget, above=0)
+    if ratio is not None and links is not None:
+        raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
+    costs = setup.costs if ratio is None else Costs(ratio, setup.costs.account)
+    began = perf_counter()
+    task = Task.of(setup, target, costs, links)
+    ready = perf_counter()
+    pilots, notes = _pilots(setup, task, ready, budget, watch)
+    order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
+    own = next((Proposal.of(pilot) for pilot in pilots if pilot.own), None)
+    chosen = order[0]
+    config, more = _config(setup, task, Proposal.of(chosen), ratio)
+    return Plan(
+        proposals=tuple(Proposal.of(pilot) for pilot in order),
+        own=own,
+        target=target,
+        costs=costs,
+        links=links,
+        config=config,
+        notes=(*setup.notes, *setup.data.notes, *notes, *more),
+        seconds=perf_counter() - ready,
+        optimum_seconds=ready - began,
+    )
+
+
+def _pilots(
+    setup: Setup, task: Task, began: float, budget: float, watch: Watch | None
+) -> tuple[list[Pilot], tuple[str, ...]]:
+    """Screen, race, refine: all pilots that were run, the config's own first."""
+    served = task.links is None or task.links.has_server
+    own, notes = _own(setup, task, served)
+    settled = settle_stepsize(setup.method, task.smoothness)[0]
+    space = Space(task.network, task.smoothness, settled, task.problem.outputs, task.seed, served)
+    methods = ordered(task, space.candidates(), began + SCREEN * budget)
+    now = perf_counter()
+    left = max(began + budget - now, LEAST * budget)
+    most = max(FEWEST_PILOTS, affordable(task, RACE * left / math.log2(len(methods) + 2)))
+    if len(methods) > most:
+        notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
+    pilots = own + [Pilot(task, method) for method in methods[:most]]
+    if not pilots:
+        raise NetworkError("No method can work here: connect the network, or give links of a server.")
+    race(pilots, now + RACE * left, watch)
+    confirm(pilots, now + CONFIRM * left)
+    if math.isinf(reached(pilots)):
+        race_on(pilots, now + left, watch)
+    second_chances(pilots, now + CHANCES * left)
+    refine(task, space, pilots, now + left, watch)
+    confirm(pilots, now + left)
+    return pilots, notes
+
+
+def _own(setup: Setup, task: Task, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
+    """The config's own method, if it can work here; a note if not."""
+    method, _ = settle_stepsize(setup.method, task.smoothness)
+    if not served:
+        notes = ("The links have no server: only methods without one are considered.",)
+        return [Pilot(task, method, own=True)] if method.kind in SERVERLESS else [], notes
+    try:
+        method.cast(task.problem, task.network, task.seed)
+    except MtcdError as error:
+        return [], (f"The config's own method cannot work here. {error}",)
+    return [Pilot(task, method, own=True)], ()
+
+
+def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> tuple[Config, tuple[str, ...]]:
+    """The user's config with this method, and limits that let it reach the target."""
+    stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
+    need = chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
+    if stop.iterations is not None and math.isfinite(need) and 2 * need > stop.iterations:
+        enough = math.ceil(2 * need)
+        notes.append(f"stop.iterations was {stop.iterations:,}, too few for this method: it is {enough:,} now.")
+        stop = stop.model_copy(update={"iterations": enough})
+    for name, value in (("cost", chosen.cost), ("seconds", chosen.compute_seconds)):
+        limit = getattr(stop, name)
+        if limit is not None and math.isfinite(value) and value > limit:
+            notes.append(f"stop.{name} is {limit:g}: training will end there, before the target.")
+    update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop}
+    if ratio is not None:
+        update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
+    return setup.config.model_copy(update=update), tuple(notes)

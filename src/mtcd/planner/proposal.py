@@ -1,0 +1,100 @@
+"""A candidate as it is shown: its settings, and what it is expected to take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mtcd.methods.method import Method
+from mtcd.planner.forecast import REACHED, Forecast
+from mtcd.planner.pilots import Pilot
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """What a pilot lets one expect at the target. Infinite where it never gets there."""
+
+    method: Method
+    own: bool
+    forecast: Forecast
+    gap: float | None
+    """The lowest that the pilot measured."""
+    messages: dict[str, float]
+    """By kind of link."""
+    cost: float
+    compute_seconds: float
+    wall_seconds: float | None
+    """Wire and computing together; None without links."""
+    status: str | None
+
+    @staticmethod
+    def of(pilot: Pilot) -> Proposal:
+        """From what was measured."""
+        forecast = pilot.forecast
+        compute, wire = pilot.compute_rate * forecast.iterations, pilot.wire_rate * forecast.iterations
+        return Proposal(
+            method=pilot.method,
+            own=pilot.own,
+            forecast=forecast,
+            gap=min((row.gap for row in pilot.rows if row.gap is not None), default=None),
+            messages=pilot.messages(),
+            cost=pilot.cost_rate * forecast.iterations if forecast.arrives else math.inf,
+            compute_seconds=compute if forecast.arrives else math.inf,
+            wall_seconds=None if pilot.task.links is None else wire + compute if forecast.arrives else math.inf,
+            status=pilot.status,
+        )
+
+    @property
+    def arrives(self) -> bool:
+        """Whether it reaches the target, as far as one can tell."""
+        return self.forecast.arrives
+
+    @property
+    def reached(self) -> bool:
+        """Whether the pilot did."""
+        return self.forecast.sure == REACHED
+
+    @property
+    def objective(self) -> float:
+        """What was to be made small."""
+        return self.cost if self.wall_seconds is None else self.wall_seconds
+
+    def cost_at(self, ratio: float) -> float:
+        """The cost at the target, if a message to or from the server costs as much as ``ratio`` between clients."""
+        if not self.arrives:
+            return math.inf
+        return self.messages["uplink"] + self.messages["downlink"] + self.messages["client_client"] / ratio
+
+    def range_of(self, value: float) -> tuple[float, float]:
+        """The least and the most that it may be, if it is proportional to the iterations."""
+        if not self.arrives:
+            return math.inf, math.inf
+        at = self.forecast
+        return value * at.low / at.iterations, value * at.high / at.iterations
+
+    def label(self) -> str:
+        """Settings in a few words, with the step size."""
+        return f"{self.method.describe()}, η={self.method.settled_stepsize():.2g}"
+
+    def summary(self) -> dict[str, Any]:
+        """Plain values; null where the target is never reached."""
+        low, high = self.range_of(self.objective)
+        return {
+            "method": self.label(),
+            "kind": self.method.kind,
+            "own": self.own,
+            "cost": _finite(self.cost),
+            "low": _finite(low),
+            "high": _finite(high),
+            "sure": self.forecast.sure,
+            "iterations": _finite(self.forecast.iterations),
+            "messages": {link: _finite(count) for link, count in self.messages.items()} if self.arrives else None,
+            "compute_seconds": _finite(self.compute_seconds),
+            "wall_seconds": None if self.wall_seconds is None else _finite(self.wall_seconds),
+            "gap": self.gap,
+        }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,126 @@
+"""A search around the best: one setting changed a little at a time, as long as that is better and there is time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+
+from mtcd.methods.method import Method
+from mtcd.planner.candidates import Space, further, neighbours
+from mtcd.planner.forecast import UNKNOWN
+from mtcd.planner.halving import Watch, race, ranked, reached
+from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.screening import kind
+
+STARTS = 4  # the best of so many kinds
+CONTENDERS = 3
+BETTER = 0.999
+PATIENCE = 3.0  # times what the best took, that a neighbour may take
+BRIEF = 0.05  # seconds that every neighbour may take
+
+
+def confirm(pilots: Sequence[Pilot], until: float) -> None:
+    """Take whoever leads to the target, until the leader is there: a forecast is not enough to be chosen."""
+    while perf_counter() < until:
+        leader = ranked(pilots)[0]
+        if leader.status == "dismissed":
+            leader.revive()
+        elif leader.status is not None or math.isinf(leader.predicted):
+            return
+        worked = leader.worked
+        leader.advance(min(until, perf_counter() + max(BRIEF, worked)), reached(pilots))
+        if leader.worked == worked:  # it has cost as much as the best, and is not there
+            return
+
+
+def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None) -> None:
+    """Where nobody has reached the target: the best, and some of which nothing is known, go on."""
+    known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
+    unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
+    contenders = known[:CONTENDERS] + unknown[:CONTENDERS]
+    for pilot in contenders:
+        pilot.revive()
+    if contenders:
+        race(contenders, until, watch)
+
+
+def second_chances(pilots: Sequence[Pilot], until: float) -> None:
+    """Those that may be better than the best for all that is known: each may go as far as the best did.
+
+    The config's own comes first, then those of which nothing is known, then those that were dismissed on a forecast.
+    """
+    order = sorted(pilots, key=lambda pilot: (not pilot.own, pilot.forecast.sure != UNKNOWN))
+    for pilot in order:
+        best = reached(pilots)
+        if math.isinf(best) or perf_counter() >= until:
+            return
+        if pilot.status not in (None, "dismissed") or not (pilot.own or _may_win(pilot, best)):
+            continue
+        if pilot.status == "dismissed":
+            pilot.revive()
+        pilot.advance(until, best)
+
+
+def _may_win(pilot: Pilot, best: float) -> bool:
+    forecast = pilot.forecast
+    return forecast.sure == UNKNOWN or (forecast.arrives and pilot.rate * forecast.low < best)
+
+
+def refine(task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None = None) -> None:
+    """Climb from the best of each of some kinds, then look further around the best; pilots are added.
+
+    Only from those that have reached the target: a forecast is no place to start from.
+    """
+    search = Search(task, space, pilots, until, watch)
+    leaders: dict[object, Pilot] = {}
+    for pilot in ranked(pilots):
+        if pilot.status == "converged":
+            leaders.setdefault(kind(pilot.method)[:4], pilot)
+    for leader in list(leaders.values())[:STARTS]:
+        search.climb(leader)
+    best: Pilot | None = ranked(pilots)[0]
+    while best is not None and best.status == "converged":
+        found = search.first_better(best, further)
+        best = found and search.climb(found)
+
+
+class Search:
+    """Hill climbing: every setting is tried once."""
+
+    def __init__(self, task: Task, space: Space, pilots: list[Pilot], until: float, watch: Watch | None) -> None:
+        self.task, self.space, self.pilots, self.until, self.watch = task, space, pilots, until, watch
+        self.began = perf_counter()
+        self.tried = {repr(pilot.method) for pilot in pilots}
+
+    def climb(self, pilot: Pilot) -> Pilot:
+        """To where no neighbour is better."""
+        better: Pilot | None = pilot
+        while better is not None:
+            pilot, better = better, self.first_better(better, neighbours)
+        return pilot
+
+    def first_better(self, current: Pilot, around: Callable[[Space, Method], Iterator[Method]]) -> Pilot | None:
+        """The first setting around the current one that is better; None if none is, or time is up."""
+        for method in around(self.space, current.method):
+            now = perf_counter()
+            if now >= self.until:
+                return None
+            if repr(method) in self.tried:
+                continue
+            self.tried.add(repr(method))
+            if self.watch is not None:
+                self.watch(f"around {current.method.describe()}", (now - self.began) / (self.until - self.began))
+            pilot = Pilot(self.task, method)
+            self.pilots.append(pilot)
+            if _improves(pilot, current, self.until):
+                return pilot
+        return None
+
+
+def _improves(pilot: Pilot, current: Pilot, until: float) -> bool:
+    """Whether it reaches the target too, for less."""
+    until = min(until, perf_counter() + max(BRIEF, PATIENCE * current.worked))
+    pilot.advance(until, current.predicted)
+    pilot.release()
+    return pilot.status == "converged" and pilot.predicted < BETTER * current.predicted

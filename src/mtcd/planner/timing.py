@@ -1,0 +1,105 @@
+"""Where tokens would go, without training anything: visits to different clients, and time on the wire.
+
+Both are per iteration as histories count them: a hop per token of MTCD and STCD, a round of SVFL and DCPA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.svfl import SVFL
+from mtcd.methods.token_parties import Plan
+from mtcd.network.topology import Network
+from mtcd.network.walks import NOWHERE
+from mtcd.planner.links import Links
+from mtcd.protocol.batches import Batches
+
+# the walks are followed until one of these is reached
+ROAMS, HOPS = 30, 2000
+LEAST = 100  # hops of each token, however many tokens there are
+
+
+@dataclass(frozen=True)
+class Travel:
+    """What an iteration of a method is like, on its way."""
+
+    distinct: float
+    """Different clients that take part, per iteration."""
+    wire: float | None
+    """Seconds on the wire per iteration; None without links."""
+    parallel: int
+    """How many parties compute at the same time."""
+
+
+def travel(method: Method, network: Network, samples: int, outputs: int, seed: int, links: Links | None) -> Travel:
+    """Follow the method's messages for a while."""
+    K = network.size
+    if isinstance(method, MTCD):
+        return _roams(method.plan(samples, outputs, network, seed), K, links)
+    if isinstance(method, SVFL):
+        floats = Batches(samples, method.batch, seed).length * outputs
+        return Travel(K, None if links is None else _server_round(links, floats), K)
+    return Travel(K, None if links is None else _neighbours(network, links, samples * outputs), K)
+
+
+def _server_round(links: Links, floats: int, down: int | None = None) -> float:
+    """The slowest client, there and back; ``down`` floats on the way there, if they differ."""
+    server = links.server
+    there = links.latency[server, :server] + (floats if down is None else down) * links.per_float[server, :server]
+    back = links.latency[:server, server] + floats * links.per_float[:server, server]
+    return float(np.max(there + back))
+
+
+def _neighbours(network: Network, links: Links, floats: int) -> float:
+    """All neighbours talk at once: the slowest link."""
+    times = [links.seconds(k, j, floats) for k, near in enumerate(network.neighbours) for j in near]
+    return max(times, default=0.0)
+
+
+def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
+    if plan.hops is None:
+        way = _way(plan, 0, 0, HOPS)
+        piece = min(2 * K, HOPS)
+        pieces = [set(way[i : i + piece]) for i in range(0, HOPS - piece + 1, piece)]
+        seconds = None if links is None else _on_the_way(links, way, plan.floats) / (len(way) - 1)
+        return Travel(sum(map(len, pieces)) / (len(pieces) * piece), seconds, 1)
+    followed = min(plan.hops, max(LEAST, HOPS // plan.tokens))  # of a very long way, the beginning
+    rounds = max(1, min(ROAMS, HOPS // (followed * plan.tokens)))
+    distinct, wire = 0, 0.0
+    for t in range(rounds):
+        ways = [_way(plan, token, t, followed - 1) for token in range(plan.tokens)]
+        distinct += len(set().union(*ways))
+        wire += 0.0 if links is None else _sync(plan, ways, links)
+    return Travel(distinct / rounds / plan.hops, None if links is None else wire / rounds / plan.hops, plan.tokens)
+
+
+def _way(plan: Plan, token: int, t: int, hops: int) -> list[int]:
+    """The clients that a token visits in iteration t, in so many hops."""
+    way, previous = [plan.roaming.first(token, t)], NOWHERE
+    for hop in range(1, hops + 1):
+        way.append(plan.roaming.next(token, t, hop, way[-1], previous))
+        previous = way[-2]
+    return way
+
+
+def _on_the_way(links: Links, way: list[int], floats: int) -> float:
+    return sum(links.seconds(a, b, floats) for a, b in pairwise(way))
+
+
+def _sync(plan: Plan, ways: list[list[int]], links: Links) -> float:
+    """The slowest token: down, its hops, up. With mini-batches, all clients then upload what they have."""
+    server, floats = links.server, plan.floats
+    down, up = plan.batches.length * plan.outputs, floats if plan.batches.size is None else 0
+    longer = ((plan.hops or 1) - 1) / max(1, len(ways[0]) - 1)  # than what was followed
+    slowest = max(
+        links.seconds(server, way[0], down)
+        + longer * _on_the_way(links, way, floats)
+        + links.seconds(way[-1], server, up)
+        for way in ways
+    )
+    return slowest + (0.0 if plan.batches.size is None else _server_round(links, down, down=0))

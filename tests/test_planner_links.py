@@ -1,0 +1,160 @@
+"""Links files, budgets, and the time that messages take: against examples worked out by hand."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtcd import DCPA, MTCD, STCD, SVFL, make_network
+from mtcd.errors import ConfigError, NetworkError
+from mtcd.planner import Links, parse_budget, read_links
+from mtcd.planner.timing import travel
+
+HEADER = "from,to,latency_ms,bandwidth_mbps\n"
+PATH = make_network("path", ["a", "b", "c"])
+SERVER = 3
+
+
+def links_of(tmp_path: Path, text: str, network=PATH) -> Links:
+    file = tmp_path / "links.csv"
+    file.write_text(HEADER + text)
+    return read_links(file, network)
+
+
+def test_the_most_specific_row_wins_and_holds_both_ways(tmp_path) -> None:
+    links = links_of(tmp_path, "*,*,10,8\na,b,1,64\nc,*,5,8\nserver,*,100,8\nb,server,7,8\n")
+    ms = np.round(links.latency * 1e3)
+    assert (ms[0, 1], ms[1, 0]) == (1, 1)
+    assert (ms[1, 2], ms[2, 1]) == (5, 5)  # c,* says more than *,*
+    assert (ms[SERVER, 0], ms[0, SERVER], ms[SERVER, 2]) == (100, 100, 100)
+    assert (ms[1, SERVER], ms[SERVER, 1]) == (7, 7)  # both ends named, written the other way round
+    assert links.seconds(0, 1, 1000) == pytest.approx(1e-3 + 1000 * 64 / 64e6)
+    assert links.seconds(0, 0, 1000) == 0.0
+    assert links.has_server
+
+
+def test_each_direction_can_have_its_own_row(tmp_path) -> None:
+    links = links_of(tmp_path, "*,*,10,8\nb,a,3,8\na,b,1,8\nserver,*,9,8\n*,server,4,8\n")
+    ms = np.round(links.latency * 1e3)
+    assert (ms[0, 1], ms[1, 0]) == (1, 3)
+    assert (ms[SERVER, 1], ms[1, SERVER]) == (9, 4)
+
+
+@given(st.permutations(["*,*,10,8", "a,*,1,8", "*,b,2,8", "b,a,3,8", "server,*,4,8", "server,c,5,8"]))
+def test_the_order_of_rows_does_not_matter(tmp_path_factory, rows) -> None:
+    links = links_of(tmp_path_factory.mktemp("links"), "\n".join(rows))
+    ms = np.round(links.latency * 1e3)
+    # b,a names both ends; b,c: only *,b (turned round) names one
+    assert [ms[0, 1], ms[1, 0], ms[1, 2], ms[2, 1], ms[SERVER, 2], ms[0, SERVER]] == [3, 3, 2, 2, 5, 4]
+
+
+def test_numbers_of_clients_blank_lines_and_semicolons_are_read(tmp_path) -> None:
+    file = tmp_path / "links.csv"
+    file.write_bytes(b"\xef\xbb\xbffrom;to;latency_ms;bandwidth_mbps;comment\n0;1;1;8;x\n\n;;;;\n1;2;2;8;y\n")
+    links = read_links(file, PATH)
+    assert links.latency[2, 1] == pytest.approx(2e-3)
+    assert not links.has_server
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a,b,1,8\n", r"no row covers the link b,c"),
+        ("*,*,1,8\na,server,1,8\n", r"no row covers the link server,b"),
+        ("*,*,1,8\nz,b,1,8\n", r"line 3: no client is called 'z'"),
+        ("*,*,fast,8\n", r"line 2: latency_ms must be a number, but is 'fast'"),
+        ("*,*,nan,8\n", r"line 2: latency_ms must be a number"),
+        ("*,*,-1,8\n", r"line 2: latency_ms must be 0 or more"),
+        ("*,*,1,0\n", r"line 2: .*bandwidth_mbps above 0"),
+        ("*,*,1\n", r"line 2: the cell 'bandwidth_mbps' is empty"),
+        ("*,*,1,8\na,b,1,8\n\na,b,2,8\n", r"line 5: this link was given before, at .*line 3"),
+        ("*,*,1,8\na,a,1,8\n", r"line 3: 'a' needs no link to itself"),
+        ("", r"no row covers the link a,b"),
+    ],
+)
+def test_bad_rows_are_told_with_file_and_line(tmp_path, text, said) -> None:
+    with pytest.raises(NetworkError, match=said) as error:
+        links_of(tmp_path, text)
+    assert "links.csv" in str(error.value)
+
+
+def test_bad_files_are_told(tmp_path) -> None:
+    with pytest.raises(NetworkError, match="cannot read the links .*nowhere"):
+        read_links(tmp_path / "nowhere.csv", PATH)
+    (tmp_path / "x.csv").write_text("source,target\na,b\n")
+    with pytest.raises(NetworkError, match="has no column 'from'"):
+        read_links(tmp_path / "x.csv", PATH)
+    (tmp_path / "x.csv").write_bytes(HEADER.encode() + b"\xff\xfe,b,1,1\n")
+    with pytest.raises(NetworkError, match="not a CSV file in UTF-8"):
+        read_links(tmp_path / "x.csv", PATH)
+
+
+@pytest.mark.parametrize("name", ["server", "*"])
+def test_a_client_that_is_called_like_a_sign_is_refused(tmp_path, name) -> None:
+    with pytest.raises(NetworkError, match="rename it"):
+        links_of(tmp_path, "*,*,1,8\n", make_network("path", ["a", name]))
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("60s", 60), ("2m", 120), (" 90 ", 90), ("1h", 3600), ("1.5M", 90)])
+def test_budgets(text, seconds) -> None:
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "s", "soon", "0", "-5s", "inf", "nan", "1d", "5 minutes"])
+def test_bad_budgets(text) -> None:
+    with pytest.raises(ConfigError, match="60s, 2m or 1h"):
+        parse_budget(text)
+
+
+@pytest.fixture
+def slow_b_c(tmp_path) -> Links:
+    """A hop a-b takes 1 s, b-c 10 s, the server is 100 s away from a and b, 200 s from c; bandwidth is no matter."""
+    rows = "a,b,1000,1e9\nb,c,10000,1e9\nserver,*,100000,1e9\nserver,c,200000,1e9\n"
+    return links_of(tmp_path, rows)
+
+
+def seconds(method, links: Links) -> float:
+    found = travel(method.with_stepsize(1.0), PATH, 10, 1, 0, links).wire
+    assert found is not None
+    return found
+
+
+def test_time_on_the_wire_by_hand(slow_b_c) -> None:
+    assert seconds(STCD(walk="tour"), slow_b_c) == pytest.approx((1 + 10 + 10 + 1) / 4, rel=1e-6)
+    assert seconds(SVFL(), slow_b_c) == pytest.approx(2 * 200, rel=1e-6)
+    assert seconds(DCPA(), slow_b_c) == pytest.approx(10, rel=1e-6)
+    clusters = MTCD(hops=2, clusters=[["a", "b"], ["c"]], start=["a", "c"], walk="tour")
+    # a-b: down 100, hop 1, up 100; c: down 200, stays, up 200. Two hops to a sync.
+    assert seconds(clusters, slow_b_c) == pytest.approx(400 / 2, rel=1e-6)
+    one = MTCD(hops=4, start="a", walk="tour")  # a b c b, then up from b
+    assert seconds(one, slow_b_c) == pytest.approx((100 + 1 + 10 + 10 + 100) / 4, rel=1e-6)
+    # mini-batches: after the roam (the last signal travels too), asked and answered by everybody
+    batches = replace(one, batch=5)
+    assert seconds(batches, slow_b_c) == pytest.approx((100 + 21 + 100 + 400) / 4, rel=1e-6)
+
+
+def test_bandwidth_counts_floats(tmp_path) -> None:
+    links = links_of(
+        tmp_path, "*,*,0,0.064\nserver,*,0,0.128\n"
+    )  # 1 ms per float between clients, half with the server
+    assert seconds(STCD(walk="tour"), links) == pytest.approx(10e-3)
+    assert seconds(SVFL(batch=4), links) == pytest.approx(2 * 4 * 0.5e-3)
+
+
+def test_lazy_walks_wait_for_free_and_visit_few() -> None:
+    links = Links(np.ones((4, 4)), np.zeros((4, 4)))
+    lazy = travel(STCD().with_stepsize(1.0), PATH, 10, 1, 0, links)
+    assert lazy.wire == pytest.approx(4 / 7, abs=0.05)  # stays with probability 1/2, 1/3, 1/2; shares 2, 3, 2 of 7
+    tour = travel(STCD(walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
+    assert tour.distinct >= lazy.distinct
+    assert (lazy.parallel, tour.wire) == (1, 1.0)
+    assert travel(MTCD(2, 8).with_stepsize(1.0), PATH, 10, 1, 0, None).wire is None
+
+
+def test_very_long_roams_are_followed_in_part() -> None:
+    links = Links(np.ones((4, 4)), np.zeros((4, 4)))
+    long = travel(MTCD(3, 1_000_000, walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
+    assert long.wire == pytest.approx(1.0, rel=1e-4)

@@ -1,0 +1,232 @@
+"""Forecasts against curves that are known, halving with made-up runners, candidates and screening."""
+
+import math
+from dataclasses import dataclass, field
+from time import perf_counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.problems import make_data
+
+from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, make_network
+from mtcd.planner.candidates import Space, further, longest_tour, neighbours
+from mtcd.planner.forecast import FURTHEST, Forecast, forecast
+from mtcd.planner.halving import race, survivors
+from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.screening import ordered, score
+from mtcd.theory.stepsize import Smoothness
+
+
+@given(
+    rate=st.floats(0.9, 0.9999), first=st.floats(1e-2, 1e3), short=st.integers(20, 400), further=st.floats(0.05, 3.0)
+)
+def test_a_geometric_curve_is_foretold(rate, first, short, further) -> None:
+    at = np.arange(short + 1)
+    gaps = first * rate**at
+    target = gaps[-1] * rate ** (further * short)
+    found = forecast(at, gaps, target)
+    assert found.iterations == pytest.approx(short * (1 + further), rel=1e-3)
+    assert found.sure == ("within 20%" if further < 0.49 else "within 2x" if further < 0.99 else "rough") or (
+        min(abs(further - 0.5), abs(further - 1)) < 0.02
+    )
+    assert found.low <= found.iterations <= found.high
+
+
+def test_steps_in_the_curve_do_not_mislead() -> None:
+    at = np.arange(0, 601)
+    stairs = 10.0 ** -(at // 50 / 2.0)  # half a decade every 50 iterations, and nothing between
+    found = forecast(at, stairs, 1e-9)
+    assert found.iterations == pytest.approx(900, rel=0.15)
+
+
+def test_what_was_reached_is_measured_and_ups_do_not_count() -> None:
+    found = forecast([0, 10, 20, 30, 40], [1.0, 0.5, 2.0, 0.05, 0.2], 0.1)
+    assert found == Forecast(30.0, 30.0, 30.0, "reached")
+
+
+def test_slowing_widens_the_range() -> None:
+    at = np.arange(1, 400.0)
+    found = forecast(at, at**-2.0, 1e-6)  # really 1000
+    assert found.low < 1000 < found.high
+    assert found.sure == "rough" or found.high < 2 * found.iterations
+
+
+@pytest.mark.parametrize("level", [1e-2, 1e-3])
+def test_a_plateau_above_the_target_is_seen(level) -> None:
+    at = np.arange(0, 3000)
+    noise = 1 + 0.1 * np.random.default_rng(0).random(len(at))
+    found = forecast(at, (level + 0.9**at) * noise, 1e-4)
+    assert not found.arrives or found.iterations > 20 * at[-1]
+    assert forecast(at, level + 0.9**at, 1e-4).sure == "stalls"
+
+
+def test_too_little_and_diverged() -> None:
+    assert forecast([0, 1], [1.0, 0.5], 1e-3).sure == "too early to say"
+    assert forecast([], [], 1e-3).sure == "too early to say"
+    assert forecast(range(9), [1.0] * 9, 1e-3, diverged=True).sure == "diverges"
+    assert not forecast(range(9), [1.0] * 9, 1e-3).arrives
+    assert FURTHEST > 1
+
+
+@dataclass(eq=False)
+class Fake:
+    """Costs ``price`` at the target; what it says on the way is off by a factor that shrinks as it works."""
+
+    price: float
+    family: str = "stcd"
+    own: bool = False
+    error: float = 1.0
+    status: str | None = None
+    worked: float = 0.0
+    log: list[float] = field(default_factory=list)
+
+    @property
+    def predicted(self) -> float:
+        return self.price * self.error ** (1 / (1 + 200 * self.worked))
+
+    @property
+    def forecast(self) -> Forecast:
+        return Forecast(self.predicted, 0.3 * self.predicted, 3 * self.predicted, "rough")
+
+    def advance(self, until: float, most: float = math.inf) -> None:
+        began = perf_counter()
+        while perf_counter() < until:
+            pass
+        self.worked += perf_counter() - began
+        self.log.append(most)
+
+    def dismiss(self) -> None:
+        self.status = self.status or "dismissed"
+
+
+def test_halving_finds_the_best_and_keeps_every_family() -> None:
+    fakes = [Fake(10.0 + i, error=0.5 + (i % 3)) for i in range(12)]
+    fakes += [Fake(500.0, "svfl"), Fake(400.0, "svfl"), Fake(900.0, "dcpa"), Fake(5000.0, "mtcd", own=True)]
+    began = perf_counter()
+    race(fakes, began + 0.5)
+    assert perf_counter() - began < 0.6
+    left = [fake for fake in fakes if fake.status is None]
+    assert min(fakes, key=lambda fake: fake.price) in left
+    assert {fake.family for fake in left} == {"stcd", "svfl", "dcpa", "mtcd"}
+    assert fakes[12].status == "dismissed"  # the dearer of two
+    assert fakes[0].worked > 5 * fakes[11].worked
+
+
+def test_nobody_works_beyond_what_another_needed() -> None:
+    there, rival, own = Fake(10.0, status="converged"), Fake(20.0), Fake(99.0, own=True)
+    third = Fake(15.0, "mtcd")
+    race([there, rival, own, third], perf_counter() + 0.05)
+    assert rival.log[0] == 10.0
+    assert own.log[0] == third.log[0] == math.inf  # the comparison and the picture need them
+    assert there.worked == 0
+
+
+def test_survivors_are_the_better_half() -> None:
+    fakes = [Fake(price) for price in (5.0, 1.0, 3.0, 2.0, 4.0)]
+    assert [fake.price for fake in survivors(fakes)] == [1.0, 2.0, 3.0]
+
+
+def make_task(kind: str = "path", model: Glm | None = None, K: int = 6) -> Task:
+    model = model or Glm("ridge", alpha=1.0)
+    data = make_data(model, 40, [3] * K, 0)
+    network = make_network(kind, data.clients, p=0.3 if kind == "erdos-renyi" else None)
+    return Task(model.problem(data), network, Costs(20), None, 1.0, 1e-4, 0)
+
+
+def space_of(task: Task, own=None, **settings) -> Space:
+    own = own or MTCD(2, 4, 20, 1e-3)
+    return Space(task.network, task.smoothness, own, task.problem.outputs, 0, **settings)
+
+
+@pytest.mark.parametrize("kind", ["path", "star", "complete", "empty", "erdos-renyi"])
+@pytest.mark.parametrize("K", [1, 2, 6])
+@pytest.mark.parametrize("model", [Glm("ridge", alpha=1.0), Glm("multinomial", l2=0.5)], ids=["ridge", "multinomial"])
+def test_every_candidate_and_neighbour_can_be_cast(kind, K, model) -> None:
+    task = make_task(kind, model, K)
+    space = space_of(task)
+    methods = list(space.candidates())
+    assert len({repr(method) for method in methods}) == len(methods)
+    families = {method.kind for method in methods}
+    connected = task.network.connected
+    assert families == {"svfl", "mtcd"} | ({"stcd"} if connected else set()) | (
+        {"dcpa"} if connected and model.kind == "ridge" else set()
+    )
+    around = [near for method in methods[::7] for near in neighbours(space, method)]
+    for method in methods + around:
+        method.cast(task.problem, task.network, 0)
+
+
+def test_the_batch_of_the_config_is_kept_and_nothing_is_accelerated_with_it() -> None:
+    space = space_of(make_task(), MTCD(2, 4, 20, 1e-3, batch=8))
+    for method in space.candidates():
+        assert method.batch == (8 if method.kind in ("svfl", "mtcd") else None)
+        assert not (method.kind == "mtcd" and method.acceleration)
+
+
+def test_without_a_server_there_are_only_methods_without() -> None:
+    assert {method.kind for method in space_of(make_task(), server=False).candidates()} == {"stcd", "dcpa"}
+
+
+def test_clusters_of_the_config_are_candidates_too() -> None:
+    groups = [["c0"], ["c1", "c2", "c3", "c4", "c5"]]
+    found = [
+        m for m in space_of(make_task(), MTCD(None, 8, stepsize=0.1, clusters=groups)).candidates() if m.kind == "mtcd"
+    ]
+    hops = {method.hops for method in found if method.clusters == groups}
+    assert 8 in hops  # the tour of five clients in a row
+    assert longest_tour(make_network("path", "abcd"), ((0, 1, 2), (3,))) == 4
+
+
+def test_further_is_two_steps_away() -> None:
+    space = space_of(make_task())
+    near = {repr(method) for method in neighbours(space, STCD(4, 1e-3, walk="tour"))}
+    far = {repr(method) for method in further(space, STCD(4, 1e-3, walk="tour"))}
+    assert repr(STCD(8, 1.5e-3, walk="tour")) in far - near
+
+
+def test_screening_prefers_tours_to_lazy_walks_and_long_visits_to_short_ones() -> None:
+    task = make_task()
+    eta = 1 / float(Smoothness(task.problem).blocks.max())
+    assert score(task, STCD(20, eta, walk="tour")) > score(task, STCD(20, eta))
+    assert score(task, STCD(20, eta)) > score(task, STCD(1, eta))
+    assert score(task, MTCD(2, 10, 20, eta, clusters="auto", walk="tour")) > score(task, SVFL(20, eta / 20))
+    methods = list(space_of(task).candidates())
+    order = ordered(task, methods, math.inf)
+    assert sorted(map(repr, order)) == sorted(map(repr, methods))
+    assert {method.kind for method in order[:4]} == {"svfl", "dcpa", "stcd", "mtcd"}
+    assert len(ordered(task, methods, 0.0)) == 1  # out of time after the first
+
+
+def test_a_pilot_goes_on_where_it_stopped() -> None:
+    """In many small pieces it measures the same as a training at one go, and stops at its limit."""
+    model = Glm("ridge", alpha=1.0)
+    task = make_task(model=model)
+    for method in (STCD(5, 1e-3), MTCD(2, 4, 5, 1e-3), SVFL(2, 1e-3), DCPA(1e-2)):
+        pieces, whole = Pilot(task, method), Pilot(task, method)
+        most = whole.cost_rate * 200
+        whole.advance(math.inf, most)
+        for _ in range(3000):
+            pieces.advance(perf_counter(), most)
+        strip = [(row.iteration, row.objective, row.messages) for row in whole.rows]
+        assert [(row.iteration, row.objective, row.messages) for row in pieces.rows] == strip
+        assert 200 <= whole.iterations <= 204
+        assert whole.status is None
+        whole.dismiss()
+        whole.revive()
+        whole.advance(math.inf, 2 * most)  # on from there
+        assert [(row.iteration, row.objective, row.messages) for row in whole.rows][: len(strip)] == strip
+        assert whole.iterations >= 400
+
+
+def test_settings_that_cannot_work_are_refused_quietly() -> None:
+    task = make_task("empty")
+    pilot = Pilot(task, STCD(1, 1e-3))
+    pilot.task.__dict__["_travels"] = {}
+    with pytest.raises(Exception, match="connected"):
+        task.travel(pilot.method)
+    diverging = Pilot(make_task(), MTCD(6, 1, 50, 1.0, clusters="auto"))
+    diverging.advance(perf_counter() + 5)
+    assert diverging.forecast.sure == "diverges"
+    assert math.isinf(diverging.predicted)
