@@ -161,14 +161,32 @@ def test_weights_are_the_best_with_sum_one(count: int, seed: int) -> None:
     assert best == pytest.approx(np.linalg.norm((exact / exact.sum()) @ np.stack(R)), rel=1e-6)
 
 
+def test_a_tour_on_trial_is_no_progress_yet() -> None:
+    """Extrapolation on badly scaled data goes far astray before it is undone: that must not count as divergence."""
+    rng = np.random.default_rng(0)
+    X = 100 * rng.normal(size=(100, 24))
+    data = mtcd.split(X, X @ rng.normal(size=24) + 100 * rng.normal(size=100), clients=6)
+    run = mtcd.train(data, mtcd.Glm("huber", l2=1.0), "path", accelerated(5, "auto", 5), mtcd.Stop(iterations=1500))
+    assert run.status == "iterations"
+    assert all(after <= before for before, after in itertools.pairwise(run.history["objective"]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_beyond_all_bounds_end_as_diverged(kind: str) -> None:
+    data = make_data(MODELS[0], 30, [3, 4, 2], seed=7)
+    run = mtcd.train(data, MODELS[0], "path", accelerated(5, 1e150, 3, kind), mtcd.Stop(iterations=500))
+    assert run.status == "diverged"
+    assert "smaller stepsize" in run.message
+
+
 def test_the_coefficients_are_on_the_ledger() -> None:
     data = make_data(MODELS[0], 20, [2, 2, 2], seed=1)
     cast = accelerated(depth=1).cast(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
     ledger = Ledger()
     list(itertools.islice(LocalEngine(cast, ledger).run(), 4))
     tour = 4
-    # nothing in the first two tours; the third carries two coefficients, but for its first hop, already sent
-    assert ledger.floats()["client_client"] == 3 * tour * 20 + 2 * tour
+    # nothing in the first two tours; the third, of which no progress is told, carries two coefficients
+    assert ledger.floats()["client_client"] == 4 * tour * 20 + 2 * tour
 
 
 def test_instructions_are_followed_once() -> None:

@@ -7,7 +7,7 @@ import yaml
 
 import mtcd
 from mtcd.config.build import build, resolved_yaml
-from mtcd.config.read import read_config
+from mtcd.config.read import check_config, read_config
 from mtcd.config.schema import Config
 from mtcd.errors import ConfigError
 
@@ -263,3 +263,12 @@ def test_paths_are_looked_for_beside_the_config_and_then_from_here(tmp_path, mon
     for name in ("beside.csv", "here.csv"):
         config = written(tmp_path / "configs", f"data: {{table: {name}, label: y, clients: 2}}")
         assert build(read_config(config)).data.samples == 3
+
+
+@pytest.mark.parametrize(("acceleration", "noted"), [(None, True), ("momentum", True), ("anderson", False)])
+def test_a_depth_that_nobody_reads_is_noted(acceleration: str | None, noted: bool) -> None:
+    method = {"kind": "stcd", "walk": "tour", "acceleration": acceleration, "depth": 7}
+    config = check_config({"data": {"synthetic": "ridge", "samples": 9, "features": 4, "clients": 2}, "method": method})
+    assert any("depth" in note for note in build(config).notes) == noted
+    again = check_config(yaml.safe_load(resolved_yaml(config)))
+    assert not (noted and build(again).notes)

@@ -340,3 +340,15 @@ def test_cache_folder_falls_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("HOME", str(tmp_path))
     cached_optimum("a", lambda: 1.0)
     assert len(list((tmp_path / ".cache" / "mtcd").iterdir())) == 1
+
+
+def test_huber_with_an_intercept_and_large_features() -> None:
+    """The Hessian has flat directions, so that no step is quite undamped."""
+    rng = np.random.default_rng(0)
+    X = 1000 * rng.normal(size=(100, 12))
+    y = X @ rng.normal(size=12) + rng.normal(size=100)
+    blocks = [np.c_[X[:, :5], np.ones(100)], X[:, 5:]]
+    found = optimum(blocks, y, Huber(1.0), [Penalty(l2=1.0, free=1), Penalty(l2=1.0)]).value
+    w, b = cp.Variable(12), cp.Variable()
+    f = cp.sum(cp.huber((X / 1000) @ w + b - y, 1.0)) / 2 + cp.sum_squares(w / 1000) / 2
+    assert found == pytest.approx(cp.Problem(cp.Minimize(f)).solve(), rel=1e-5)

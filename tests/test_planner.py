@@ -196,3 +196,14 @@ def test_regions_are_where_each_is_cheapest() -> None:
 def test_a_summary_is_plain(tmp_path) -> None:
     planned = plan(setup_of({"kind": "empty"}), target=1e-3, budget=0.3)
     assert json.loads(json.dumps(planned.summary(), allow_nan=False))["chosen"]["kind"] in ("mtcd", "svfl")
+
+
+def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_path) -> None:
+    away = ["client_0", "client_1", "client_2"]
+    changes = [{"iteration": 0, "leave": away}, {"iteration": 200, "join": away}]
+    setup = setup_of({"kind": "path", "changes": changes}, method={"kind": "stcd"})
+    file = tmp_path / "links.csv"
+    file.write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,1,100\n")
+    planned = plan(setup, target=TARGET, budget=1.0, links=mtcd.planner.read_links(file, setup.network))
+    assert any(proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals)
+    assert trained(planned).status == "converged"

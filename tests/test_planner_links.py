@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -9,8 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd import DCPA, MTCD, STCD, SVFL, make_network
+from mtcd.config.build import build
+from mtcd.config.read import check_config
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.planner import Links, parse_budget, read_links
+from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.timing import travel
 
 HEADER = "from,to,latency_ms,bandwidth_mbps\n"
@@ -158,3 +162,24 @@ def test_very_long_roams_are_followed_in_part() -> None:
     links = Links(np.ones((4, 4)), np.zeros((4, 4)))
     long = travel(MTCD(3, 1_000_000, walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
     assert long.wire == pytest.approx(1.0, rel=1e-4)
+
+
+def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
+    """Optimal sync with many tokens and few samples: messages are far longer than the aggregate."""
+    setup = build(
+        check_config(
+            {
+                "data": {"synthetic": "ridge", "samples": 20, "features": 30, "clients": 10},
+                "network": {"kind": "cycle"},
+                "method": {"kind": "mtcd", "tokens": 8, "hops": 4, "combine": "optimal", "local_updates": 5},
+            }
+        )
+    )
+    links = Links(np.zeros((11, 11)), np.ones((11, 11)))
+    task = Task.of(setup, 1e-3, setup.costs, links)
+    pilot = Pilot(task, setup.method.with_stepsize(1e-3))
+    alone = pilot.wire_rate
+    pilot.advance(perf_counter() + 0.3)
+    floats, messages = (getattr(pilot.rows[-1], what)["client_client"] for what in ("floats", "messages"))
+    assert floats > 1.5 * 20 * messages
+    assert pilot.wire_rate == pytest.approx(alone * floats / (20 * messages))

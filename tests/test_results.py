@@ -27,12 +27,11 @@ def exponential(rate: float, x: list[float], **more: Any) -> Trained:
     return trained(x, [float(np.exp(-rate * place)) for place in x], **more)
 
 
-@pytest.mark.parametrize("gap", [0.9, 1e-1, 1e-3, 3.3e-5])
-def test_reach_is_exact_for_an_exponential_however_it_was_measured(gap: float) -> None:
+@pytest.mark.parametrize(("gap", "seen"), [(0.9, 3), (1e-1, 57), (1e-3, 300), (2e-3, 300), (3e-3, 120)])
+def test_reach_is_where_it_was_first_measured(gap: float, seen: int) -> None:
     one = exponential(0.05, [0, 3, 10, 11, 57, 120, 300], server=0.5)
-    iterations = -np.log(gap) / 0.05
-    assert one.reach(gap, "iterations") == pytest.approx(iterations, rel=1e-12)
-    assert one.reach(gap, "cost", 10) == pytest.approx(iterations * (0.5 + 0.1), rel=1e-12)
+    assert one.reach(gap, "iterations") == seen
+    assert one.reach(gap, "cost", 10) == pytest.approx(seen * (0.5 + 0.1))
 
 
 def test_reach_at_the_start_at_the_last_row_and_never() -> None:
@@ -45,7 +44,7 @@ def test_reach_at_the_start_at_the_last_row_and_never() -> None:
 
 def test_reach_takes_the_first_time_of_a_gap_that_comes_and_goes() -> None:
     one = trained([0, 10, 20, 30], [1.0, 0.01, 1.0, 0.01])
-    assert one.reach(0.1, "iterations") == pytest.approx(5)
+    assert one.reach(0.1, "iterations") == 10
 
 
 @pytest.mark.parametrize("end", [0.0, -1e-17])
@@ -61,10 +60,11 @@ def test_cost_is_one_with_the_server_and_a_share_between_clients() -> None:
 
 
 def test_the_spread_is_over_the_seeds_that_got_there() -> None:
-    curve = CurveResult("c", tuple(exponential(rate, [0, 1000], seed=i) for i, rate in enumerate((0.01, 0.02, 0.001))))
+    places = range(1001)
+    curve = CurveResult("c", tuple(exponential(rate, places, seed=i) for i, rate in enumerate((0.01, 0.02, 0.001))))
     spread = curve.reach(1e-4)
     assert spread is not None
-    slow, fast = np.log(1e4) / 0.01, np.log(1e4) / 0.02
+    slow, fast = (np.ceil(np.log(1e4) / rate) for rate in (0.01, 0.02))
     assert (spread.least, spread.most) == pytest.approx((fast, slow))
     assert spread.mean == pytest.approx((fast + slow) / 2)
     assert (spread.reached, spread.seeds, spread.everywhere) == (2, 3, False)

@@ -206,6 +206,9 @@ class Training:
             if not math.isfinite(objective) or (first and objective > HOPELESS * first.objective):
                 return "diverged"
             row = self._row(progress, objective)
+            if stop.reached(row) and progress.aggregate is not None:  # the last word has the model, not the token
+                objective = self.problem.evaluate(self.cast.parameters())
+                row = self._row(progress, objective)
             self.rows.append(row)
             if watch is not None:
                 watch(row, stop.fraction(row, self.rows[0].gap))

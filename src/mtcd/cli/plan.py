@@ -103,7 +103,8 @@ def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
     """One candidate per meaningful difference, best first; the config's own is always among them."""
     best: dict[object, Proposal] = {}
     for proposal in found.proposals:
-        best.setdefault("own" if proposal.own else kind(proposal.method), proposal)
+        # with another number of tokens it is not another kind, to a reader
+        best.setdefault("own" if proposal.own else kind(proposal.method)[:4], proposal)
     shown = list(best.values())[:rows]
     if found.own is not None and not any(proposal.own for proposal in shown):
         shown[-1:] = [found.own]

@@ -27,6 +27,7 @@ from mtcd.stop import Stop
 from mtcd.training import Watch, train
 
 ACCELERATION = ("acceleration", "depth")
+NO_DEPTH = (None, "momentum")
 # which keys of the method section each method reads, besides its kind
 USED = {
     "mtcd": {
@@ -94,6 +95,8 @@ def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
     content = config.model_dump(mode="json", exclude_none=True)
     content["method"] = config.method.model_dump(mode="json", include=USED[config.method.kind] | {"kind"})
+    if config.method.acceleration in NO_DEPTH:
+        content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**_settings(config.method)).combine_rule
     if config.model.kind == "ridge" and config.model.l2 is None:
@@ -152,7 +155,9 @@ def build_network(config: Config, clients: Sequence[str]) -> Network:
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
     unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
-    notes = (f"{section.kind} has no use for {', '.join(unused)}: ignored.",) if unused else ()
+    if "depth" in section.model_fields_set - set(unused) and section.acceleration in NO_DEPTH:
+        unused.append("depth")
+    notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
     makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA}
     return makers[section.kind](**_settings(section)), notes
 

@@ -64,7 +64,7 @@ class Anderson(Acceleration):
         self._anchor = z.copy(), objective
         z[...] = sum(weight * end for weight, end in zip(c, ends, strict=True))
         self._start, self._ends = z.copy(), []
-        return Instruction(self.tour, c, keep=1)
+        return Instruction(self.tour, c, keep=1, trial=True)
 
 
 def best_weights(residuals: list[Array]) -> tuple[float, ...]:

@@ -4,7 +4,8 @@ M tours started,
     theta <- argmin of f(y + sum_i w_i (s_i - y)),      y the end of this tour, s_i the starts of the last M.
 
 For squared loss and a tour there and back this is the method of conjugate gradients, with the tour for a
-preconditioner; two starts would then be enough. f never rises, so nothing has to be tried out or undone. f along
+preconditioner; two starts would then be enough. The mix never raises f, and with steps up to 1/max L_k no tour
+does, so nothing has to be tried out or undone. f along
 the way is known as it is for optimal sync (``optimal.py``): the loss from the tokens; r, which must be smooth,
 from inner products of the models, to which each client adds its part. (They could be computed at home from those
 of earlier tours, but for the rounding, which grows with every mix.)

@@ -25,6 +25,7 @@ HALVINGS = 12
 # as much of the worst curvature is added to the true one, which may be 0 along some change
 CAUTION = 1e-3
 SMALL = 1e-12
+DAMPING = 1e-9
 # weights enlarge rounding, by which token and models would drift apart: beyond this they are not worth it
 LARGEST = 100.0
 
@@ -79,9 +80,13 @@ def optimal_weights(along: Along, most: float | None) -> Array:
     bounds = (-LARGEST, LARGEST) if most is None else (0.0, most)
     w = np.zeros(along.changes.shape[1])
     value = along.value(w)
+    if not (np.isfinite(along.changes).all() and np.isfinite([value, *along.slope, *along.bend.flat]).all()):
+        return w
     for _ in range(NEWTON_STEPS):
-        gradient = along.gradient(w)
-        step = _lowest(gradient, along.hessian(w), w, bounds) - w
+        gradient, hessian = along.gradient(w), along.hessian(w)
+        if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
+            break
+        step = _lowest(gradient, hessian, w, bounds) - w
         expected = float(gradient @ step)
         taken = _shortened(along.value, w, step, value, expected)
         if taken is None:
@@ -94,6 +99,8 @@ def optimal_weights(along: Along, most: float | None) -> Array:
 
 def _without_negative(bend: Array) -> Array:
     """r is convex; where rounding says otherwise, far too much would be expected of large weights."""
+    if not np.isfinite(bend).all():
+        return bend
     curve, axes = np.linalg.eigh(bend)
     return np.asarray((axes * np.maximum(curve, 0.0)) @ axes.T)
 
@@ -102,14 +109,12 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[float, float]) ->
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
     size[size == 0.0] = 1.0  # nothing changed there
-    curve, axes = np.linalg.eigh(H / np.outer(size, size))
-    kept = curve > SMALL * max(float(curve[-1]), 0.0)
-    if not kept.any():
-        return w
-    root = np.sqrt(curve[kept])
-    A, b = root[:, None] * axes[:, kept].T, -(axes[:, kept].T @ (gradient / size)) / root
+    # some damping, so that there is one answer also where two tokens have gone the same way
+    curve, axes = np.linalg.eigh(H / np.outer(size, size) + DAMPING * np.eye(len(w)))
+    root = np.sqrt(np.maximum(curve, DAMPING))
+    A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
-    found = lsq_linear(A, b + A @ (size * w), limits, method="bvls").x / size
+    found = lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w)).x / size
     return np.asarray(np.clip(found, *bounds))
 
 

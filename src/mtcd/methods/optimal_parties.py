@@ -19,6 +19,8 @@ from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
 Array = NDArray[np.float64]
+# times the objective of the start: a token that ends there has been driven off by its step size
+FAR_OFF = 1e3
 
 
 class OptimalClient(TokenClient):
@@ -38,7 +40,8 @@ class OptimalClient(TokenClient):
         if self.t not in past or not self.copies:
             return theta
         weights = past[self.t]
-        return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in sorted(self.copies)))
+        counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the rest may be beyond all bounds
+        return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in counted))
 
     def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
         """Tell the server, by the token, what the visit means for r at any weights."""
@@ -81,14 +84,29 @@ class OptimalServer(TokenServer):
 
     def combine(self, tokens: Sequence[Token]) -> None:
         """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), w the best there is."""
-        bend = np.stack([token.tally.products for token in tokens])
-        bend = bend + bend.T - np.diag(np.diag(bend))  # each token knows what it changed itself
-        slope = np.array([token.tally.slope for token in tokens])
-        along = Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)
         met = Counter(k for token in tokens for k in token.tally.visited)
-        w = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.kinked else None)
-        self.aggregate = along.aggregate(w)
-        self.penalty += along.penalty(w)
+        w = np.zeros(len(tokens))
+        sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
+        if sound:
+            along = self._along([tokens[i] for i in sound])
+            w[sound] = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.kinked else None)
+            self.aggregate = along.aggregate(w[sound])
+            self.penalty += along.penalty(w[sound])
+        else:  # the step size is far too large, which must be seen
+            self.aggregate = np.full_like(self.aggregate, np.nan)
         self.last |= dict.fromkeys(met, self.t)
         known = self.past | {self.t: w}
         self.past = {t: known[t] for t in sorted(set(self.last.values()))}
+
+    def _is_sound(self, token: Token) -> bool:
+        """Whether it has not run off: of numbers that large, rounding would leave nothing."""
+        fit = self.problem.fit
+        start = fit.objective(self.aggregate, self.penalty)
+        return fit.objective(token.aggregate, token.penalty) <= FAR_OFF * max(start, np.finfo(float).tiny)
+
+    def _along(self, tokens: Sequence[Token]) -> Along:
+        """f along what these tokens changed."""
+        bend = np.stack([token.tally.products[[other.index for other in tokens]] for token in tokens])
+        bend = bend + bend.T - np.diag(np.diag(bend))  # each token knows what it changed itself
+        slope = np.array([token.tally.slope for token in tokens])
+        return Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)

@@ -77,7 +77,7 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
 def accelerated(
     problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_era: Callable[[int], bool]
 ) -> list[Theta]:
-    """theta at the start and after every round; each round starts where the acceleration says.
+    """theta at the start and after every round that is not on trial; each starts where the acceleration says.
 
     Where other clients are there from the next round on, what was before is forgotten.
     """
@@ -86,14 +86,17 @@ def accelerated(
     make = SCHEMES[method.acceleration or ""]
     scheme = make(problem, method.depth, start)
     iterates = [theta]
-    for t in range(rounds):
+    t, trial = 0, False
+    while len(iterates) <= rounds:
         theta, Z = one_round(t, start[1], start[0])
-        iterates.append(theta)
-        if begins_era(t + 1):
+        iterates += [] if trial else [theta]
+        t += 1
+        if begins_era(t):
             start = (Z, theta)
             scheme = make(problem, method.depth, start)
         else:
             start = scheme.next_start((Z, theta), problem.evaluate(theta))
+        trial = isinstance(scheme, PlainAnderson) and scheme.anchor is not None
     return iterates
 
 

@@ -194,7 +194,8 @@ class TokenServer(Party):
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan
         known = self.aggregate if self.knows_objective else None
-        messages = [Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))]
+        progress = Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))
+        messages = [] if self.instruction.trial else [progress]
         self.accelerate()
         for index in range(plan.tokens):
             token, first = self.token(index), plan.roaming.first(index, t)

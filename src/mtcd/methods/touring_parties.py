@@ -85,7 +85,7 @@ class TouringClient(TokenClient):
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and not self.plan.roaming.ends_tour(token.hop):
+        if self.plan.hops is None and (token.instruction.trial or not self.plan.roaming.ends_tour(token.hop)):
             return messages[:1]  # without the monitor's
         return messages
 

@@ -13,6 +13,7 @@ from mtcd.objective.solver_steps import newton_step
 Array = NDArray[np.float64]
 
 DAMPING = 1e-12  # the least damping of a Newton step, relative to the mean curvature of the loss
+MILD = 1e-8  # damping that hardly shortens a step; less may be too little for a Hessian with flat directions
 ROUNDS = 300  # Newton steps on one working set; ten or twenty are usual
 
 UNATTAINED = (
@@ -59,7 +60,8 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
             continue
         promised = problem.slope(w, gradient, step)
         relative = -promised / value
-        if relative <= tolerance and exact and damping == DAMPING:
+        undamped = damping == DAMPING or (damping <= MILD and relative <= 1e-3 * tolerance)
+        if relative <= tolerance and exact and undamped:
             settled = relative <= 1e-3 * tolerance or np.abs(problem.forward(step)).max() < 0.1
             if settled or tolerance > TOLERANCE:
                 return w, max(-promised, 0.0)

@@ -164,8 +164,13 @@ class Pilot:
 
     @property
     def wire_rate(self) -> float:
-        """Seconds on the wire per iteration; 0 without links."""
-        return self.task.travel(self.method).wire or 0.0
+        """Seconds on the wire per iteration, with messages as large as they were; 0 without links."""
+        way = self.task.travel(self.method)
+        if way.wire is None:
+            return 0.0
+        sent = self.rows[-1].messages["client_client"] if self.rows else 0
+        larger = self.rows[-1].floats["client_client"] / (sent * way.floats) if sent and way.floats else 1.0
+        return way.latency + larger * (way.wire - way.latency)
 
     @property
     def compute_rate(self) -> float:

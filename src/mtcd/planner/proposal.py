@@ -75,7 +75,8 @@ class Proposal:
 
     def label(self) -> str:
         """Settings in a few words, with the step size."""
-        return f"{self.method.describe()}, η={self.method.settled_stepsize():.2g}"
+        said = self.method.describe()
+        return f"{said}, η={self.method.settled_stepsize():.2g}" if self.method.gradient_steps else said
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""

@@ -34,6 +34,10 @@ class Travel:
     """Seconds on the wire per iteration; None without links."""
     parallel: int
     """How many parties compute at the same time."""
+    latency: float = 0.0
+    """Of ``wire``, what messages without any content would take."""
+    floats: int = 0
+    """Numbers in a token, but for what methods of ours add on the way; 0 where there are no tokens."""
 
 
 def travel(method: Method, network: Network, samples: int, outputs: int, seed: int, links: Links | None) -> Travel:
@@ -66,16 +70,22 @@ def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
         way = _way(plan, 0, 0, HOPS)
         piece = min(2 * K, HOPS)
         pieces = [set(way[i : i + piece]) for i in range(0, HOPS - piece + 1, piece)]
-        seconds = None if links is None else _on_the_way(links, way, plan.floats) / (len(way) - 1)
-        return Travel(sum(map(len, pieces)) / (len(pieces) * piece), seconds, 1)
+        distinct = sum(map(len, pieces)) / (len(pieces) * piece)
+        if links is None:
+            return Travel(distinct, None, 1)
+        seconds, latency = (_on_the_way(links, way, floats) / (len(way) - 1) for floats in (plan.floats, 0))
+        return Travel(distinct, seconds, 1, latency, plan.floats)
     followed = min(plan.hops, max(LEAST, HOPS // plan.tokens))  # of a very long way, the beginning
     rounds = max(1, min(ROAMS, HOPS // (followed * plan.tokens)))
-    distinct, wire = 0, 0.0
+    distinct, wire, latency = 0, 0.0, 0.0
     for t in range(rounds):
-        ways = [_way(plan, token, t, followed - 1) for token in range(plan.tokens)]
+        roaming = [token for token in range(plan.tokens) if plan.roaming.first(token, t) != NOWHERE]
+        ways = [_way(plan, token, t, followed - 1) for token in roaming]
         distinct += len(set().union(*ways))
-        wire += 0.0 if links is None else _sync(plan, ways, links)
-    return Travel(distinct / rounds / plan.hops, None if links is None else wire / rounds / plan.hops, plan.tokens)
+        wire += 0.0 if links is None else _sync(plan, ways, links, 1)
+        latency += 0.0 if links is None else _sync(plan, ways, links, 0)
+    each = rounds * plan.hops
+    return Travel(distinct / each, None if links is None else wire / each, plan.tokens, latency / each, plan.floats)
 
 
 def _way(plan: Plan, token: int, t: int, hops: int) -> list[int]:
@@ -91,10 +101,13 @@ def _on_the_way(links: Links, way: list[int], floats: int) -> float:
     return sum(links.seconds(a, b, floats) for a, b in pairwise(way))
 
 
-def _sync(plan: Plan, ways: list[list[int]], links: Links) -> float:
-    """The slowest token: down, its hops, up. With mini-batches, all clients then upload what they have."""
-    server, floats = links.server, plan.floats
-    down, up = plan.batches.length * plan.outputs, floats if plan.batches.size is None else 0
+def _sync(plan: Plan, ways: list[list[int]], links: Links, full: int) -> float:
+    """The slowest token: down, its hops, up. With mini-batches, all clients then upload what they have.
+
+    ``full`` 0: were all messages empty.
+    """
+    server, floats = links.server, full * plan.floats
+    down, up = full * plan.batches.length * plan.outputs, floats if plan.batches.size is None else 0
     longer = ((plan.hops or 1) - 1) / max(1, len(ways[0]) - 1)  # than what was followed
     slowest = max(
         links.seconds(server, way[0], down)

@@ -27,6 +27,8 @@ class Instruction(NamedTuple):
     weights: tuple[float, ...] = ()
     keep: int = 0
     starts: bool = False
+    trial: bool = False
+    """Whether the tour may be undone, so that its end is no progress yet."""
 
     @property
     def products(self) -> int:

@@ -40,16 +40,12 @@ class Trained:
         return self.columns["iteration" if x == "iterations" else "client_client"]
 
     def reach(self, gap: float, x: str, ratio: float = 1.0) -> float | None:
-        """Where on the axis the gap is first reached, on a straight line in log(gap); None if it never is."""
-        gaps, places = self.columns["gap"], self.along(x, ratio)
-        below = np.flatnonzero(gaps <= gap)
-        if not len(below):
-            return None
-        i = int(below[0])
-        if i == 0 or gaps[i] <= 0:
-            return float(places[i])
-        share = np.log(gaps[i - 1] / gap) / np.log(gaps[i - 1] / gaps[i])
-        return float(places[i - 1] + share * (places[i] - places[i - 1]))
+        """Where on the axis the gap was first seen to be reached; None if it never was.
+
+        Not between two measurements: a tour or a sync may have ended in between for some methods, but not for all.
+        """
+        below = np.flatnonzero(self.columns["gap"] <= gap)
+        return float(self.along(x, ratio)[below[0]]) if len(below) else None
 
 
 @dataclass(frozen=True)
