@@ -19,7 +19,7 @@ from mtcd.reproduce.schema import Panel
 WIDTH = 11.5
 ROW = 0.36  # inches
 MARKERS = "os^Dv*hX<>P"
-SIZE = 9.0
+SIZES = dict.fromkeys(MARKERS, 9.0) | {"*": 13.0}
 
 
 def draw_dots(results: Results) -> Figure:
@@ -49,18 +49,19 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
     read, ratio = Reader(results), panel_ratio(results, panel)
     axes.set_xscale("log")
     for label, colour, marker in zip(labels, COLOURS, MARKERS, strict=False):
-        axes.plot([], [], linestyle="", marker=marker, color=colour, markersize=SIZE, label=plain(label))
+        axes.plot([], [], linestyle="", marker=marker, color=colour, markersize=SIZES[marker], label=plain(label))
     for place, case in enumerate(results.case_names()):
         for entry in entries(results, case):
             i = labels.index(entry.result.label)
             amount = read.amount(case, entry.curve, panel.x, ratio)
             if amount.value <= 0:  # no messages of this kind: nowhere on a logarithmic axis
                 continue
-            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
+            marker = MARKERS[i % len(MARKERS)]
+            look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)], "marker": marker, "markersize": SIZES[marker]}
             if amount.exact:
-                axes.plot(amount.value, place, **look, markersize=SIZE, markeredgecolor="white", zorder=3)
+                axes.plot(amount.value, place, **look, markeredgecolor="white", zorder=3)
             else:
-                axes.plot(amount.value, place, **look, markersize=SIZE, fillstyle="none", zorder=2)
+                axes.plot(amount.value, place, **look, fillstyle="none", zorder=2)
                 arrow = {"arrowstyle": "->", "color": look["color"]}
                 axes.annotate("", (amount.value * 2, place), (amount.value, place), arrowprops=arrow)
     axes.set_xlabel(x_label(results, panel))
