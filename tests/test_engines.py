@@ -51,14 +51,13 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     shuffled = random.Random(case.seed)
     orders: list[Pick] = [lambda w: 0, lambda w: len(w) - 1, lambda w: shuffled.randrange(len(w))]
     first, *others = [outcome(case, method, pick, 5) for pick in orders]
-    rounding = isinstance(method, MTCD) and method.combine_rule in ("visitors", "optimal")
+    rule = method.combine_rule if isinstance(method, MTCD) else ""
+    # these add up changes in the order of the visits; optimal weights may be large, and enlarge that
+    tolerance = {"visitors": 1e-12, "optimal": 1e-3}.get(rule, 0.0)
     for thetas, ledger in others:
         assert ledger == first[1]
         for ours, theirs in zip(thetas, first[0], strict=True):
-            if rounding:  # they add up changes in the order of the visits
-                np.testing.assert_allclose(ours, theirs, rtol=1e-6, atol=1e-7)
-            else:
-                assert np.array_equal(ours, theirs)
+            np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance / 10)
 
 
 def carried(payload: Any) -> int:
