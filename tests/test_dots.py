@@ -82,7 +82,8 @@ def test_tables_count_to_every_target(tmp_path: Path) -> None:
     row = cells(found, fast, gaps)
     later = [float(cell.replace(",", "")) for cell in (row[3], row[6])]
     assert later[1] > later[0]
-    write_figure(found, tmp_path)
+    written = {path.name for path in write_figure(found, tmp_path)}
+    assert written == {"dotted.png", "dotted.svg", "dotted.pdf", "dotted-table.csv"}  # there are no lines
     with (tmp_path / "dotted-table.csv").open() as file:
         first = next(csv.DictReader(file))
     exact = np.mean([one.reach(1e-6, "messages") for one in fast.result.trained])

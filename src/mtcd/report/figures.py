@@ -33,7 +33,7 @@ FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give t
 
 
 def write_figure(results: Results, out: Path) -> list[Path]:
-    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV."""
+    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV; dots are in the table."""
     figure = draw(results)
     contents: dict[str, bytes | str] = {}
     for kind, options in FORMATS.items():
@@ -41,7 +41,8 @@ def write_figure(results: Results, out: Path) -> list[Path]:
         with mpl.rc_context({"svg.hashsalt": results.name, "pdf.fonttype": 42}):
             figure.savefig(buffer, format=kind, **options)
         contents[f"{results.name}.{kind}"] = buffer.getvalue()
-    contents[f"{results.name}.csv"] = lines_csv(results)
+    if results.experiment.layout == "lines":
+        contents[f"{results.name}.csv"] = lines_csv(results)
     contents[f"{results.name}-table.csv"] = table_csv(results)
     for name, content in contents.items():  # only now, when nothing can go wrong any more
         write_whole(out / name, content)

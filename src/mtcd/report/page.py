@@ -71,7 +71,8 @@ def _figure(result: Results, folder: str) -> list[str]:
     """The section of one figure."""
     experiment, gaps = result.experiment, targets(result)
     place = f"{folder}/{quote(result.name)}"
-    files = {"SVG": ".svg", "PDF": ".pdf", "lines (CSV)": ".csv", "table (CSV)": "-table.csv"}
+    lines = {"lines (CSV)": ".csv"} if experiment.layout == "lines" else {}
+    files = {"SVG": ".svg", "PDF": ".pdf", **lines, "table (CSV)": "-table.csv"}
     tuned = _tuned(result)
     return [
         f'<a id="{result.name}"></a>\n\n## {_flat(experiment.title)}',
