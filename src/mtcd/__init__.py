@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
+    from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
@@ -52,6 +53,7 @@ _HOMES = {
     "Stop": "mtcd.stop",
     "TableShare": "mtcd.data.tables",
     "VerticalData": "mtcd.data.vertical",
+    "VerticalDataset": "mtcd.data.dataset",
     "load_dataset": "mtcd.data.datasets.catalogue",
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
@@ -81,6 +83,7 @@ __all__ = [
     "Stop",
     "TableShare",
     "VerticalData",
+    "VerticalDataset",
     "load_dataset",
     "make_network",
     "network_from_edges",

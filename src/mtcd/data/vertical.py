@@ -99,7 +99,7 @@ def split(
         clients=tuple(owned),
         columns=tuple(tuple(held) for held in owned.values()),
         blocks=tuple(_columns(matrix, places) for places in positions),
-        labels=_vector(y),
+        labels=as_labels(y),
         positions=tuple(tuple(places) for places in positions),
     )
 
@@ -168,7 +168,8 @@ def _dense(X: ArrayLike | sp.sparray) -> Array:
     return matrix
 
 
-def _vector(y: ArrayLike) -> NDArray[np.generic]:
+def as_labels(y: ArrayLike) -> NDArray[np.generic]:
+    """Labels as an array, of whatever kind they are."""
     try:
         labels = np.asarray(y)
         if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):

@@ -2,44 +2,116 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Literal, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
+from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.basehock import BASEHOCK
-from mtcd.data.datasets.entry import Dataset
+from mtcd.data.datasets.cifar10 import CIFAR10
+from mtcd.data.datasets.entry import Dataset, Entry, Pictures
 from mtcd.data.datasets.folder import absence, find_all
 from mtcd.data.datasets.gisette import GISETTE
 from mtcd.data.datasets.gisette_like import GISETTE_LIKE
+from mtcd.data.datasets.modelnet10 import MODELNET10
+from mtcd.data.datasets.pictures import vertical
 from mtcd.data.vertical import VerticalData, split
-from mtcd.errors import DataError, did_you_mean
+from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
 
+E = TypeVar("E", bound=Entry)
+
 DATASETS: dict[str, Dataset] = {"gisette": GISETTE, "gisette-like": GISETTE_LIKE, "basehock": BASEHOCK}
+PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
+
+
+@overload
+def load_dataset(  # type: ignore[overload-overlap]  # the literal names are the more special case
+    name: Literal["cifar10", "modelnet10"],
+    clients: int,
+    samples: int | None = ...,
+    features: None = ...,
+    seed: int = ...,
+    test_samples: int | None = ...,
+) -> VerticalDataset: ...
+
+
+@overload
+def load_dataset(
+    name: str,
+    clients: int,
+    samples: int | None = ...,
+    features: int | None = ...,
+    seed: int = ...,
+    test_samples: int | None = ...,
+) -> VerticalData: ...
 
 
 def load_dataset(
+    name: str,
+    clients: int,
+    samples: int | None = None,
+    features: int | None = None,
+    seed: int = 0,
+    test_samples: int | None = None,
+) -> VerticalData | VerticalDataset:
+    """A public data set, split over the clients: see :func:`load_table` and :func:`load_pictures`.
+
+    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, or ``cifar10`` or ``modelnet10``,
+    which are pictures for split networks, with a test set. The environment variable MTCD_DATA names the folder
+    that holds their files. ``samples``, ``features`` and ``test_samples`` ask for a random part, drawn from ``seed``.
+    """
+    if name in PICTURES:
+        if features is not None:
+            raise DataError(f"{name!r} holds pictures, of which no features can be drawn: leave 'features' out.")
+        return load_pictures(name, clients, samples, seed, test_samples)
+    if test_samples is not None and name in DATASETS:
+        raise DataError(f"{name!r} has no test set: leave 'test_samples' out.")
+    return load_table(name, clients, samples, features, seed)
+
+
+def load_pictures(
+    name: str, clients: int, samples: int | None = None, seed: int = 0, test_samples: int | None = None
+) -> VerticalDataset:
+    """Pictures with a test set, of which each client sees a part; labels are 0, 1, ...
+
+    The quadrants of ``cifar10`` (4 clients; the halves with 2, all with 1), or the views of ``modelnet10``
+    (a number of clients that divides that of the views). Normalised by the statistics of the training set.
+    """
+    if name in DATASETS:
+        raise DataError(f"{name!r} is a table, not pictures: {listing(list(PICTURES))} are pictures.")
+    check_whole("seed", seed, least=0)
+    check_whole("clients", clients)
+    entry = _entry(PICTURES, name)
+    raw = entry.read(_files(entry))
+    rows = _part("samples", len(raw.train_labels), samples, seed)
+    test_rows = _part("test samples", len(raw.test_labels), test_samples, seed)
+    for labels in (raw.train_labels[rows], raw.test_labels[test_rows]):
+        _check_classes(name, labels)
+    data = vertical(entry, raw, clients, rows, test_rows)
+    whole = samples is None and test_samples is None
+    part = f"A part of it: {len(rows)} samples and {len(test_rows)} test samples, drawn with seed {seed}."
+    return data if whole else replace(data, notes=(f"{data.notes[0]} {part}",))
+
+
+def load_table(
     name: str, clients: int, samples: int | None = None, features: int | None = None, seed: int = 0
 ) -> VerticalData:
-    """A public data set, its features split evenly over the clients, with labels 0 and 1.
-
-    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``; the environment variable MTCD_DATA names the
-    folder that holds their files. ``samples`` and ``features`` ask for a random part, drawn from ``seed``.
-    """
+    """A table, its features split evenly over the clients, with labels 0 and 1."""
+    if name in PICTURES:
+        raise DataError(f"{name!r} holds pictures, which a linear model has no use for: train a split network on it.")
     check_whole("seed", seed, least=0)
-    entry = _entry(name)
-    files = find_all(entry.subfolder, entry.files)
-    if files is None:
-        raise DataError(_absent(entry))
-    raw = entry.read(files, seed)
+    entry = _entry(DATASETS, name)
+    raw = entry.read(_files(entry), seed)
     rows = _part("samples", raw.values.shape[0], samples, seed)
     columns = _part("features", raw.values.shape[1], features, seed)
     labels = raw.labels[rows]
-    if len(np.unique(labels)) < 2:
-        raise DataError(f"All {len(rows)} samples drawn from {name!r} are of one class: ask for more samples.")
+    _check_classes(name, labels)
     values = raw.values if samples is None else raw.values[rows]
     values = values if features is None else values[:, columns]
     data = split(values / raw.scale, labels, clients, [f"x{j}" for j in columns])
@@ -50,7 +122,7 @@ def load_dataset(
 
 def is_present(name: str) -> bool:
     """Whether the files of this data set are in the data folder."""
-    entry = _entry(name)
+    entry = _entry(DATASETS | PICTURES, name)
     return find_all(entry.subfolder, entry.files) is not None
 
 
@@ -58,17 +130,29 @@ def first_present(names: Sequence[str]) -> str:
     """The first of these data sets whose files are in the data folder."""
     present = [name for name in names if is_present(name)]
     if not present:
-        raise DataError("\n".join(_absent(_entry(name)) for name in names))
+        raise DataError("\n".join(_absent(_entry(DATASETS | PICTURES, name)) for name in names))
     return present[0]
 
 
-def _entry(name: str) -> Dataset:
-    if name not in DATASETS:
-        raise DataError(f"There is no data set {name!r}: {did_you_mean(name, DATASETS)}")
-    return DATASETS[name]
+def _entry(entries: Mapping[str, E], name: str) -> E:
+    if name not in entries:
+        raise DataError(f"There is no data set {name!r}: {did_you_mean(name, DATASETS | PICTURES)}")
+    return entries[name]
 
 
-def _absent(entry: Dataset) -> str:
+def _files(entry: Entry) -> dict[str, Path]:
+    files = find_all(entry.subfolder, entry.files)
+    if files is None:
+        raise DataError(_absent(entry))
+    return files
+
+
+def _check_classes(name: str, labels: NDArray[np.int64]) -> None:
+    if len(np.unique(labels)) < 2:
+        raise DataError(f"All {len(labels)} samples drawn from {name!r} are of one class: ask for more samples.")
+
+
+def _absent(entry: Entry) -> str:
     return f"{entry.title} is not at hand: {absence(entry.subfolder, entry.files)} To get it: {entry.how}"
 
 

@@ -22,12 +22,39 @@ class Raw:
     note: str  # what it is, for the user
 
 
+@dataclass(frozen=True, eq=False)
+class RawPictures:
+    """Pictures as they are stored: from 0 to 255, samples x channels (or views) x rows x columns."""
+
+    train: NDArray[np.uint8]
+    train_labels: NDArray[np.int64]  # 0, 1, ...
+    test: NDArray[np.uint8]
+    test_labels: NDArray[np.int64]
+    note: str
+
+
 @dataclass(frozen=True)
-class Dataset:
-    """A data set that can be loaded where its files are at hand."""
+class Entry:
+    """What the catalogue must know of any data set."""
 
     title: str
     subfolder: str
-    files: tuple[tuple[str, ...], ...]  # any one of these sets of files will do
+    files: tuple[tuple[str, ...], ...]  # any one of these sets of files will do; a folder's name ends in /
     how: str  # to get them
+
+
+@dataclass(frozen=True)
+class Dataset(Entry):
+    """A table that can be loaded where its files are at hand."""
+
     read: Callable[[Mapping[str, Path], int], Raw]  # from the files found, and a seed
+
+
+@dataclass(frozen=True)
+class Pictures(Entry):
+    """Pictures that can be loaded where their files are at hand."""
+
+    read: Callable[[Mapping[str, Path]], RawPictures]
+    # which part of a picture of this shape each client sees, for a number of clients
+    cut: Callable[[tuple[int, ...], int], list[tuple[slice, ...]]]
+    by_channel: bool  # whether each channel has a mean and a standard deviation of its own

@@ -24,7 +24,9 @@ def places(subfolder: str) -> tuple[Path, ...]:
 
 
 def find(subfolder: str, name: str) -> Path | None:
-    """The file of that name, plain or compressed."""
+    """The file of that name, plain or compressed; or the folder, not empty, if the name ends in /."""
+    if name.endswith("/"):
+        return next((place / name for place in places(subfolder) if _holds_something(place / name)), None)
     candidates = (place / f"{name}{ending}" for place in places(subfolder) for ending in ("", ".gz"))
     return next((path for path in candidates if os.path.isfile(path)), None)  # false, not an error, if forbidden
 
@@ -62,12 +64,22 @@ def content(path: Path) -> bytes:
 
 def member(path: Path, name: str) -> bytes:
     """What is in one file inside a compressed tar file."""
+    return members(path, [name])[name]
+
+
+def members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
+    """What is in some files inside a compressed tar file; links and the like are no files."""
+    found: dict[str, bytes] = {}
     try:
         with tarfile.open(path, "r:gz") as archive:
-            file = archive.extractfile(name)
-            return file.read() if file else b""
-    except (*BROKEN, KeyError) as error:
+            for entry in archive:  # in their order, so that it is uncompressed once
+                if entry.name in names and entry.isreg() and (file := archive.extractfile(entry)):
+                    found[entry.name] = file.read()
+    except BROKEN as error:
         raise damaged(path, str(error)) from None
+    if missing := [name for name in names if name not in found]:
+        raise damaged(path, f"it holds no file {missing[0]}")
+    return found
 
 
 def verified(found: bytes, sha256: str, path: Path) -> bytes:
@@ -76,6 +88,13 @@ def verified(found: bytes, sha256: str, path: Path) -> bytes:
     if digest != sha256:
         raise damaged(path, f"the sha256 of its content is {digest}, but should be {sha256}")
     return found
+
+
+def _holds_something(folder: Path) -> bool:
+    try:
+        return any(folder.iterdir())
+    except OSError:  # not there, no folder, or forbidden
+        return False
 
 
 def damaged(path: Path, why: str) -> DataError:

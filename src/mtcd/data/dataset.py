@@ -1,0 +1,142 @@
+"""Samples for split networks: what each client sees of them may be a row, a picture, or anything of one shape."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mtcd.checks import check_number, check_whole
+from mtcd.data.checks import check_labels
+from mtcd.data.samples import Rows, as_samples, check_samples, is_tensor, sample_shape, take
+from mtcd.data.vertical import VerticalData, as_labels
+from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.seeding import stream
+
+
+@dataclass(frozen=True, eq=False)
+class VerticalDataset:
+    """N samples, K clients; ``features`` tells what each client, by name, sees of every sample.
+
+    That is an array or tensor with one row (or picture) per sample, or a data set with a length that gives
+    samples by number. ``labels`` are numbers or class names, known to all parties, and kept as an array.
+    ``transforms`` change the training batches of a client: they are called with a tensor and a
+    ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same clients.
+    ``notes`` are things a user should hear of.
+
+    >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
+    >>> data.clients, data.samples, data.shapes["b"]
+    (('a', 'b'), 4, (3, 8, 8))
+    """
+
+    features: Mapping[str, Any]
+    labels: Any
+    transforms: Mapping[str, Callable[..., Any]] | None = None
+    test: VerticalDataset | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.features, Mapping):
+            raise DataError("The features must be a mapping from the names of the clients to what they hold.")
+        if not self.features:
+            raise DataError("There is no client: give the features of at least one.")
+        if unnamed := [client for client in self.features if not isinstance(client, str)]:
+            raise DataError(f"The name of a client must be a text, but is {unnamed[0]!r}.")
+        labels = as_labels(self.labels.detach().cpu() if is_tensor(self.labels) else self.labels)
+        check_labels(labels)
+        object.__setattr__(self, "labels", labels)
+        features = {client: as_samples(client, given) for client, given in self.features.items()}
+        object.__setattr__(self, "features", features)
+        for client, values in features.items():
+            check_samples(client, values, self.samples)
+        self._check_transforms()
+        if self.test is not None:
+            self._check_test(self.test)
+
+    @classmethod
+    def from_table(cls, data: VerticalData) -> VerticalDataset:
+        """A table split over clients, as dense arrays of single precision."""
+        with np.errstate(over="ignore"):  # what is too large is told by the checks
+            features = {client: _single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
+        return cls(features, data.labels, notes=data.notes)
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The names of the clients."""
+        return tuple(self.features)
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return len(self.labels)
+
+    @cached_property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of one sample at each client, without the batch."""
+        return {client: sample_shape(client, values) for client, values in self.features.items()}
+
+    def part(self, samples: int, seed: int = 0) -> VerticalDataset:
+        """Some of the samples, drawn from the seed, in their order; the test set stays whole."""
+        check_whole("samples", samples)
+        check_whole("seed", seed, least=0)
+        if samples > self.samples:
+            raise DataError(f"There are {self.samples} samples, fewer than {samples}: ask for {self.samples} or fewer.")
+        rows = np.sort(stream(seed, "part of samples").choice(self.samples, samples, replace=False))
+        return self._taken(rows, f"A part: {samples} of {self.samples} samples, drawn with seed {seed}.")
+
+    def holdout(self, fraction: float, seed: int = 0) -> VerticalDataset:
+        """The same data with a random part of the samples, drawn from the seed, set aside as the test set."""
+        check_whole("seed", seed, least=0)
+        check_number("fraction", fraction, above=0)
+        if self.test is not None:
+            raise DataError("There is a test set already: nothing more can be held out.")
+        count = round(fraction * self.samples)
+        if not 0 < count < self.samples:
+            raise DataError(
+                f"A fraction of {fraction} cannot be held out of {self.samples} samples: "
+                "some, but not all, must become the test set."
+            )
+        order = stream(seed, "holdout").permutation(self.samples)
+        note = f"Held out for the test: {count} of {self.samples} samples, drawn with seed {seed}."
+        test = replace(self._taken(np.sort(order[:count]), note), transforms=None)
+        return replace(self._taken(np.sort(order[count:]), note), test=test)
+
+    def _taken(self, rows: Rows, note: str) -> VerticalDataset:
+        labels: NDArray[np.generic] = self.labels[rows]
+        if (labels == labels[0]).all():
+            raise DataError(f"All labels of the {len(rows)} samples drawn are {labels[0]}: draw more samples.")
+        features = {client: take(values, rows) for client, values in self.features.items()}
+        return replace(self, features=features, labels=labels, notes=(*self.notes, note))
+
+    def _check_transforms(self) -> None:
+        for client, transform in (self.transforms or {}).items():
+            if client not in self.features:
+                raise DataError(f"A transform is given for client {client!r}: {did_you_mean(client, self.features)}")
+            if not callable(transform):
+                raise DataError(f"The transform of client {client!r} cannot be called: give a function.")
+
+    def _check_test(self, test: VerticalDataset) -> None:
+        if not isinstance(test, VerticalDataset) or test.test is not None:
+            raise DataError("The test set must be a VerticalDataset without a test set of its own.")
+        if other := sorted(set(self.clients) ^ set(test.clients)):
+            raise DataError(f"The test set must have the same clients, but only one of the two has {listing(other)}.")
+        for client, shape in self.shapes.items():
+            if test.shapes[client] != shape:
+                raise DataError(
+                    f"Samples of client {client!r} have the shape {shape}, but {test.shapes[client]} in the test set."
+                )
+        texts = {"training": self.labels.dtype.kind == "U", "test": test.labels.dtype.kind == "U"}
+        if len(set(texts.values())) > 1:
+            raise DataError("The labels of the training and the test set must both be numbers, or both texts.")
+        if texts["test"] and (new := sorted(set(test.labels.tolist()) - set(self.labels.tolist()))):
+            raise DataError(f"No training sample is of a class that the test set has: {listing(new)}.")
+
+
+def _single(block: Any) -> NDArray[np.float32]:
+    """A block of a table, in single precision, row by row."""
+    return np.ascontiguousarray(block.toarray() if sp.issparse(block) else block, dtype=np.float32)
