@@ -28,6 +28,7 @@ E = TypeVar("E", bound=Entry)
 
 DATASETS: dict[str, Dataset] = {"gisette": GISETTE, "gisette-like": GISETTE_LIKE, "basehock": BASEHOCK}
 PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
+ALL: dict[str, Entry] = {**DATASETS, **PICTURES}
 
 
 @overload
@@ -122,7 +123,7 @@ def load_table(
 
 def is_present(name: str) -> bool:
     """Whether the files of this data set are in the data folder."""
-    entry = _entry(DATASETS | PICTURES, name)
+    entry = _entry(ALL, name)
     return find_all(entry.subfolder, entry.files) is not None
 
 
@@ -130,13 +131,13 @@ def first_present(names: Sequence[str]) -> str:
     """The first of these data sets whose files are in the data folder."""
     present = [name for name in names if is_present(name)]
     if not present:
-        raise DataError("\n".join(_absent(_entry(DATASETS | PICTURES, name)) for name in names))
+        raise DataError("\n".join(_absent(_entry(ALL, name)) for name in names))
     return present[0]
 
 
 def _entry(entries: Mapping[str, E], name: str) -> E:
     if name not in entries:
-        raise DataError(f"There is no data set {name!r}: {did_you_mean(name, DATASETS | PICTURES)}")
+        raise DataError(f"There is no data set {name!r}: {did_you_mean(name, ALL)}")
     return entries[name]
 
 

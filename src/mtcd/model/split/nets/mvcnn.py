@@ -28,7 +28,7 @@ class Views(nn.Module):
     def forward(self, pictures: Tensor) -> Tensor:
         samples, views = pictures.shape[:2]
         seen: Tensor = self.one_view(pictures.flatten(0, 1).unsqueeze(1))
-        joined: Tensor = self.last(seen.unflatten(0, (samples, views)).amax(dim=1))
+        joined: Tensor = self.last(seen.reshape(samples, views, -1).amax(dim=1))
         return joined
 
 
