@@ -44,8 +44,9 @@ def check_labels(labels: NDArray[np.generic]) -> None:
         raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
     if labels.dtype.kind not in "biufU":
         raise DataError(f"The labels are of type {labels.dtype}: use numbers, or texts that name classes.")
-    if labels.dtype.kind == "f" and not (np.abs(labels) <= LARGEST).all():
-        row = int(np.flatnonzero(~(np.abs(labels) <= LARGEST))[0])
+    # in double precision, where LARGEST is not infinite
+    if labels.dtype.kind == "f" and not (fine := np.abs(labels.astype(np.float64)) <= LARGEST).all():
+        row = int(np.flatnonzero(~fine)[0])
         raise DataError(f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row.")
     if (labels == labels[0]).all():
         raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
