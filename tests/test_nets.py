@@ -10,7 +10,7 @@ from mtcd.errors import ConfigError
 
 torch = pytest.importorskip("torch")
 
-from mtcd.model.split.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
+from mtcd.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
 
 SHAPES = {"resnet18": (3, 16, 16), "mvcnn": (1, 32, 32), "mlp": (7,)}
 

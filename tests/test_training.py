@@ -12,8 +12,9 @@ from sklearn.preprocessing import StandardScaler
 
 import mtcd
 from mtcd.errors import ConfigError, DataError, DivergedError, MtcdError
+from mtcd.following import Training
+from mtcd.linear_training import best_objective
 from mtcd.model.linear import Glm
-from mtcd.training import Training, best_objective
 from problems import MODELS, make_data
 
 WIDTHS = [2, 3, 1, 2]

@@ -9,9 +9,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from mtcd.extras import find
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
@@ -26,18 +26,22 @@ if TYPE_CHECKING:
     from mtcd.ledger.ledger import Ledger
     from mtcd.methods.dcpa import DCPA
     from mtcd.methods.mtcd import MTCD, STCD
+    from mtcd.methods.schedule import Schedule
     from mtcd.methods.svfl import SVFL
     from mtcd.model.linear import Glm
     from mtcd.network.changes import with_changes
     from mtcd.network.edges import network_from_edges, read_network
     from mtcd.network.topology import Change, Network, make_network
     from mtcd.run import Run
+    from mtcd.splitnet.compute import Compute
+    from mtcd.splitnet.model import SplitModel
     from mtcd.stop import Stop
     from mtcd.training import train
 
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
 _HOMES = {
     "Change": "mtcd.network.topology",
+    "Compute": "mtcd.splitnet.compute",
     "Costs": "mtcd.ledger.costs",
     "DCPA": "mtcd.methods.dcpa",
     "Glm": "mtcd.model.linear",
@@ -50,6 +54,8 @@ _HOMES = {
     "Run": "mtcd.run",
     "STCD": "mtcd.methods.mtcd",
     "SVFL": "mtcd.methods.svfl",
+    "Schedule": "mtcd.methods.schedule",
+    "SplitModel": "mtcd.splitnet.model",
     "Stop": "mtcd.stop",
     "TableShare": "mtcd.data.tables",
     "VerticalData": "mtcd.data.vertical",
@@ -72,6 +78,7 @@ __all__ = [
     "STCD",
     "SVFL",
     "Change",
+    "Compute",
     "Costs",
     "Glm",
     "History",
@@ -80,6 +87,8 @@ __all__ = [
     "MtcdError",
     "Network",
     "Run",
+    "Schedule",
+    "SplitModel",
     "Stop",
     "TableShare",
     "VerticalData",
@@ -99,7 +108,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'mtcd' has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(find(_HOMES[name]), name)
 
 
 def __dir__() -> list[str]:

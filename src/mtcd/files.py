@@ -12,7 +12,11 @@ from pathlib import Path
 from mtcd.errors import ConfigError, MtcdError, listing
 
 MARKER = "run.json"
-RUN_FILES = frozenset({MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz"})
+WEIGHTS = "model.safetensors"
+CHECKPOINT = "checkpoint.safetensors"
+RUN_FILES = frozenset(
+    {MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", WEIGHTS, CHECKPOINT}
+)
 
 
 def check_folder(target: Path) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
 
 import numpy as np
@@ -15,12 +15,18 @@ from numpy.typing import NDArray
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
 from mtcd.files import MARKER, fresh_folder
-from mtcd.history import History, Measurement
+from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.linear import Glm
-from mtcd.model.trained import Samples, TrainedModel
+from mtcd.model.trained import TrainedModel
 from mtcd.version import VERSION
+
+if TYPE_CHECKING:
+    from torch import nn
+
+    from mtcd.splitnet.model import SplitModel
+    from mtcd.splitnet.trained import TrainedSplit
 
 Array = NDArray[np.float64]
 FORMAT = 1
@@ -41,7 +47,7 @@ class Run:
     history: History
     ledger: Ledger
     costs: Costs
-    model: TrainedModel | None
+    model: TrainedModel | TrainedSplit | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -61,35 +67,58 @@ class Run:
 
     @property
     def parameters(self) -> Mapping[str, Array]:
-        """theta_k of every client, its columns in order."""
-        trained = self.trained()
+        """theta_k of every client of a linear model, its columns in order."""
+        trained = self._linear()
         return dict(zip(trained.clients, trained.thetas, strict=True))
+
+    @property
+    def modules(self) -> Mapping[str, nn.Module]:
+        """The trained network of every client of a split model."""
+        return self._split().modules
+
+    @property
+    def fusion(self) -> nn.Module:
+        """The trained fusion module of a split model."""
+        return self._split().fusion
 
     @property
     def coefficients(self) -> Array:
         """All parameters in the original order of the columns: (d,), or (d, classes)."""
-        return self.trained().coefficients
+        return self._linear().coefficients
 
     @property
     def intercept(self) -> Array:
         """The unpenalised constant, 0 where none was asked for."""
-        return self.trained().intercept
+        return self._linear().intercept
 
-    def trained(self) -> TrainedModel:
+    def trained(self) -> TrainedModel | TrainedSplit:
         """The model; an error if the run diverged."""
         if self.model is None:
             raise DivergedError(f"This run has no model. {self.message}")
         return self.model
 
-    def decision(self, X: Samples) -> Array:
-        """The aggregate of new samples: one number each, or one per class. Takes what ``predict`` takes."""
+    def _linear(self) -> TrainedModel:
+        trained = self.trained()
+        if not isinstance(trained, TrainedModel):
+            raise MtcdError("This run trained a split network: look at its modules and fusion instead.")
+        return trained
+
+    def _split(self) -> TrainedSplit:
+        trained = self.trained()
+        if isinstance(trained, TrainedModel):
+            raise MtcdError("This run trained a linear model: look at its parameters or coefficients instead.")
+        return trained
+
+    def decision(self, X: Any) -> NDArray[np.floating[Any]]:
+        """The outputs for new samples: one number each, or one per class. Takes what ``predict`` takes."""
         return self.trained().decision(X)
 
-    def predict(self, X: Samples) -> NDArray[np.generic]:
+    def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
 
         ``X`` is a matrix with the columns in their original order, a table (anything that gives a
-        column for a name: a dict of arrays, a data frame), or vertical data.
+        column for a name: a dict of arrays, a data frame), or vertical data. For a split network it is the features
+        of each client, by its name, or vertical data.
         """
         return self.trained().predict(X)
 
@@ -109,12 +138,15 @@ class Run:
             "cost": last.cost,
             "messages": last.messages,
             "floats": last.floats,
+            "bytes": self.ledger.bytes(self.costs.account),
             "sent": {
                 "cost": self.costs.total(self.ledger, "sent"),
                 "messages": self.ledger.messages("sent"),
                 "floats": self.ledger.floats("sent"),
+                "bytes": self.ledger.bytes("sent"),
             },
             "seconds": last.seconds,
+            **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
             "notes": list(self.notes),
         }
 
@@ -127,23 +159,25 @@ class Run:
         """The files of a run, into a folder that exists."""
         about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self.summary()}
         about["costs"] = {"ratio": self.costs.ratio, "account": self.costs.account}
-        if self.model is not None:
+        if isinstance(self.model, TrainedModel):
             about["model"] = _describe_model(self.model)
             np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]
+        elif self.model is not None:
+            about["split"] = self.model.write(folder)
         self.history.write(folder / "history.csv")
         _write_json(folder / "ledger.json", self.ledger.to_dict())
         _write_json(folder / MARKER, about)
 
     @staticmethod
-    def load(folder: str | Path) -> Run:
-        """Read a run that was saved."""
+    def load(folder: str | Path, model: SplitModel | None = None) -> Run:
+        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules."""
         try:
-            return _read(Path(folder))
+            return _read(Path(folder), model)
         except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
 
-def _read(folder: Path) -> Run:
+def _read(folder: Path, model: SplitModel | None) -> Run:
     about = json.loads((folder / MARKER).read_text())
     if about["format"] != FORMAT:
         raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
@@ -155,9 +189,19 @@ def _read(folder: Path) -> Run:
         history=History.read(folder / "history.csv"),
         ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
         costs=Costs(**about["costs"]),
-        model=_read_model(about["model"], folder / "parameters.npz") if "model" in about else None,
+        model=_read_trained(about, folder, model),
         notes=tuple(about["notes"]),
     )
+
+
+def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None) -> TrainedModel | TrainedSplit | None:
+    if "split" not in about:
+        return _read_model(about["model"], folder / "parameters.npz") if "model" in about else None
+    if model is None:
+        raise MtcdError(f"{folder} holds a split network, only its weights: give Run.load the model, a SplitModel.")
+    from mtcd.splitnet.trained import read_trained
+
+    return read_trained(folder, about["split"], model)
 
 
 def _describe_model(trained: TrainedModel) -> dict[str, Any]:

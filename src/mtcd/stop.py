@@ -10,12 +10,14 @@ from mtcd.errors import ConfigError
 from mtcd.history import Measurement
 
 FOR_EVER = 10_000_000
+# limits, and what of a measurement they are limits of
+MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", "cost": "cost"}
 
 
 @dataclass(frozen=True)
 class Stop:
     """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
-    token), ``seconds`` of training, or so much communication ``cost``.
+    token), ``epochs`` over the mini-batches, ``seconds`` of training, or so much communication ``cost``.
 
     A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
     the limit, when the parties hold one model.
@@ -25,26 +27,28 @@ class Stop:
     iterations: int | None = None
     seconds: float | None = None
     cost: float | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
-        limits = {name: getattr(self, name) for name in ("gap", "iterations", "seconds", "cost")}
-        if self.iterations is not None:
-            check_whole("stop.iterations", self.iterations, least=0)
+        limits = {name: getattr(self, name) for name in ("gap", *MEASURED)}
+        for name in ("iterations", "epochs"):
+            if limits[name] is not None:
+                check_whole(f"stop.{name}", limits[name], least=0)
         for name in ("gap", "seconds", "cost"):
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
         if all(value is None for value in limits.values()):
-            raise ConfigError("stop: give at least one of gap, iterations, seconds, cost.")
-        if self.iterations is self.seconds is self.cost is None:
+            raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost.")
+        if self.iterations is self.epochs is self.seconds is self.cost is None:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
 
     def reached(self, now: Measurement) -> str | None:
         """Which limit has been reached: the status of the run, or None."""
         if self.gap is not None and now.gap is not None and now.gap <= self.gap:
             return "converged"
-        for name, value in (("iterations", now.iteration), ("seconds", now.seconds), ("cost", now.cost)):
-            limit = getattr(self, name)
-            if limit is not None and value >= limit:
+        for name, column in MEASURED.items():
+            limit, value = getattr(self, name), getattr(now, column)
+            if limit is not None and value is not None and value >= limit:
                 return name
         return None
 
@@ -55,9 +59,9 @@ class Stop:
     def fraction(self, now: Measurement, first_gap: float | None) -> float:
         """How far along the nearest limit is, for a progress bar: 0 to 1."""
         parts = [0.0]
-        for name, value in (("iterations", now.iteration), ("seconds", now.seconds), ("cost", now.cost)):
-            limit = getattr(self, name)
-            parts.append(value / limit if limit else 0.0)
+        for name, column in MEASURED.items():
+            limit, value = getattr(self, name), getattr(now, column)
+            parts.append(value / limit if limit and value else 0.0)
         if self.gap and now.gap and first_gap and now.gap > 0 and first_gap > self.gap:
             parts.append(math.log(first_gap / now.gap) / math.log(first_gap / self.gap))
         return min(max(parts), 1.0)

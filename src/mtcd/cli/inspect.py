@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ from rich.markup import escape
 from rich.table import Table
 
 from mtcd.cli.findings import Finding, as_plain
+from mtcd.cli.inspect_split import examine_split, held_by, network_rows, split_rows
 from mtcd.cli.show import screen, show_notes
 from mtcd.cli.theory import guarantee, theory_of
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
+from mtcd.config.schema import SplitSection
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.changes import told
 from mtcd.network.spectrum import facts
+from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
@@ -27,19 +31,22 @@ from mtcd.theory.stepsize import Smoothness, stability_limit
 def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool) -> None:
     """Say what would run."""
     setup = build(read_config(path, changes, seed))
-    found = examine(setup)
+    split = isinstance(setup.config.model, SplitSection)
+    found = examine_split(setup) if split else examine(setup)
     if as_json:
         print(json.dumps(found, allow_nan=False))  # noqa: T201
         return
     show_notes(found["notes"])
-    screen.print(_clients_table(setup))
-    screen.print(_facts_table(found))
+    rows = split_rows(found) if split else _linear_rows(found)
+    screen.print(_clients_table(setup.network, found["clients"]))
+    screen.print(_facts_table(rows))
 
 
 def examine(setup: Setup) -> dict[str, Any]:
     """The facts, in plain values; settings that train would refuse are refused here too."""
-    data = standardise(setup.data)[0] if setup.config.data.standardise else setup.data
-    problem = setup.model.problem(data)
+    data, model = setup.linear()
+    data = standardise(data)[0] if setup.config.data.standardise else data
+    problem = model.problem(data)
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
     method.check_network(setup.network)
@@ -78,32 +85,27 @@ def examine(setup: Setup) -> dict[str, Any]:
     }
 
 
-def _clients_table(setup: Setup) -> Table:
+def _clients_table(network: Network, clients: Mapping[str, Any]) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("client", "columns", "neighbours"):
+    for title in ("client", "holds", "neighbours"):
         table.add_column(title)
-    network, limit = setup.network, 20
-    for k, (name, columns) in enumerate(zip(setup.data.clients, setup.data.columns, strict=True)):
+    limit = 20
+    for k, (name, held) in enumerate(clients.items()):
         if k == limit:
             table.add_row(f"and {network.size - limit} more", "", "")
             break
         near = listing([network.clients[j] for j in network.neighbours[k]], 3)
-        table.add_row(escape(name), escape(f"{len(columns)}: {listing(columns, 4)}"), escape(near or "none"))
+        holds = held_by(held) if isinstance(held, dict) else f"{len(held)}: {listing(held, 4)}"
+        table.add_row(escape(name), escape(holds), escape(near or "none"))
     return table
 
 
-def _facts_table(found: dict[str, Any]) -> Table:
-    net, smooth = found["network"], found["smoothness"]
-    diameter = "none" if net["diameter"] is None else f"{net['diameter']}"
+def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
+    smooth = found["smoothness"]
     rows = {
         "method": found["method"],
         "data": f"{found['samples']:,} samples, {found['features']:,} columns",
-        "network": f"{net['clients']} clients, {net['edges']:,} links, "
-        + ("connected" if net["connected"] else f"NOT connected: {net['components']} pieces"),
-        "changes": "; ".join(found["changes"]) or "none",
-        "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
-        "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
-        "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",
+        **network_rows(found),
         "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         "step size": f"{found['stepsize']:.4g}",
@@ -111,10 +113,13 @@ def _facts_table(found: dict[str, Any]) -> Table:
         "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
         "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
     }
+    return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
+
+
+def _facts_table(rows: Mapping[str, str]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
-    rows |= {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
     for name, value in rows.items():
         table.add_row(name, escape(value))
     return table

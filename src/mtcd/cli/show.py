@@ -10,9 +10,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from mtcd.following import Watch
 from mtcd.history import Measurement
 from mtcd.run import Run
-from mtcd.training import Watch
 
 screen = Console()
 aside = Console(stderr=True)

@@ -11,9 +11,9 @@ from mtcd.cli.findings import LEFT_OUT, Finding, finding
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
 from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.hosting import Plan
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
-from mtcd.methods.token_parties import Plan
 from mtcd.network.topology import Network
 from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
 from mtcd.theory.bounds import Guarantee

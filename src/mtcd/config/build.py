@@ -4,27 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from mtcd.config.schema import Config, DatasetData, MethodSection, OwnTable, TableData
+from mtcd.config.schema import (
+    ComputeSection,
+    Config,
+    DatasetData,
+    GlmSection,
+    MethodSection,
+    OwnTable,
+    StopSection,
+    TableData,
+)
+from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.catalogue import first_present, load_dataset
+from mtcd.data.scaling import standardise
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError, DataError
+from mtcd.extras import find
+from mtcd.following import Watch
 from mtcd.ledger.costs import Costs
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.schedule import Schedule
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
 from mtcd.run import Run
+from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
-from mtcd.training import Watch, train
+from mtcd.training import train
+
+if TYPE_CHECKING:
+    from mtcd.splitnet.model import SplitModel
 
 ACCELERATION = ("acceleration", "depth")
 NO_DEPTH = (None, "momentum")
@@ -40,10 +60,12 @@ USED = {
         "walk",
         "clusters",
         "start",
+        "schedule",
+        "fusion_updates",
         *ACCELERATION,
     },
-    "stcd": {"local_updates", "stepsize", "walk", "start", *ACCELERATION},
-    "svfl": {"local_updates", "stepsize", "batch"},
+    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", *ACCELERATION},
+    "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
     "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
 }
 
@@ -53,16 +75,23 @@ class Setup:
     """Everything a training needs, built from a config."""
 
     config: Config
-    data: VerticalData
-    model: Glm
+    data: VerticalData | VerticalDataset
+    model: Glm | SplitModel
     network: Network
     method: Method
     stop: Stop
     costs: Costs
     notes: tuple[str, ...]
+    compute: Compute | None = None
 
-    def train(self, watch: Watch | None = None) -> Run:
-        """Train as the config says."""
+    def linear(self) -> tuple[VerticalData, Glm]:
+        """Data and model, for what is about linear models only."""
+        if not isinstance(self.data, VerticalData) or not isinstance(self.model, Glm):
+            raise ConfigError("This is for linear models: the config is about a split network.")
+        return self.data, self.model
+
+    def train(self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False) -> Run:
+        """Train as the config says; split networks can be kept on the way, and gone on with."""
         return train(
             self.data,
             self.model,
@@ -73,22 +102,52 @@ class Setup:
             seed=self.config.seed,
             standardise=self.config.data.standardise,
             watch=watch,
+            compute=self.compute,
+            checkpoint=checkpoint,
+            resume=resume,
         )
 
 
 def build(config: Config) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read."""
-    model, method, notes, stop, costs = build_settings(config)
+    method, notes, stop, costs = build_settings(config)
     config = _settled(config)
-    data = _data(config)
-    return Setup(config, data, model, build_network(config, data.clients), method, stop, costs, notes)
+    data = build_data(config)
+    model: Glm | SplitModel
+    if isinstance(config.model, GlmSection):
+        model, compute = Glm(**config.model.model_dump()), None
+    else:
+        samples = _samples(config, data)
+        find("mtcd.splitnet.model")
+        from mtcd.config.split import split_model
+
+        data, model = samples, split_model(config.model, samples, config.seed)
+        compute = Compute(**(config.compute or ComputeSection()).model_dump())
+    network = build_network(config, data.clients)
+    return Setup(config, data, model, network, method, stop, costs, notes, compute)
 
 
-def build_settings(config: Config) -> tuple[Glm, Method, tuple[str, ...], Stop, Costs]:
-    """The parts that need no data: model, method (and notes about it), stop and costs."""
+def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
+    """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
     method, notes = _method(config.method)
-    stop, costs = Stop(**config.stop.model_dump()), Costs(**config.costs.model_dump())
-    return Glm(**config.model.model_dump()), method, notes, stop, costs
+    given = config.stop.model_dump()
+    if isinstance(config.model, GlmSection):
+        Glm(**config.model.model_dump())
+        if config.compute is not None:
+            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
+        if config.data.test_samples is not None:
+            raise ConfigError("data.test_samples is for split networks (model.kind: split): leave it out.")
+    else:
+        find("mtcd.splitnet.model")
+        from mtcd.config.split import check_split
+
+        check_split(config.model)
+        Compute(**(config.compute or ComputeSection()).model_dump())
+        if config.data.standardise and isinstance(config.data, DatasetData):
+            raise ConfigError("data.standardise: pictures are normalised as they are read: leave it out.")
+        if method.batch is not None and config.stop == StopSection():
+            given = {"epochs": 10}
+    return method, notes, Stop(**given), Costs(**config.costs.model_dump())
 
 
 def resolved_yaml(config: Config) -> str:
@@ -99,7 +158,7 @@ def resolved_yaml(config: Config) -> str:
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**_settings(config.method)).combine_rule
-    if config.model.kind == "ridge" and config.model.l2 is None:
+    if isinstance(config.model, GlmSection) and config.model.kind == "ridge" and config.model.l2 is None:
         content["model"]["alpha"] = Glm(**config.model.model_dump()).l2_weight
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
 
@@ -119,10 +178,31 @@ def _settled(config: Config) -> Config:
     return config.model_copy(update={"data": used})
 
 
-def _data(config: Config) -> VerticalData:
+def _samples(config: Config, data: VerticalData | VerticalDataset) -> VerticalDataset:
+    """The samples of a split network, with a test set where one is asked for. Tables may be scaled first."""
+    if isinstance(data, VerticalDataset):
+        return data
+    wanted = config.data.test_samples
+    samples = VerticalDataset.from_table(standardise(data)[0] if config.data.standardise else data)
+    if wanted is None:
+        return samples
+    if wanted >= data.samples:
+        raise DataError(f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for fewer.")
+    return samples.holdout(wanted / data.samples, config.seed)
+
+
+def build_data(config: Config) -> VerticalData | VerticalDataset:
+    """The data of a config; synthetic test samples are still among the others."""
     section = config.data
     if isinstance(section, DatasetData):
-        return load_dataset(section.dataset[0], section.clients, section.samples, section.features, section.seed)
+        return load_dataset(
+            section.dataset[0],
+            section.clients,
+            section.samples,
+            section.features,
+            section.seed,
+            section.test_samples,
+        )
     if isinstance(section, TableData):
         clients: Any = section.clients
         if isinstance(clients, dict):
@@ -133,7 +213,7 @@ def _data(config: Config) -> VerticalData:
         return read_tables(section.table, section.label, clients, id=section.id, ignore=section.ignore)
     return synthetic(
         section.synthetic,
-        section.samples,
+        section.samples + (section.test_samples or 0),
         section.features,
         section.clients,
         noise=section.noise,
@@ -166,6 +246,10 @@ def _settings(section: MethodSection) -> dict[str, Any]:
     """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
     settings = {name: getattr(section, name) for name in USED[section.kind]}
     start, clusters = section.start, section.clusters
+    if section.schedule is not None and "schedule" in settings:
+        settings["schedule"] = Schedule(**section.schedule.model_dump())
+    if isinstance(section.fusion_client, int) and "fusion_client" in settings:
+        settings["fusion_client"] = str(section.fusion_client)
     if isinstance(start, int):
         settings["start"] = str(start)
     if isinstance(start, list):

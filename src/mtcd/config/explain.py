@@ -7,10 +7,16 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mtcd.config.schema import Config, DatasetData, OwnTable, SyntheticData, TableData
+from mtcd.config.schema import Config, DatasetData, GlmSection, OwnTable, SplitSection, SyntheticData, TableData
 from mtcd.errors import did_you_mean
 
-DATA: dict[str, type[BaseModel]] = {"<table>": TableData, "<synthetic>": SyntheticData, "<dataset>": DatasetData}
+KINDS: dict[str, type[BaseModel]] = {
+    "<table>": TableData,
+    "<synthetic>": SyntheticData,
+    "<dataset>": DatasetData,
+    "<glm>": GlmSection,
+    "<split>": SplitSection,
+}
 
 
 def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseModel] = Config) -> str:
@@ -47,8 +53,10 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
 def _known(schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int]) -> list[str]:
     """The keys that the section around the last of these knows."""
     section = schema
-    if schema is Config and len(keys) > 1 and keys[0] == "data":
-        section = OwnTable if len(keys) > 2 else DATA[str(place[1])]
+    if schema is Config and len(keys) == 2 and keys[0] in ("data", "model"):
+        section = KINDS[str(place[1])]
+    elif schema is Config and len(keys) > 2 and keys[0] == "data":
+        section = OwnTable
     else:
         for key in keys[:-1]:  # names that people give, of cases say, are no fields
             field = section.model_fields.get(key)

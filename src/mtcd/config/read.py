@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import Config, TableData
+from mtcd.config.schema import Config, SplitSection, TableData
 from mtcd.errors import ConfigError
 
 
@@ -126,4 +126,7 @@ def locate(config: Config, folder: Path) -> Config:
     network = config.network
     if network.edges is not None:
         network = network.model_copy(update={"edges": found(network.edges)})
-    return config.model_copy(update={"data": data, "network": network})
+    model = config.model
+    if isinstance(model, SplitSection) and ":" in model.client + model.fusion:
+        model = model.model_copy(update={"code": found(model.code or Path("."))})
+    return config.model_copy(update={"data": data, "network": network, "model": model})

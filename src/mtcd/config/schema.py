@@ -52,6 +52,7 @@ class TableData(Section):
     clients: Count | dict[str, list[str] | OwnTable]
     ignore: list[str] = []
     standardise: bool = False
+    test_samples: Count | None = None  # held out, for split networks
 
 
 class SyntheticData(Section):
@@ -64,6 +65,7 @@ class SyntheticData(Section):
     noise: Number = 0.1
     classes: Whole = 3
     standardise: bool = False
+    test_samples: Count | None = None  # more of the same, for split networks
     seed: Seed | None = None  # the config's own, unless given
 
 
@@ -75,11 +77,12 @@ class DatasetData(Section):
     samples: Count | None = None
     features: Count | None = None
     standardise: bool = False
+    test_samples: Count | None = None  # a part of the test set
     seed: Seed = 0  # not the config's own: a data set is the same in every run
 
 
-class ModelSection(Section):
-    """What is trained: see mtcd.Glm."""
+class GlmSection(Section):
+    """A linear model: see mtcd.Glm."""
 
     kind: str = "ridge"
     alpha: Number | None = None
@@ -87,6 +90,38 @@ class ModelSection(Section):
     l2: Number | None = None
     intercept: bool = False
     delta: Number = 1.0
+
+
+class OptimiserSection(Section):
+    """An optimiser of torch.optim by its name; other keys are its settings."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str = "SGD"
+
+
+class SplitSection(Section):
+    """A split network: see mtcd.SplitModel. Makers are names of built-in ones, or 'package.module:function'."""
+
+    kind: Literal["split"]
+    code: Path | None = None  # the folder of such packages; where the config is, unless given
+    client: str
+    client_settings: dict[str, Any] = {}
+    fusion: str = "linear"
+    fusion_settings: dict[str, Any] = {}
+    aggregation: str = "concat"
+    loss: str | None = None
+    optimiser: OptimiserSection = OptimiserSection()
+
+
+def _model_kind(value: Any) -> str:
+    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
+    return "<split>" if kind == "split" else "<glm>"
+
+
+ModelSection = Annotated[
+    Annotated[GlmSection, Tag("<glm>")] | Annotated[SplitSection, Tag("<split>")], Discriminator(_model_kind)
+]
 
 
 def _clients(value: Any) -> Any:
@@ -132,6 +167,15 @@ class NetworkSection(Section):
         return self
 
 
+class ScheduleSection(Section):
+    """How the step size changes from epoch to epoch: see mtcd.Schedule."""
+
+    kind: str = "step"
+    every: Whole = 20
+    factor: Number = 0.5
+    warmup: Whole = 0
+
+
 class MethodSection(Section):
     """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL and mtcd.DCPA."""
 
@@ -150,6 +194,9 @@ class MethodSection(Section):
     dual_stepsize: Number | None = None
     consensus_stepsize: Number | None = None
     variant: Literal["B", "A"] = "B"
+    schedule: ScheduleSection | None = None
+    fusion_updates: Whole | None = None
+    fusion_client: str | int | None = None
 
 
 class StopSection(Section):
@@ -159,6 +206,7 @@ class StopSection(Section):
     iterations: Whole | None = None
     seconds: Number | None = None
     cost: Number | None = None
+    epochs: Whole | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -172,6 +220,15 @@ class CostsSection(Section):
 
     ratio: Number = 100.0
     account: Literal["charged", "sent"] = "charged"
+
+
+class ComputeSection(Section):
+    """Where and how split networks run: see mtcd.Compute."""
+
+    device: str = "auto"
+    precision: str = "full"
+    graphs: bool | Literal["auto"] = "auto"
+    threads: Whole | None = None
 
 
 def _data_kind(value: Any) -> str:
@@ -192,9 +249,10 @@ class Config(Section):
     """A whole config file."""
 
     data: DataSection
-    model: ModelSection = ModelSection()
+    model: ModelSection = GlmSection()
     network: NetworkSection = NetworkSection(kind="complete")
     method: MethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
+    compute: ComputeSection | None = None
     seed: Seed = 0

@@ -36,6 +36,8 @@ class Ledger:
     hops: int = 0
     unsent_hops: int = 0
     unsent_floats: int = 0
+    float_bytes: int = 8
+    """Of one number: 8 in linear models, 4 in networks."""
 
     def record(self, link: int, floats: int, messages: int = 1) -> None:
         """A message (or several) of ``floats`` numbers went over this kind of link."""
@@ -58,6 +60,10 @@ class Ledger:
         totals = dict(zip(LINKS, self.float_counts, strict=True))
         totals["client_client"] += self.unsent_floats if account == "charged" else 0
         return totals
+
+    def bytes(self, account: Account = "charged") -> Totals:
+        """The same in bytes."""
+        return {link: floats * self.float_bytes for link, floats in self.floats(account).items()}
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""

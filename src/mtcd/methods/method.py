@@ -8,8 +8,11 @@ from typing import Literal
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs
+from mtcd.methods.schedule import Schedule, scheduled
+from mtcd.methods.split_cast import SplitParties
 from mtcd.network.topology import Network
-from mtcd.protocol.model import Problem
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
@@ -22,6 +25,7 @@ class Method(ABC):
     stepsize: Stepsize
     local_updates: int
     batch: int | None
+    schedule: Schedule | None = None
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
@@ -34,9 +38,22 @@ class Method(ABC):
     def with_stepsize(self, stepsize: float) -> Method:
         """The same method with this step size."""
 
+    @property
+    def hops_per_sync(self) -> int:
+        """Iterations, as histories count them, from one sync (or round) to the next."""
+        return 1
+
+    def epoch(self, samples: int) -> int | None:
+        """How many iterations an epoch has; None with the full batch."""
+        return None if self.batch is None else Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
+
     @abstractmethod
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         """The parties of this method on this problem and network, ready to start."""
+
+    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
+        """The parties of this method for a split network."""
+        raise ConfigError(f"{self.kind} trains linear models only: use mtcd, stcd or svfl for split networks.")
 
     def check_network(self, network: Network) -> None:
         """Refuse a network that the method cannot work on."""
@@ -74,6 +91,12 @@ class Method(ABC):
         check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
             check_whole("method.batch", self.batch)
+        if self.schedule is not None and not isinstance(self.schedule, Schedule):
+            raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
+
+    def stepsize_at(self, t: int, batches: Batches) -> float:
+        """The step size of iteration t, as the schedule has it."""
+        return scheduled(self.settled_stepsize(), self.schedule, t, batches)
 
     def settled_stepsize(self) -> float:
         """The step size as a number; 'auto' must have been settled by then."""

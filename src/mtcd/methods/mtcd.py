@@ -17,17 +17,22 @@ from mtcd.ledger.costs import Costs
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL, RULES, check_rule
 from mtcd.methods.eras import through_changes
+from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, plan_roaming
-from mtcd.methods.token_parties import Plan, TokenClient, TokenServer
+from mtcd.methods.schedule import Schedule
+from mtcd.methods.split_cast import SplitParties, split_parties
+from mtcd.methods.split_parties import FusionPlan
+from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
+from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.model import Problem
+from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
 
@@ -44,6 +49,9 @@ class MTCD(Method):
     ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one token or one per cluster):
     tours or syncs start from a mix of the last ``depth``. They then start at the same client every time.
     ``hops`` None means that the one token roams for ever, without a server: STCD.
+    ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes ``fusion_updates``
+    steps an iteration at the server (S*Q unless given); in STCD it is updated at ``fusion_client``: a client (the
+    first unless given), or 'each' of them.
     """
 
     tokens: int | None = None
@@ -57,10 +65,13 @@ class MTCD(Method):
     start: Start = None
     acceleration: str | None = None
     depth: int = 5
+    schedule: Schedule | None = None
+    fusion_updates: int | None = None
+    fusion_client: str | int | None = None
 
     def __post_init__(self) -> None:
         self._check_local_settings()
-        for name, value in (("tokens", self.tokens), ("hops", self.hops)):
+        for name, value in (("tokens", self.tokens), ("hops", self.hops), ("fusion_updates", self.fusion_updates)):
             if value is not None:
                 check_whole(f"method.{name}", value)
         check_rule(self.combine_rule)
@@ -71,6 +82,8 @@ class MTCD(Method):
         self._check_acceleration()
         if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
+        if self.hops is None and self.schedule is not None:
+            raise ConfigError("method.schedule counts epochs, passes over mini-batches: stcd has none.")
 
     def _check_acceleration(self) -> None:
         check_whole("method.depth", self.depth)
@@ -116,6 +129,10 @@ class MTCD(Method):
                 "with a token per cluster both numbers must be the same."
             )
         return found
+
+    @property
+    def hops_per_sync(self) -> int:
+        return self.hops or 1
 
     def with_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize)
@@ -165,6 +182,7 @@ class MTCD(Method):
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
+            schedule=self.schedule,
             acceleration=self.acceleration,
             depth=self.depth,
         )
@@ -202,6 +220,26 @@ class MTCD(Method):
         server = TokenServer(network.size, plan, problem)
         return Cast(clients, server, server.start_iteration())
 
+    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
+        if self.combine_rule == OPTIMAL or self.acceleration or network.changes:
+            raise ConfigError(
+                "combine: optimal, acceleration and network.changes rest on linear representations: "
+                "leave them out for split networks."
+            )
+        if self.hops is None and problem.fusion_keeps_statistics:
+            raise ConfigError("stcd has no server to hold the running statistics of batch norm in the fusion module.")
+        plan = self.plan(problem.samples, problem.outputs, network, seed)
+        steps = self.fusion_updates or (self.hops or 1) * self.local_updates
+        fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
+        return split_parties(problem.stage(plan.batches, plan.tokens), plan, fusion)
+
+    def _fusing(self, network: Network) -> frozenset[int]:
+        """The clients at which theta_0 is updated, without a server."""
+        if self.fusion_client == "each" and "each" not in network.clients:
+            return frozenset(range(network.size))
+        names = ClientNames(network.clients)
+        return frozenset([names.number(0 if self.fusion_client is None else self.fusion_client, "fusion_client")])
+
 
 def STCD(  # noqa: N802 - reads as the method that it makes
     local_updates: int = 1,
@@ -210,9 +248,20 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     start: Start = None,
     acceleration: str | None = None,
     depth: int = 5,
+    fusion_client: str | int | None = None,
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
-    return MTCD(1, None, local_updates, stepsize, walk=walk, start=start, acceleration=acceleration, depth=depth)
+    return MTCD(
+        1,
+        None,
+        local_updates,
+        stepsize,
+        walk=walk,
+        start=start,
+        acceleration=acceleration,
+        depth=depth,
+        fusion_client=fusion_client,
+    )
 
 
 def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.token_parties import Plan, TokenClient, TokenServer, Weighed
+from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token

@@ -9,13 +9,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.checks import check_whole
+from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
+from mtcd.methods.combine import Cluster
+from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method, Stepsize
+from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.schedule import Schedule
+from mtcd.methods.split_cast import SplitParties, split_parties
+from mtcd.methods.split_parties import FusionPlan
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.model import ClientModel, Problem, SplitProblem
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 
@@ -36,9 +44,13 @@ class SVFL(Method):
     local_updates: int = 1
     stepsize: Stepsize = "auto"
     batch: int | None = None
+    schedule: Schedule | None = None
+    fusion_updates: int | None = None
 
     def __post_init__(self) -> None:
         self._check_local_settings()
+        if self.fusion_updates is not None:
+            check_whole("method.fusion_updates", self.fusion_updates)
 
     @property
     def kind(self) -> str:
@@ -63,19 +75,40 @@ class SVFL(Method):
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
         return Cast(clients, server, server.start_round())
 
+    def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
+        """A token for every client that stays there, and a sync after its one visit."""
+        if network.changes:
+            raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
+        K = network.size
+        plan = Plan(
+            tokens=K,
+            hops=1,
+            local_updates=self.local_updates,
+            stepsize=self.settled_stepsize(),
+            combine=Cluster(),
+            batches=Batches(problem.samples, self.batch, seed),
+            roaming=plan_roaming(network, K, [[k] for k in range(K)], "lazy", None, seed, hops=1),
+            outputs=problem.outputs,
+            schedule=self.schedule,
+            charges_hops=False,
+        )
+        steps = self.fusion_updates or self.local_updates
+        return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps))
+
 
 class SVFLClient(Client):
     """Client k: Q steps on a private copy of the aggregate."""
 
     def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
         self.number, self.model, self.batches = number, model, batches
-        self.local_updates, self.stepsize = method.local_updates, method.settled_stepsize()
+        self.local_updates, self.method = method.local_updates, method
         self.theta = model.initial()
 
     def receive(self, message: Message) -> Sequence[Message]:
         shared: Shared = message.payload
         rows = self.batches.rows(shared.round)
-        self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, self.stepsize)
+        eta = self.method.stepsize_at(shared.round, self.batches)
+        self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
         h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
         return [Message(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)), h.size)]
 

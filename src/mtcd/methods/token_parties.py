@@ -7,78 +7,23 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import Acceleration
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.combine import Combine
-from mtcd.methods.roaming import Roaming
+from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
-from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel, Fit, Problem
-from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Party, Progress
+from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
-    """A token of a mini-batch has roamed its S hops: the sync does not need the token itself."""
-
-    index: int
-
-
-class Share(NamedTuple):
-    """The server asks for a fresh representation, on the mini-batch of iteration t."""
-
-    t: int
-
-
-@dataclass(frozen=True, eq=False)
-class Plan:
-    """The settings, settled for one problem and network; every party knows them."""
-
-    tokens: int
-    hops: int | None
-    local_updates: int
-    stepsize: float
-    combine: Combine
-    batches: Batches
-    roaming: Roaming
-    outputs: int
-    acceleration: str | None = None
-    depth: int = 5
-
-    @cached_property
-    def carries_change(self) -> bool:
-        """Whether tokens must tell the server what they change in the combined aggregate."""
-        return self.batches.size is None and not self.combine.same_everywhere
-
-    @cached_property
-    def floats(self) -> int:
-        """Numbers in a token on its way between clients."""
-        return self.batches.length * self.outputs * (2 if self.carries_change else 1)
-
-    def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
-        """The acceleration, as it begins with this token."""
-        return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour)
-
-    def lone_token(self) -> list[Message]:
-        """STCD: the token is born at its first client."""
-        first = self.roaming.first(0, 0)
-        token = Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
-        return [Message(first, MONITOR, token), Message(first, first, token)]
-
-
-class TokenClient(Client):
+class TokenClient(TokenHost):
     """Client k: keeps theta_k, and one copy of it for each token that visits between two syncs.
 
     Parameters are kept together with their penalty r(theta_k), so that it is computed once.
@@ -92,31 +37,6 @@ class TokenClient(Client):
         self.combined = self.theta
         """What the coming sync will make of the copies; theta_k itself where no token has come by."""
 
-    def receive(self, message: Message) -> Sequence[Message]:
-        if isinstance(message.payload, Share):
-            return [self.share(message.payload.t)]
-        self.visit(message.payload)
-        return self.pass_on(message.payload)
-
-    def pass_on(self, token: Token) -> Sequence[Message]:
-        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
-        plan, floats = self.plan, self.plan.floats + token.extra
-        token.hop += 1
-        if plan.hops is None:
-            to = self.next_client(token)
-            return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
-        if token.hop < plan.hops:
-            return [Message(self.number, self.next_client(token), token, floats, floats)]
-        if plan.batches.size is None:
-            return [Message(self.number, SERVER, token, floats, floats)]
-        return [Message(self.number, SERVER, Done(token.index), 0, floats)]
-
-    def next_client(self, token: Token) -> int:
-        """Where the walk leads from here."""
-        to = self.plan.roaming.next(token.index, token.t, token.hop, self.number, token.previous)
-        token.previous = self.number
-        return to
-
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         plan = self.plan
@@ -124,7 +44,7 @@ class TokenClient(Client):
             self.settle(token.t)
         old = self.copies.get(token.index, self.theta)
         rows = plan.batches.rows(token.t)
-        theta = self.model.improve(old[0], token.aggregate, rows, plan.local_updates, plan.stepsize)
+        theta = self.model.improve(old[0], token.aggregate, rows, plan.local_updates, plan.stepsize_at(token.t))
         new = self.copies[token.index] = self._weighed(theta)
         token.penalty += new[1] - old[1]
         self.foresee(token, old, new)
@@ -173,8 +93,8 @@ class TokenClient(Client):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
-        self.clients, self.plan, self.problem = clients, plan, problem
+    def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
+        self.clients, self.plan, self._problem = clients, plan, problem
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
@@ -183,6 +103,12 @@ class TokenServer(Party):
         self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
+
+    @property
+    def problem(self) -> Problem:
+        """What is trained; only acceleration and optimal sync, which need f, ask."""
+        assert self._problem is not None
+        return self._problem
 
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, Fresh):
@@ -202,7 +128,7 @@ class TokenServer(Party):
             if first == NOWHERE:  # all clients of its cluster have left
                 self.back[index] = token
             else:
-                messages.append(Message(SERVER, first, token, token.aggregate.size + token.extra))
+                messages.append(Message(SERVER, first, token, plan.aggregate_floats + token.extra))
         return messages
 
     def token(self, index: int) -> Token:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import Memory
-from mtcd.methods.token_parties import Plan, TokenClient, Weighed
+from mtcd.methods.hosting import Plan
+from mtcd.methods.token_parties import TokenClient, Weighed
 from mtcd.protocol.model import ClientModel
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token

@@ -14,6 +14,7 @@ from mtcd.checks import check_number
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.model.fit import LabelFit
+from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
 from mtcd.objective.penalty import Penalty
@@ -122,6 +123,14 @@ class LinearProblem:
         for X, theta in zip(self.blocks, parameters, strict=True):
             total += X @ theta
         return total
+
+    def read_off(self, aggregate: Array, penalty: float) -> float:
+        """f, from what a token tells."""
+        return self.fit.objective(aggregate, penalty)
+
+    def score(self, parameters: Sequence[Array]) -> Score:
+        """f, from scratch."""
+        return Score(self.evaluate(parameters))
 
     def evaluate(self, parameters: Sequence[Array]) -> float:
         """f, from scratch: asks every client, so it is for measuring only."""

@@ -12,9 +12,11 @@ import numpy as np
 from mtcd.config.build import Setup
 from mtcd.data.scaling import standardise
 from mtcd.errors import MtcdError
+from mtcd.following import WORST_END, WORST_NOISY_END, Training
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import LINKS
+from mtcd.linear_training import best_objective
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import LinearProblem
@@ -24,7 +26,6 @@ from mtcd.planner.links import Links
 from mtcd.planner.timing import Travel, travel
 from mtcd.stop import FOR_EVER, Stop
 from mtcd.theory.stepsize import Smoothness
-from mtcd.training import WORST_END, WORST_NOISY_END, Training, best_objective
 
 ROUNDING = 1e-9
 # when it comes to choosing, what was not measured counts as this many times worse than it may be at worst ...
@@ -48,9 +49,10 @@ class Task:
     @staticmethod
     def of(setup: Setup, target: float, costs: Costs, links: Links | None) -> Task:
         """Built as ``mtcd.train`` would; computes f*, or finds it in the cache."""
-        data = standardise(setup.data)[0] if setup.config.data.standardise else setup.data
-        problem = setup.model.problem(data)
-        best = best_objective(data, setup.model, problem)
+        data, model = setup.linear()
+        data = standardise(data)[0] if setup.config.data.standardise else data
+        problem = model.problem(data)
+        best = best_objective(data, model, problem)
         return Task(problem, setup.network, costs, links, best, target, setup.config.seed)
 
     @cached_property

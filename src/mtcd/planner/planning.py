@@ -12,6 +12,7 @@ from mtcd.config.build import Setup, method_section, resolved_yaml
 from mtcd.config.schema import Config
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
+from mtcd.linear_training import settle_stepsize
 from mtcd.planner.candidates import SERVERLESS, Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links
@@ -19,7 +20,6 @@ from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
-from mtcd.training import settle_stepsize
 
 TARGET = 1e-4
 SCREEN = 0.2  # of the budget, for making candidates

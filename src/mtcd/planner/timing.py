@@ -10,10 +10,10 @@ from itertools import pairwise
 
 import numpy as np
 
+from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.svfl import SVFL
-from mtcd.methods.token_parties import Plan
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.planner.links import Links

@@ -53,7 +53,11 @@ class Batches:
         if self.size is None:
             return None
         epoch, place = divmod(iteration, self.per_epoch)
-        return _order(self.seed, epoch, self.samples)[place * self.size : (place + 1) * self.size]
+        return self.order(epoch)[place * self.size : (place + 1) * self.size]
+
+    def order(self, epoch: int) -> Rows:
+        """The order of the samples in an epoch."""
+        return _order(self.seed, epoch, self.samples)
 
 
 @lru_cache(maxsize=4)

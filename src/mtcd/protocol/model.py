@@ -1,11 +1,18 @@
-"""What the protocol asks of a client's model. Any model with these methods can be trained."""
+"""What the protocol asks of a client's model. Any model with these methods can be trained.
+
+Linear models keep no parameters: these pass through. Networks are large, and keep theirs.
+"""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mtcd.protocol.batches import Batches
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -75,3 +82,90 @@ class Problem(Protocol):
     @property
     def kinked(self) -> bool:
         """Whether r has a part that is not smooth."""
+
+
+Tensor: TypeAlias = Any
+"""Of PyTorch, which the protocol knows nothing of: it passes them on."""
+State: TypeAlias = Mapping[str, Tensor]
+"""A copy theta_k(gamma) of a network: its parameters, what its optimiser remembers, what it put into the token."""
+
+
+class ClientNetwork(Protocol):
+    """The representation network of one client, with its data and parameters."""
+
+    def represent(self, t: int) -> Tensor:
+        """h_k on the batch of iteration t: what the client puts into the aggregate."""
+
+    def improve(
+        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool
+    ) -> Tensor:
+        """Q local updates of theta_k, and of theta_0 in place with ``fuse``; returns the aggregate, kept true.
+
+        ``hop`` is None where the batch changes with t, so that all visits in it see the same.
+        """
+
+    def state(self) -> State:
+        """The copy that the network holds."""
+
+    def load(self, state: State) -> None:
+        """Hold this copy."""
+
+    def mixed(self, start: State, copies: Sequence[State], weight: float) -> State:
+        """start + weight * sum of (copy - start)."""
+
+
+class FusionNetwork(Protocol):
+    """theta_0, where there is a server to hold it."""
+
+    @property
+    def size(self) -> int:
+        """Numbers in theta_0."""
+
+    def values(self) -> Sequence[Tensor]:
+        """theta_0 as of now, to go with a token."""
+
+    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
+        """Steps of theta_0 on this aggregate of iteration t."""
+
+
+class SplitStage(Protocol):
+    """The networks of all parties, ready to train on batches that are agreed on."""
+
+    @property
+    def clients(self) -> Sequence[ClientNetwork]:
+        """In order."""
+
+    @property
+    def fusion(self) -> FusionNetwork:
+        """theta_0."""
+
+    def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
+        """H, of all clients in order."""
+
+    def nothing(self) -> Tensor:
+        """H before any client has put anything in."""
+
+    def lane(self, token: int) -> AbstractContextManager[object]:
+        """What is done for this token; lanes of different tokens may run at the same time."""
+
+    def join(self) -> None:
+        """Wait for all lanes."""
+
+
+class SplitProblem(Protocol):
+    """A split network on data, as a method sees it."""
+
+    @property
+    def samples(self) -> int:
+        """N."""
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in the aggregate."""
+
+    @property
+    def fusion_keeps_statistics(self) -> bool:
+        """Whether theta_0 comes with running statistics, which need a party to hold them."""
+
+    def stage(self, batches: Batches, tokens: int) -> SplitStage:
+        """The networks, with their data in these batches."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 from torch import nn
 
-from mtcd.model.split.nets.mlp import linear, mlp, mlp_head
-from mtcd.model.split.nets.mvcnn import mvcnn
-from mtcd.model.split.nets.resnet import resnet18
+from mtcd.splitnet.nets.mlp import linear, mlp, mlp_head
+from mtcd.splitnet.nets.mvcnn import mvcnn
+from mtcd.splitnet.nets.resnet import resnet18
 
 NETS: dict[str, Callable[..., nn.Module]] = {"resnet18": resnet18, "mvcnn": mvcnn, "mlp": mlp}
 FUSIONS: dict[str, Callable[..., nn.Module]] = {"linear": linear, "mlp": mlp_head}

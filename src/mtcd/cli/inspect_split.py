@@ -1,0 +1,94 @@
+"""mtcd inspect, for split networks: who holds what, and how much travels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from mtcd.config.build import Setup
+from mtcd.errors import ConfigError
+from mtcd.methods.mtcd import MTCD
+from mtcd.network.spectrum import facts
+
+
+def examine_split(setup: Setup) -> dict[str, Any]:
+    """The facts, in plain values; settings that train would refuse are refused here too."""
+    from mtcd.split_training import FLOAT_BYTES, check_split, outside_guarantee
+    from mtcd.splitnet.compute import Compute
+    from mtcd.splitnet.model import SplitModel
+
+    model, method, config = setup.model, setup.method, setup.config
+    if not isinstance(model, SplitModel):
+        raise ConfigError("This is for split networks.")
+    check_split(method, setup.stop)
+    problem = model.problem(setup.data, setup.compute or Compute(), config.seed)
+    parties = method.split(problem, setup.network, config.seed)
+    plan, theta_0 = parties.clients[0].plan, problem.fusion.size
+    widths = problem.around.aggregation.widths
+    hop = plan.floats + theta_0
+    return {
+        "method": method.describe(),
+        "model": model.describe(),
+        "device": str(problem.device),
+        "samples": problem.samples,
+        "test_samples": 0 if problem.data.test is None else problem.data.test.samples,
+        "classes": None if problem.classes is None else list(problem.classes),
+        "clients": {
+            client: {"shape": list(problem.data.shapes[client]), "parameters": net.size, "width": width}
+            for client, net, width in zip(problem.clients, problem.nets, widths, strict=True)
+        },
+        "fusion_parameters": theta_0,
+        "network": asdict(facts(setup.network)),
+        "tokens": plan.tokens if isinstance(method, MTCD) else 0,
+        "uplink_floats": [plan.batches.length * width for width in widths],
+        "downlink_floats": plan.aggregate_floats + theta_0 if parties.server else 0,
+        "hop_floats": hop if plan.charges_hops else 0,
+        "float_bytes": FLOAT_BYTES,
+        "iterations_per_epoch": None if method.batch is None else plan.batches.per_epoch,
+        "cost_per_iteration": method.iteration_cost(setup.network, plan.tokens, setup.costs),
+        "notes": [*setup.notes, *problem.data.notes, *problem.notes, *outside_guarantee(method)],
+    }
+
+
+def held_by(client: Mapping[str, Any]) -> str:
+    """What a client holds, in words."""
+    shape = " x ".join(map(str, client["shape"]))
+    return f"{shape} -> {client['width']} numbers, {client['parameters']:,} parameters"
+
+
+def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
+    """The network in words."""
+    net = found["network"]
+    diameter = "none" if net["diameter"] is None else f"{net['diameter']}"
+    return {
+        "network": f"{net['clients']} clients, {net['edges']:,} links, "
+        + ("connected" if net["connected"] else f"NOT connected: {net['components']} pieces"),
+        "changes": "; ".join(found.get("changes", ())) or "none",
+        "degrees": f"{net['degree_min']} to {net['degree_max']}, {net['degree_mean']:.3g} on average",
+        "diameter": diameter if net["diameter_exact"] or net["diameter"] is None else f"at least {diameter}",
+        "algebraic connectivity": f"{net['algebraic_connectivity']:.4g}",
+    }
+
+
+def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
+    """All of it in words."""
+    size = found["float_bytes"]
+    classes = found["classes"]
+
+    def sized(floats: int) -> str:
+        return f"{floats:,} floats, {floats * size:,} bytes" if floats else "none"
+
+    return {
+        "method": found["method"],
+        "model": f"{found['model']}; {found['fusion_parameters']:,} fusion parameters",
+        "device": found["device"],
+        "data": f"{found['samples']:,} samples, {found['test_samples']:,} for the test"
+        + ("" if classes is None else f", {len(classes)} classes"),
+        **network_rows(found),
+        "uplink": sized(max(found["uplink_floats"])) + ", of one client",
+        "downlink": sized(found["downlink_floats"]),
+        "hop": sized(found["hop_floats"]) + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
+        "epoch": "none" if found["iterations_per_epoch"] is None else f"{found['iterations_per_epoch']:,} iterations",
+        "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
+    }

@@ -1,0 +1,207 @@
+"""Following the parties of a training in this process, and measuring on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from mtcd.engines.local import LocalEngine
+from mtcd.engines.lockstep import LockstepEngine
+from mtcd.errors import MtcdError
+from mtcd.history import Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.model.score import Score
+from mtcd.pace import Growing, Pace
+from mtcd.protocol.party import Cast, Progress
+from mtcd.stop import Stop
+
+Watch = Callable[[Measurement, float], None]
+Keep = Callable[["Training", Progress], None]
+# a training whose objective is this many times that of the start has diverged ...
+HOPELESS = 1e3
+# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
+WORST_END, WORST_NOISY_END = 1.0, 10.0
+
+
+class Scored(Protocol):
+    """What is measured: a model on data."""
+
+    def score(self, parameters: Sequence[Any]) -> Score:
+        """From scratch, with what the clients hold."""
+
+    def read_off(self, aggregate: Any, penalty: float) -> float:
+        """f, where a token tells it."""
+
+
+class Training:
+    """Follows the parties in this process, and measures on the way."""
+
+    def __init__(
+        self,
+        problem: Scored,
+        cast: Cast,
+        costs: Costs,
+        best: float | None,
+        worst_end: float,
+        pausing: bool = False,
+        pace: Pace | None = None,
+        keep: Keep | None = None,
+        float_bytes: int = 8,
+    ) -> None:
+        self.problem, self.cast, self.costs, self.best, self.worst_end = problem, cast, costs, best, worst_end
+        self.pace, self.keep = pace or Growing(), keep
+        self.ledger = Ledger(float_bytes=float_bytes)
+        self.rows: list[Measurement] = []
+        self.clock = _Clock()
+        engine: LocalEngine | LockstepEngine = LocalEngine(cast, self.ledger)
+        if cast.rounds is not None:
+            engine = LockstepEngine(cast.rounds, self.ledger)
+        self._moments: Iterator[Progress | None] = engine.deliveries() if pausing else engine.run()
+        self._latest: Progress | None = None
+        self._due: float = 0
+
+    def go_on(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
+        """Take over where an earlier training was, of which these are the measurements."""
+        self.rows[:] = rows
+        for name, value in ledger.to_dict().items():
+            setattr(self.ledger, name, value)
+        self.clock.add(rows[-1].seconds)
+        self._due = self.pace.next(rows[-1].iteration, near=False)
+
+    def follow(self, stop: Stop, watch: Watch | None) -> str:
+        """Run until a limit is reached; returns the status."""
+        try:
+            status = self.advance(stop, watch)
+        except KeyboardInterrupt:
+            if self._latest is None or not self.rows:
+                raise
+            return self._interrupted(self._latest)
+        assert status is not None  # it was not told to pause
+        return status
+
+    def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
+        """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
+
+        It can then be called again, and goes on where it was. Built with ``pausing``, it looks at the time after every
+        message, otherwise only when the parties hold one model.
+        """
+        limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
+        with np.errstate(all="ignore"), self.clock.running():  # overflows are seen when measuring
+            for progress in self._moments:
+                if progress is not None:
+                    self._latest = progress
+                    if progress.hop >= self._due or self._out_of_time_or_money(stop):
+                        status = self._measure(progress, stop, watch)
+                        if status is not None:
+                            return status
+                        self._due = min(self.pace.next(progress.hop, stop.nearly(self.rows[-1])), limit)
+                if perf_counter() >= until:
+                    return None
+        raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
+
+    def _interrupted(self, progress: Progress) -> str:
+        """Whatever was under way, the clients hold a model: measure that one."""
+        with self.clock.paused():
+            held = self.problem.score(self.cast.parameters())
+            if not held.objective <= self.worst_end * self.rows[0].objective:
+                return "diverged"
+            row = self._row(progress, held)
+            if row.iteration == self.rows[-1].iteration:
+                self.rows.pop()
+            self.rows.append(row)
+            return "interrupted"
+
+    def _out_of_time_or_money(self, stop: Stop) -> bool:
+        if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
+            return True
+        return stop.cost is not None and self.costs.total(self.ledger) >= stop.cost
+
+    def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
+        with self.clock.paused():
+            score = self._score(progress)
+            first = self.rows[0] if self.rows else None
+            if not math.isfinite(score.objective) or (first and score.objective > HOPELESS * first.objective):
+                return "diverged"
+            row = self._row(progress, score)
+            if stop.reached(row) and progress.aggregate is not None:  # the last word has the model, not the token
+                row = self._row(progress, self.problem.score(self.cast.parameters()))
+            self.rows.append(row)
+            if self.keep is not None:
+                self.keep(self, progress)
+            if watch is not None:
+                watch(row, stop.fraction(row, self.rows[0].gap))
+            status = stop.reached(row)
+            return "diverged" if status and row.objective > self.worst_end * self.rows[0].objective else status
+
+    def _score(self, progress: Progress) -> Score:
+        if progress.aggregate is not None:
+            return Score(self.problem.read_off(progress.aggregate, progress.penalty))
+        return self.problem.score(progress.parameters or self.cast.parameters())
+
+    def _row(self, progress: Progress, score: Score) -> Measurement:
+        account = self.costs.account
+        return Measurement(
+            iteration=progress.hop,
+            hops=self.ledger.hops,
+            syncs=progress.t,
+            objective=score.objective,
+            gap=None if self.best is None else (score.objective - self.best) / abs(self.best),
+            cost=self.costs.total(self.ledger),
+            messages=self.ledger.messages(account),
+            floats=self.ledger.floats(account),
+            seconds=self.clock.seconds(),
+            epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
+            accuracy=score.accuracy,
+            test_accuracy=score.test_accuracy,
+        )
+
+
+class _Clock:
+    """Time spent training: it stands still before and after, and while something is measured."""
+
+    def __init__(self) -> None:
+        self._started: float | None = None
+        self._before = 0.0
+
+    def seconds(self) -> float:
+        return self._before + (0.0 if self._started is None else perf_counter() - self._started)
+
+    def add(self, seconds: float) -> None:
+        """Of an earlier training that this one goes on with."""
+        self._before += seconds
+
+    def _stop(self) -> None:
+        self._before, self._started = self.seconds(), None
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        self._started = perf_counter()
+        try:
+            yield
+        finally:
+            self._stop()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        self._stop()
+        try:
+            yield
+        finally:
+            self._started = perf_counter()
+
+
+def sentence(status: str, last: Measurement) -> str:
+    """How a training ended that did not diverge."""
+    epochs = "" if last.epoch is None else f" ({last.epoch:g} epochs)"
+    at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
+    if status == "converged":
+        return f"Reached the gap asked for {at}."
+    if status == "interrupted":
+        return f"Interrupted {at}; the model is the one the clients held then."
+    return f"Stopped at the limit of {status} {at}."

@@ -1,0 +1,87 @@
+"""Training a linear model: its step size, its optimum, and what to say if it diverges."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtcd.data.scaling import standardise as standardised
+from mtcd.data.vertical import VerticalData
+from mtcd.following import WORST_END, WORST_NOISY_END, Training, Watch, sentence
+from mtcd.history import History
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.model.linear import Glm, LinearProblem
+from mtcd.model.trained import TrainedModel
+from mtcd.network.topology import Network
+from mtcd.objective.cache import cached_optimum
+from mtcd.objective.optimum import optimum
+from mtcd.pace import Growing
+from mtcd.run import Run
+from mtcd.stop import Stop
+from mtcd.theory.stepsize import Smoothness, stability_limit
+
+
+def train_linear(
+    data: VerticalData,
+    model: Glm,
+    network: Network,
+    method: Method,
+    stop: Stop,
+    costs: Costs,
+    seed: int,
+    standardise: bool,
+    watch: Watch | None,
+) -> Run:
+    """Train a generalised linear model: see :func:`mtcd.train`."""
+    data, scaling = standardised(data) if standardise else (data, None)
+    problem = model.problem(data)
+    smoothness = Smoothness(problem)
+    method, notes = settle_stepsize(method, smoothness)
+    cast = method.cast(problem, network, seed)
+    best = best_objective(data, model, problem) if stop.gap is not None else None
+    worst_end = WORST_END if method.batch is None else WORST_NOISY_END
+    training = Training(problem, cast, costs, best, worst_end, pace=Growing(method.epoch(data.samples)))
+    status = training.follow(stop, watch)
+    thetas = cast.parameters()
+    if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):
+        status = "diverged"
+    return Run(
+        status=status,
+        message=_divergence(method, smoothness) if status == "diverged" else sentence(status, training.rows[-1]),
+        method=method.describe(),
+        stepsize=method.settled_stepsize(),
+        history=History(training.rows),
+        ledger=training.ledger,
+        costs=costs,
+        model=None if status == "diverged" else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
+        notes=(*data.notes, *notes, *method.notes(network)),
+    )
+
+
+def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
+    """The method with 'auto' replaced by a number, and a note that says which."""
+    if method.stepsize != "auto":
+        return method, ()
+    rule = method.auto_stepsize(smoothness)
+    return method.with_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
+
+
+def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
+    """f*, from the cache if this data and model have been seen before."""
+    key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
+    return cached_optimum(key, lambda: optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value)
+
+
+def _divergence(method: Method, smoothness: Smoothness) -> str:
+    limit = method.stepsize_limit(smoothness)
+    said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+    if method.batch is not None and method.settled_stepsize() <= limit.value:
+        return f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller stepsize."
+    alone = ""
+    if method.gradient_steps:
+        alone = f"; above {stability_limit(smoothness):.4g} a client alone can diverge"
+    return (
+        f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
+        f"{limit.value:.4g} ({limit.reason}){alone}. "
+        "Set a smaller stepsize, or stepsize: auto."
+    )

@@ -1,0 +1,134 @@
+"""What every client that tokens visit does, whatever it trains: it hosts a token, and passes it on."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.acceleration import Acceleration
+from mtcd.methods.accelerations import ACCELERATIONS
+from mtcd.methods.combine import Combine
+from mtcd.methods.roaming import Roaming
+from mtcd.methods.schedule import Schedule, scheduled
+from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import Fit
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message
+from mtcd.protocol.token import Token
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A token has roamed its S hops, and the sync does not need the token itself; at most whom it ``visited``."""
+
+    index: int
+    visited: frozenset[int] = frozenset()
+
+
+class Share(NamedTuple):
+    """The server asks for a fresh representation, on the mini-batch of iteration t."""
+
+    t: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The settings, settled for one problem and network; every party knows them."""
+
+    tokens: int
+    hops: int | None
+    local_updates: int
+    stepsize: float
+    combine: Combine
+    batches: Batches
+    roaming: Roaming
+    outputs: int
+    schedule: Schedule | None = None
+    acceleration: str | None = None
+    depth: int = 5
+    linear: bool = True
+    """Whether representations are linear: averaging copies then averages what they represent."""
+    charges_hops: bool = True
+    """Whether a visit ends with a hop; not where the server asks every client in every round."""
+
+    def stepsize_at(self, t: int) -> float:
+        """The step size of iteration t."""
+        return scheduled(self.stepsize, self.schedule, t, self.batches)
+
+    @cached_property
+    def tokens_return(self) -> bool:
+        """Whether the sync makes the new aggregate from the tokens, which then have to come up to the server."""
+        return self.batches.size is None and self.charges_hops and (self.linear or self.combine.one_visitor)
+
+    @cached_property
+    def aggregate_floats(self) -> int:
+        """Numbers in an aggregate."""
+        return self.batches.length * self.outputs
+
+    @cached_property
+    def carries_change(self) -> bool:
+        """Whether tokens must tell the server what they change in the combined aggregate."""
+        return self.tokens_return and not self.combine.same_everywhere
+
+    @cached_property
+    def floats(self) -> int:
+        """Numbers in a token on its way between clients."""
+        return self.aggregate_floats * (2 if self.carries_change else 1)
+
+    def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
+        """The acceleration, as it begins with this token."""
+        return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour)
+
+    def lone_token(self) -> list[Message]:
+        """STCD: the token is born at its first client."""
+        first = self.roaming.first(0, 0)
+        token = Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
+        return [Message(first, MONITOR, token), Message(first, first, token)]
+
+
+class TokenHost(Client):
+    """Client k as tokens meet it."""
+
+    number: int
+    plan: Plan
+
+    @abstractmethod
+    def visit(self, token: Token) -> None:
+        """Q local updates, the token kept true (Algorithm 1, lines 7-9)."""
+
+    @abstractmethod
+    def share(self, t: int) -> Message:
+        """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        if isinstance(message.payload, Share):
+            return [self.share(message.payload.t)]
+        self.visit(message.payload)
+        return self.pass_on(message.payload)
+
+    def pass_on(self, token: Token) -> Sequence[Message]:
+        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
+        plan, floats = self.plan, self.plan.floats + token.extra
+        token.hop += 1
+        if plan.hops is None:
+            to = self.next_client(token)
+            return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
+        if token.hop < plan.hops:
+            return [Message(self.number, self.next_client(token), token, floats, floats)]
+        if plan.tokens_return:
+            return [Message(self.number, SERVER, token, floats, floats)]
+        done = Done(token.index, frozenset(token.tally.visited))
+        return [Message(self.number, SERVER, done, 0, floats if plan.charges_hops else 0)]
+
+    def next_client(self, token: Token) -> int:
+        """Where the walk leads from here."""
+        to = self.plan.roaming.next(token.index, token.t, token.hop, self.number, token.previous)
+        token.previous = self.number
+        return to

@@ -1,0 +1,86 @@
+"""The cast of a split network: set up, or put back to where an earlier training was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.hosting import Plan
+from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
+from mtcd.protocol.model import SplitStage, Tensor
+from mtcd.protocol.party import MONITOR, Cast, Message
+
+PLACES = ("t", "hop", "previous", "heading")  # of a token
+
+
+@dataclass(frozen=True)
+class SplitParties:
+    """All parties, and where the training is: in the server, or in the one token that roams without it."""
+
+    clients: Sequence[SplitClient]
+    server: SplitServer | None
+    token: SplitToken | None
+    stage: SplitStage
+
+    def cast(self) -> Cast:
+        """From the start: the server asks everybody, or the token sets out with nothing in it."""
+        if self.server is not None:
+            return self._cast(self.server.ask(range(len(self.clients))))
+        assert self.token is not None
+        first = self.token.heading
+        return self._cast(_arriving(self.token, first))
+
+    def position(self) -> tuple[dict[str, int], dict[str, Tensor]]:
+        """Where the training is, at a moment when the parties hold one model: facts and tensors."""
+        if self.server is not None:
+            uploads = {f"upload.{k}": h for k, h in self.server.uploads.items()} if self.server.keeps_uploads else {}
+            return {"t": self.server.t}, {"H": self.server.aggregate, **uploads}
+        assert self.token is not None
+        theta_0 = {f"theta_0.{i}": value for i, value in enumerate(self.token.theta_0)}
+        return {name: getattr(self.token, name) for name in PLACES}, {"H": self.token.aggregate, **theta_0}
+
+    def cast_from(self, facts: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Cast:
+        """From such a position. The networks of all parties have been put back already."""
+        for client in self.clients:
+            client.t = facts["t"]
+        if self.server is not None:
+            self.server.t, self.server.aggregate = facts["t"], tensors["H"]
+            uploads = {name: h for name, h in tensors.items() if name.startswith("upload.")}
+            self.server.uploads = {int(name.removeprefix("upload.")): h for name, h in uploads.items()}
+            return self._cast(self.server.start_iteration())
+        assert self.token is not None
+        token = self.token
+        for name in PLACES:
+            setattr(token, name, facts[name])
+        token.aggregate = tensors["H"]
+        token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
+        return self._cast(_arriving(token, token.heading))
+
+    def _cast(self, opening: Sequence[Message]) -> Cast:
+        return Cast(self.clients, self.server, opening, gather=self._gather)
+
+    def _gather(self) -> list[NDArray[np.float64]]:
+        """The parameters stay in the networks; there, copies are combined."""
+        self.stage.join()
+        for client in self.clients:
+            client.settle(client.t)
+        return []
+
+
+def _arriving(token: SplitToken, at: int) -> list[Message]:
+    """The token comes to a client; nobody is charged for it."""
+    return [Message(at, MONITOR, lone_progress(token)), Message(at, at, token)]
+
+
+def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitParties:
+    """The parties of a split network, with a server unless the token roams for ever."""
+    plan = replace(plan, linear=False)
+    clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
+    if plan.hops is not None:
+        return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage)
+    first, size = plan.roaming.first(0, 0), stage.fusion.size
+    token = SplitToken(0, 0, 0, stage.nothing(), 0.0, extra=size, theta_0=stage.fusion.values(), heading=first)
+    return SplitParties(clients, None, token, stage)

@@ -1,0 +1,192 @@
+"""The parties of split networks: the same roaming and sync as ``token_parties.py``, for representations that are not
+linear. What is different: the token carries theta_0, the server (or a client, without one) updates it, and whatever
+copies are averaged, every client it concerns has to represent its samples anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.hosting import Done, Plan, Share, TokenHost
+from mtcd.methods.token_parties import TokenServer
+from mtcd.network.walks import NOWHERE
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.model import ClientNetwork, SplitStage, State, Tensor
+from mtcd.protocol.party import MONITOR, SERVER, Message, Progress
+from mtcd.protocol.token import Token
+
+NO_NUMBERS: NDArray[np.float64] = np.zeros(0)
+
+
+class UpdateFusion(NamedTuple):
+    """The server reminds itself of theta_0, once the tokens are on their way."""
+
+    t: int
+
+
+@dataclass(slots=True)
+class SplitToken(Token):
+    """Z = (H, theta_0). ``heading``: the client that it is on its way to."""
+
+    theta_0: Sequence[Tensor] = ()
+    heading: int = NOWHERE
+
+
+@dataclass(frozen=True, eq=False)
+class FusionPlan:
+    """Who updates theta_0: the server with so many ``steps`` an iteration, or, without one, clients ``at`` visits."""
+
+    steps: int
+    at: frozenset[int] = frozenset()
+
+
+class SplitClient(TokenHost):
+    """Client k: its network holds theta_k, or the copy of the token that came last; the other copies are kept."""
+
+    def __init__(self, number: int, network: ClientNetwork, plan: Plan, stage: SplitStage, fuses: bool = False) -> None:
+        self.number, self.network, self.plan, self.stage, self.fuses = number, network, plan, stage, fuses
+        self.t = 0
+        self.start: State = {}
+        self.copies: dict[int, State] = {}
+        self.in_hand: int | None = None
+        """Whose copy is in the network; None: theta_k itself."""
+
+    def visit(self, token: Token) -> None:
+        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
+        assert isinstance(token, SplitToken)
+        if token.t != self.t:
+            self.settle(token.t)
+        plan, full_batch = self.plan, self.plan.batches.size is None
+        with self.stage.lane(token.index):
+            self.take_up(token.index)
+            token.aggregate = self.network.improve(
+                token.aggregate,
+                token.theta_0,
+                token.t,
+                token.hop if full_batch else None,
+                plan.local_updates,
+                plan.stepsize_at(token.t),
+                self.fuses,
+            )
+        if full_batch and plan.hops is not None:
+            token.tally.visited.add(self.number)
+
+    def take_up(self, index: int) -> None:
+        """Put the copy for this token into the network. Where no other token comes by, it is there already."""
+        if self.plan.combine.one_visitor or self.in_hand == index:
+            return
+        if self.in_hand is None:
+            self.start = self.network.state()
+        else:
+            self.copies[self.in_hand] = self.network.state()
+            self.network.load(self.copies.get(index, self.start))
+        self.in_hand = index
+
+    def settle(self, t: int) -> None:
+        """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11)."""
+        if self.in_hand is not None:
+            self.copies[self.in_hand] = self.network.state()
+            copies = [self.copies[index] for index in sorted(self.copies)]
+            weight = self.plan.combine.weight(len(copies), self.plan.tokens)
+            self.network.load(self.network.mixed(self.start, copies, weight))
+        self.start, self.copies, self.in_hand, self.t = {}, {}, None, t
+
+    def share(self, t: int) -> Message:
+        """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
+        self.settle(t)
+        with self.stage.lane(self.number):
+            h = self.network.represent(t)
+        return Message(self.number, SERVER, Fresh(h, 0.0), h.numel())
+
+    def pass_on(self, token: Token) -> Sequence[Message]:
+        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
+        assert isinstance(token, SplitToken)
+        on, *others = super().pass_on(token)
+        token.heading = on.to
+        return [on, *(Message(self.number, MONITOR, lone_progress(token)) for _ in others)]
+
+    def parameters(self) -> NDArray[np.float64]:
+        """They stay in the network."""
+        return NO_NUMBERS
+
+
+class SplitServer(TokenServer):
+    """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
+
+    def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
+        super().__init__(clients, plan, None)
+        self.stage, self.fusion = stage, fusion
+        self.knows_objective = False
+        self.uploads: dict[int, Tensor] = {}
+        self.awaited: set[int] = set()
+        self.theta_0: Sequence[Tensor] = ()
+        self.fused = -1
+        """The last iteration in which theta_0 was updated."""
+
+    @property
+    def keeps_uploads(self) -> bool:
+        """Whether what a client once told stays in the aggregate until it tells something new."""
+        return self.plan.batches.size is None and not self.plan.tokens_return
+
+    def ask(self, clients: Iterable[int]) -> Sequence[Message]:
+        """Ask for h_k on the batch of this iteration (line 5)."""
+        self.awaited = set(clients)
+        return [Message(SERVER, k, Share(self.t)) for k in sorted(self.awaited)]
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        if isinstance(message.payload, UpdateFusion):
+            self.update_fusion()
+            return []
+        return super().receive(message)
+
+    def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
+        """Z^t, when all whom the server asked have told theirs (line 6)."""
+        self.uploads[client] = fresh.representation
+        self.awaited.discard(client)
+        if self.awaited:
+            return []
+        self.stage.join()
+        self.aggregate = self.stage.aggregate([self.uploads[k] for k in range(self.clients)])
+        return self.start_iteration()
+
+    def start_iteration(self) -> Sequence[Message]:
+        """Send Z^t to Gamma start clients, and then turn to theta_0 (lines 8 and 10)."""
+        self.theta_0 = self.stage.fusion.values()
+        return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
+
+    def token(self, index: int) -> Token:
+        """A token as it sets out. All share one Z^t: no client writes into what it is given, theta_0 is not theirs."""
+        return SplitToken(index, self.t, 0, self.aggregate, 0.0, extra=self.stage.fusion.size, theta_0=self.theta_0)
+
+    def update_fusion(self) -> None:
+        """Steps of theta_0 on Z^t, once in an iteration."""
+        if self.fused < self.t:
+            self.stage.fusion.improve(self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t))
+            self.fused = self.t
+
+    def sync(self) -> Sequence[Message]:
+        """All tokens are back. Either they tell the new aggregate, or those whom it concerns are asked for theirs."""
+        self.update_fusion()
+        self.stage.join()
+        if self.plan.tokens_return:
+            return super().sync()
+        visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
+        self.back = {}
+        self.t += 1
+        everybody = self.plan.batches.size is not None or not self.plan.charges_hops
+        return self.ask(range(self.clients) if everybody else visited)
+
+    def combine(self, tokens: Sequence[Token]) -> None:
+        """Each token has changed what its own cluster put in: the changes add up."""
+        start = self.aggregate
+        self.aggregate = start + sum(token.aggregate - start for token in tokens)
+
+
+def lone_progress(token: SplitToken) -> Progress:
+    """What a token that is alone tells: theta_0, as only it knows that."""
+    return Progress(token.hop, token.t, None, 0.0, token.theta_0)

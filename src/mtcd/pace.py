@@ -1,0 +1,40 @@
+"""How often a training is measured."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+
+class Pace(ABC):
+    """When to measure next. ``epoch``: the iterations of an epoch, None where the batch is all there is."""
+
+    def __init__(self, epoch: int | None = None) -> None:
+        self.epoch = epoch
+
+    @abstractmethod
+    def next(self, iteration: int, near: bool) -> float:
+        """The iteration at which to measure after this one; ``near``: the gap asked for is close."""
+
+
+class Growing(Pace):
+    """Whenever the iterations have grown by so much: a million hops need a thousand measurements."""
+
+    def __init__(self, epoch: int | None = None, spacing: float = 1.01) -> None:
+        super().__init__(epoch)
+        self.spacing = spacing
+
+    def next(self, iteration: int, near: bool) -> float:
+        spacing = 1.0 + (self.spacing - 1.0) / 10 if near else self.spacing  # close to the gap, look more often
+        return max(iteration + 1, math.ceil(iteration * spacing))
+
+
+class Epochs(Pace):
+    """At the end of every epoch, or of every few."""
+
+    def __init__(self, epoch: int, every: int = 1) -> None:
+        super().__init__(epoch)
+        self.step = epoch * every
+
+    def next(self, iteration: int, near: bool) -> float:
+        return (iteration // self.step + 1) * self.step

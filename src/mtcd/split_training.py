@@ -1,0 +1,181 @@
+"""Training a split network: measured once an epoch, kept on the way, and gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.files import CHECKPOINT, check_writable
+from mtcd.following import WORST_NOISY_END, Training, Watch, sentence
+from mtcd.history import History, Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.split_cast import SplitParties
+from mtcd.network.topology import Network
+from mtcd.pace import Epochs, Growing
+from mtcd.protocol.party import Progress
+from mtcd.run import Run
+from mtcd.splitnet.checkpoint import Checkpoint, load_networks, network_tensors
+from mtcd.splitnet.compute import Compute
+from mtcd.splitnet.model import SplitModel
+from mtcd.splitnet.problem import NetProblem
+from mtcd.splitnet.trained import TrainedSplit
+from mtcd.stop import Stop
+
+SPACING = 1.1  # with the full batch: measure when the iterations have grown by so much
+FLOAT_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """The folder for checkpoints, if any, and whether to go on from the one in it."""
+
+    folder: str | Path | None = None
+    resume: bool = False
+
+    def __post_init__(self) -> None:
+        if self.resume and self.folder is None:
+            raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
+        if self.folder is not None:
+            check_writable(Path(self.folder))
+
+    @property
+    def path(self) -> Path | None:
+        """The file."""
+        return None if self.folder is None else Path(self.folder) / CHECKPOINT
+
+
+def train_split(
+    data: VerticalDataset | VerticalData,
+    model: SplitModel,
+    network: Network,
+    method: Method,
+    stop: Stop | None,
+    costs: Costs,
+    seed: int,
+    watch: Watch | None,
+    compute: Compute,
+    keeping: Keeping,
+) -> Run:
+    """Train a split network: see :func:`mtcd.train`."""
+    if not isinstance(model, SplitModel):
+        raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
+    stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
+    check_split(method, stop)
+    with _threads(compute.threads):
+        problem = model.problem(data, compute, seed)
+        parties = method.split(problem, network, seed)
+        epoch = method.epoch(problem.samples)
+        pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
+        facts = {"method": method.describe(), "stepsize": method.settled_stepsize(), "seed": seed}
+        keeper = _Keeper(keeping, problem, parties, {**facts, "clients": list(problem.clients)})
+        kept = keeper.read() if keeping.resume else None
+        cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
+        keep = keeper.keep if keeping.path else None
+        training = Training(problem, cast, costs, None, WORST_NOISY_END, pace=pace, keep=keep, float_bytes=FLOAT_BYTES)
+        if kept is not None:
+            training.go_on([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
+        status = training.follow(stop, watch)
+    return Run(
+        status=status,
+        message=_divergence(method) if status == "diverged" else sentence(status, training.rows[-1]),
+        method=method.describe(),
+        stepsize=method.settled_stepsize(),
+        history=History(training.rows),
+        ledger=training.ledger,
+        costs=costs,
+        model=None if status == "diverged" else assemble(problem),
+        notes=(*problem.data.notes, *problem.notes, *outside_guarantee(method), *method.notes(network)),
+    )
+
+
+class _Keeper:
+    """Writes checkpoints, and reads the one to go on from."""
+
+    def __init__(self, keeping: Keeping, problem: NetProblem, parties: SplitParties, facts: dict[str, Any]) -> None:
+        self.path, self.problem, self.parties, self.facts = keeping.path, problem, parties, facts
+
+    def keep(self, training: Training, progress: Progress) -> None:
+        """All that the parties hold now."""
+        assert self.path is not None
+        where, tensors = self.parties.position()
+        facts = {
+            **self.facts,
+            "parties": where,
+            "rows": [asdict(row) for row in training.rows],
+            "ledger": training.ledger.to_dict(),
+        }
+        held = network_tensors(self.problem.staged, self.problem.fusion)
+        Checkpoint({**held, **{f"parties/{name}": value for name, value in tensors.items()}}, facts).write(self.path)
+
+    def read(self) -> Checkpoint:
+        """The checkpoint, if it is of the same training; its networks are put back."""
+        assert self.path is not None
+        kept = Checkpoint.read(self.path)
+        for name, value in self.facts.items():
+            if kept.facts[name] != value:
+                raise MtcdError(
+                    f"The checkpoint {self.path} is of another training: its {name} was {kept.facts[name]!r}, "
+                    f"now it is {value!r}. Give the same settings, or start without resume in another folder."
+                )
+        load_networks(kept, self.problem.staged, self.problem.fusion)
+        device = self.problem.device
+        return Checkpoint({name: value.to(device) for name, value in kept.tensors.items()}, kept.facts)
+
+
+def assemble(problem: NetProblem) -> TrainedSplit:
+    """The trained modules of all parties."""
+    modules = {client: net.finished().cpu() for client, net in zip(problem.clients, problem.nets, strict=True)}
+    aggregation = problem.around.aggregation
+    return TrainedSplit(
+        modules, problem.fusion.finished().cpu(), problem.model.aggregation, aggregation.widths, problem.classes
+    )
+
+
+@contextmanager
+def _threads(count: int | None) -> Iterator[None]:
+    """So many threads for one operation, in here."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def check_split(method: Method, stop: Stop) -> None:
+    """Refuse settings that are for linear models."""
+    if method.stepsize == "auto":
+        raise ConfigError("stepsize 'auto' needs the smoothness of a linear model: give a number for split networks.")
+    if stop.gap is not None:
+        raise ConfigError("stop.gap needs the optimum, which nobody knows of a split network: use stop.epochs.")
+    if method.batch is None and stop.epochs is not None:
+        raise ConfigError("stop.epochs counts passes over mini-batches: set method.batch, or use stop.iterations.")
+
+
+def outside_guarantee(method: Method) -> tuple[str, ...]:
+    """What the paper's guarantee does not cover."""
+    if not isinstance(method, MTCD) or method.hops is None or method.tokens == 1:
+        return ()
+    if method.combine_rule == "cluster":
+        return ()
+    return (
+        "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token per cluster only.",
+    )
+
+
+def _divergence(method: Method) -> str:
+    return (
+        f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
+        f"{method.settled_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
+    )

@@ -1,0 +1,1 @@
+"""Split neural networks. These files, and no others, import PyTorch."""

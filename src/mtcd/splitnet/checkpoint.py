@@ -1,0 +1,81 @@
+"""The state of a training of split networks in one file, without pickle: so that it can go on as if nothing happened.
+
+It is taken at a moment when all parties hold one model. Everything random is a function of the seed and of the
+iteration, so the numbers that the parties hold, and where they are, are all that there is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from mtcd.errors import MtcdError
+from mtcd.files import write_whole
+from mtcd.splitnet.client import NetClient
+from mtcd.splitnet.modules import Trainable
+
+FORMAT = "1"
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """Tensors by name, and facts in plain values: what is trained, how far it is, what was measured and sent."""
+
+    tensors: Mapping[str, Tensor]
+    facts: Mapping[str, Any]
+
+    def part(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names start so, without that start."""
+        found = {name: value for name, value in self.tensors.items() if name.startswith(prefix)}
+        return {name.removeprefix(prefix): value for name, value in found.items()}
+
+    def write(self, path: Path) -> None:
+        """All of it, or nothing."""
+        tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
+        metadata = {"format": FORMAT, "facts": json.dumps(self.facts, allow_nan=False)}
+        write_whole(path, save(tensors, metadata))
+
+    @staticmethod
+    def read(path: Path) -> Checkpoint:
+        """From a file."""
+        try:
+            with safe_open(path, "pt") as file:
+                metadata = file.metadata() or {}
+                if metadata.get("format") != FORMAT:
+                    raise MtcdError(f"{path} is no checkpoint of this version: start without --resume, elsewhere.")
+                return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["facts"]))  # noqa: SIM118
+        except FileNotFoundError:
+            raise MtcdError(f"There is no checkpoint {path} to go on from: start without --resume.") from None
+        except (OSError, SafetensorError, ValueError, KeyError) as error:
+            raise MtcdError(f"The checkpoint {path} cannot be read: {error}") from None
+
+
+def network_tensors(clients: Sequence[NetClient], fusion: Trainable) -> dict[str, Tensor]:
+    """What all networks hold, copies, statistics and optimisers included."""
+    tensors = {f"fusion/{name}": value for name, value in {**fusion.state(), **fusion.buffers()}.items()}
+    for client in clients:
+        held = {**client.state(), **client.net.buffers()}
+        held |= {f"head.{name}": value for name, value in client.fusion.state().items()}
+        tensors |= {f"client/{client.k}/{name}": value for name, value in held.items()}
+    return tensors
+
+
+def load_networks(kept: Checkpoint, clients: Sequence[NetClient], fusion: Trainable) -> None:
+    """Put it back."""
+    try:
+        fusion.load(kept.part("fusion/"))
+        fusion.load_buffers(kept.part("fusion/"))
+        for client in clients:
+            part = kept.part(f"client/{client.k}/")
+            client.load(part)
+            client.net.load_buffers(part)
+            client.fusion.load(kept.part(f"client/{client.k}/head."))
+    except (RuntimeError, KeyError) as error:
+        raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None

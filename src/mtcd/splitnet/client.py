@@ -1,0 +1,145 @@
+"""Client k of a split network: what it does on a batch. This is the plain path; ``graphs.py`` is its fast twin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from mtcd.splitnet.aggregation import Aggregation
+from mtcd.splitnet.feed import Feed, draw_seed
+from mtcd.splitnet.modules import State, Trainable, seeded
+
+Loss = Callable[[Tensor, Tensor], Tensor]
+Draw = tuple[int, ...] | None
+"""What dropout draws depend on, beside the seed and the party; None: somebody else sees to it."""
+CONTRIBUTION = "contribution"
+
+
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """What all parties of a training share. ``draws`` tells whether any module draws random numbers."""
+
+    loss: Loss
+    aggregation: Aggregation
+    device: torch.device
+    mixed: bool
+    seed: int
+    draws: bool
+
+    def precision(self) -> AbstractContextManager[object]:
+        """Networks run in bfloat16 in here, where that is asked for."""
+        if not self.mixed:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+
+    @contextmanager
+    def drawing(self, party: int, draw: Draw) -> Iterator[None]:
+        """Dropout in here draws what belongs to the party and the draw: the same mask in all updates of a visit."""
+        told = self.draws and draw is not None
+        with seeded(draw_seed(self.seed, "dropout", party, *(draw or ())) if told else None, self.device):
+            yield
+
+    def laid_out(self, x: Tensor) -> Tensor:
+        """Pictures as the device likes them best: on a GPU, channels last."""
+        pictures = self.device.type == "cuda" and x.ndim == 4
+        return x.contiguous(memory_format=torch.channels_last) if pictures else x
+
+
+class NetClient:
+    """Client k: its network, its own copy of the fusion module, its features and the labels.
+
+    ``contribution`` is h_k as it is in the token: what has to be taken out when a new one is put in. It is None as
+    long as there is none, which counts as 0: a token without a server meets its clients one after the other. Of
+    several copies theta_k(gamma) one is in the network; the party keeps the others, each as a ``State``.
+    """
+
+    def __init__(
+        self, k: int, net: Trainable, fusion: Trainable, features: Feed, labels: Feed, around: Surroundings
+    ) -> None:
+        self.k, self.net, self.fusion, self.around = k, net, fusion, around
+        self.features, self.labels = features, labels
+        self.contribution: Tensor | None = None
+
+    def represent(self, t: int) -> Tensor:
+        """h_k on the batch of iteration t, in training mode: this is the pass that batch norm keeps in mind."""
+        self.contribution = self.forward(self.around.laid_out(self.features.batch(t)), (t,), track=True)
+        return self.contribution
+
+    def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
+        """h_k, to be put into a token."""
+        with torch.no_grad(), self.net.tracking(track), self.around.precision(), self.around.drawing(self.k, draw):
+            h: Tensor = self.net.module(x)
+        return h.float()
+
+    def improve(
+        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool = False
+    ) -> Tensor:
+        """Q local updates of theta_k; returns the token's H, kept true. With ``fuse`` theta_0 too, in place.
+
+        ``hop`` tells the visits of a full batch apart: each then has dropout of its own, and its last pass is the one
+        that batch norm keeps in mind.
+        """
+        x, y, aggregation = self.around.laid_out(self.features.batch(t)), self.labels.batch(t), self.around.aggregation
+        draw = draw_of(t, hop)
+        rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
+        self.fusion.put(theta_0)
+        for _ in range(Q):
+            self.update(rest, x, y, draw, eta, fuse)
+        self.contribution = self.forward(x, draw, track=hop is not None)
+        for kept, updated in zip(theta_0, self.fusion.values() if fuse else theta_0, strict=True):
+            kept.copy_(updated)
+        return aggregation.put(rest, self.k, self.contribution)
+
+    def update(self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw, eta: float | None, fuse: bool) -> None:
+        """One step of theta_k along its partial gradient; with ``fuse``, of theta_0 along its own.
+
+        Without ``eta``, the step size is the one that was set last.
+        """
+        moving = [self.net, self.fusion] if fuse else [self.net]
+        parameters = [parameter for one in moving for parameter in one.parameters]
+        loss = self.objective(rest, x, y, draw)
+        gradients = iter(torch.autograd.grad(loss, parameters, materialize_grads=True))
+        for one in moving:
+            one.move([next(gradients) for _ in one.parameters], eta)
+
+    def objective(self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw) -> Tensor:
+        """f on the batch, as a function of theta_k: the others are in ``rest``."""
+        around = self.around
+        with around.precision(), around.drawing(self.k, draw):
+            h = self.net.module(x).float()
+            outputs: Tensor = self.fusion.module(around.aggregation.put(rest, self.k, h))
+        return around.loss(outputs.float(), y)
+
+    def state(self) -> State:
+        """All that belongs to the copy in the network."""
+        told = {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
+        return self.net.state() | told
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Put a copy into the network."""
+        self.net.load(state)
+        told = state.get(CONTRIBUTION)
+        self.contribution = None if told is None else told.to(self.around.device, copy=True)
+
+    def mixed(self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float) -> State:
+        """start + weight * sum_gamma (copy - start), number by number; what is not there yet counts as 0.
+
+        The contribution of a mix is not the mix of the contributions: a fresh one has to be asked for.
+        """
+        names = dict.fromkeys(name for state in (start, *copies) for name in state if name != CONTRIBUTION)
+        return {name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names}
+
+
+def draw_of(t: int, hop: int | None) -> tuple[int, ...]:
+    """One draw for each batch, or for each visit of the full batch."""
+    return (t,) if hop is None else (t, hop)
+
+
+def _mix(values: Sequence[Tensor | None], weight: float) -> Tensor:
+    like = next(value for value in values if value is not None)
+    start, *copies = [torch.zeros_like(like) if value is None else value for value in values]
+    return start + weight * torch.stack([copy - start for copy in copies]).sum(dim=0)

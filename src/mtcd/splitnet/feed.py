@@ -1,0 +1,112 @@
+"""What one party reads of the samples: its features (or the labels) of a mini-batch, on the device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mtcd.errors import DataError
+from mtcd.protocol.batches import Batches
+from mtcd.seeding import stream
+
+Transform = Callable[[Tensor, torch.Generator], Tensor]
+
+
+class Source(Protocol):
+    """Samples by number."""
+
+    def rows(self, rows: Tensor | None) -> Tensor:
+        """These samples, on the device; None stands for all of them."""
+
+
+class Stored(Source):
+    """Samples that lie on the device, all of them."""
+
+    def __init__(self, values: Tensor) -> None:
+        self.values = values
+
+    def rows(self, rows: Tensor | None) -> Tensor:
+        return self.values if rows is None else self.values[rows]
+
+
+class Fetched(Source):
+    """A map-style dataset: samples are asked for one by one, and go to the device in batches."""
+
+    def __init__(self, dataset: Any, client: str, device: torch.device) -> None:
+        self.dataset, self.client, self.device = dataset, client, device
+
+    def rows(self, rows: Tensor | None) -> Tensor:
+        numbers = range(len(self.dataset)) if rows is None else rows.tolist()
+        try:
+            return torch.stack([as_tensor(self.dataset[i]) for i in numbers]).to(self.device)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise DataError(
+                f"The dataset of client {self.client!r} must give one tensor of the same shape for every sample, "
+                f"without the label: {error}"
+            ) from None
+
+
+def as_tensor(values: Any) -> Tensor:
+    """A tensor from an array, a tensor or a number; float64 becomes float32, as networks are."""
+    if not isinstance(values, Tensor | np.ndarray | float | int):
+        raise TypeError(f"got {type(values).__name__}")
+    tensor = torch.as_tensor(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values)
+    return tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
+
+
+def make_source(values: Any, client: str, device: torch.device) -> Source:
+    """Arrays and tensors go to the device at once; anything else is asked sample by sample."""
+    if isinstance(values, Tensor | np.ndarray):
+        return Stored(as_tensor(values).to(device))
+    return Fetched(values, client, device)
+
+
+class Rows:
+    """The rows of B^t on the device: an epoch's order is sent there once, so that a batch is a slice of it."""
+
+    def __init__(self, batches: Batches, device: torch.device) -> None:
+        self.batches, self.device = batches, device
+        self._epoch, self._order = -1, torch.empty(0)
+
+    def at(self, t: int) -> Tensor | None:
+        """B^t; None stands for all samples."""
+        batches = self.batches
+        if batches.size is None:
+            return None
+        epoch, place = divmod(t, batches.per_epoch)
+        if epoch != self._epoch:
+            order: NDArray[np.intp] = batches.order(epoch)
+            self._epoch, self._order = epoch, torch.as_tensor(order).to(self.device)
+        return self._order[place * batches.size : (place + 1) * batches.size]
+
+
+class Feed:
+    """The batch of iteration t, read and transformed once, however many visits there are in it."""
+
+    def __init__(self, source: Source, rows: Rows, transform: Transform | None = None) -> None:
+        self.source, self.rows, self.transform = source, rows, transform
+        self._t = -1
+        self._batch = torch.empty(0)
+
+    def batch(self, t: int) -> Tensor:
+        """The samples of B^t. A transform draws from a generator that depends on the seed and t, not on the client:
+        with the same draws all clients turn or flip a sample alike.
+        """
+        if t != self._t and not (self.rows.batches.size is None and self.transform is None and self._t >= 0):
+            batch = self.source.rows(self.rows.at(t))
+            if self.transform is not None:
+                generator = torch.Generator().manual_seed(draw_seed(self.rows.batches.seed, "transform", t))
+                batch = self.transform(batch, generator)
+            self._batch = batch
+        self._t = t
+        return self._batch
+
+
+def draw_seed(seed: int, purpose: str, *ids: int) -> int:
+    """A seed for PyTorch's generators, for one purpose."""
+    return int(stream(seed, purpose, *ids).integers(2**62))

@@ -1,0 +1,171 @@
+"""The fast twins of ``client.py`` and ``fusion.py`` on a GPU: a local update is recorded once, and then replayed.
+
+A network of many small layers keeps the GPU waiting for the next instruction; a CUDA graph gives them all at once. A
+graph works on fixed places in memory, so batch, aggregate and representation are copied into and out of these.
+
+Every recording has a stream and a memory pool of its own, and the workspace of cuBLAS is made within it: graphs that
+share one corrupt each other, in silence, when two are replayed at the same time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from mtcd.splitnet.client import NetClient, draw_of
+from mtcd.splitnet.fusion import NetFusion
+from mtcd.splitnet.lanes import new_stream
+from mtcd.splitnet.modules import Trainable
+
+WARM_UP = 3  # runs before the recording, in which libraries choose their kernels
+
+
+class Recording:
+    """A piece of work on the device that can be replayed. What it reads and writes must stay where it is."""
+
+    def __init__(self, work: Callable[[], None], moved: Sequence[Trainable]) -> None:
+        kept = [(one, one.state(), one.buffers()) for one in moved]
+        device = torch.device("cuda", torch.cuda.current_device())
+        stream, pool = new_stream(device), torch.cuda.graph_pool_handle()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream), torch.random.fork_rng(devices=[device]):
+            for _ in range(WARM_UP):
+                work()
+        torch.cuda.synchronize()
+        torch._C._cuda_clearCublasWorkspaces()  # so that the recording makes its own
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            work()
+        torch._C._cuda_clearCublasWorkspaces()
+        for one, state, buffers in kept:  # as if nothing had happened
+            one.load(state)
+            one.load_buffers(buffers)
+        torch.cuda.synchronize()
+
+    def replay(self) -> None:
+        """Do it again."""
+        self.graph.replay()
+
+
+class GraphClient(NetClient):
+    """Client k with recordings of a local update and of a forward pass, made when they are first needed."""
+
+    x: Tensor
+    y: Tensor
+    rest: Tensor
+    h: Tensor
+    _t = -1
+
+    def represent(self, t: int) -> Tensor:
+        """h_k on the batch of iteration t."""
+        self._read(t)
+        self._pass(t, None, track=True)
+        return self.h.clone()
+
+    def improve(
+        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool = False
+    ) -> Tensor:
+        """Q local updates of theta_k; returns the token's H, kept true. With ``fuse`` theta_0 too, in place."""
+        self._read(t)
+        aggregation = self.around.aggregation
+        self.rest.copy_(aggregation.rest(H, self.k, self.h))  # before it has put anything in, h is 0
+        self.fusion.put(theta_0)
+        for one in (self.net, self.fusion):
+            one.set_rate(eta)
+        update = self._update(fuse)
+        for _ in range(Q):
+            with self.around.drawing(self.k, draw_of(t, hop)):
+                update.replay()
+        self._pass(t, hop, track=hop is not None)
+        if fuse:
+            torch._foreach_copy_(list(theta_0), self.fusion.parameters)
+        return aggregation.put(self.rest, self.k, self.h)
+
+    def prepare(self) -> None:
+        """Record what every training needs, so that what cannot be recorded is known before it starts."""
+        self._read(0)
+        self._forward(track=True)
+        self._update(fuse=False)
+
+    def _pass(self, t: int, hop: int | None, track: bool) -> None:
+        """The representation of the batch, into its place."""
+        forward = self._forward(track)
+        with self.around.drawing(self.k, draw_of(t, hop)):
+            forward.replay()
+        self.contribution = self.h
+
+    def _forward(self, track: bool) -> Recording:
+        def work() -> None:
+            self.h.copy_(self.forward(self.x, None, track))
+
+        return self._recorded(f"forward {track}", work, [self.net])
+
+    def _update(self, fuse: bool) -> Recording:
+        def work() -> None:
+            self.update(self.rest, self.x, self.y, None, None, fuse)
+
+        return self._recorded(f"update {fuse}", work, [self.net, self.fusion] if fuse else [self.net])
+
+    def _read(self, t: int) -> None:
+        """The batch of iteration t, into its place."""
+        if t == self._t:
+            return
+        x, y = self.features.batch(t), self.labels.batch(t)
+        if self._t < 0:
+            self._places(x, y)
+        self.x.copy_(x)
+        self.y.copy_(y)
+        self._t = t
+
+    def _places(self, x: Tensor, y: Tensor) -> None:
+        """Fixed places for what the recordings read and write."""
+        aggregation, told = self.around.aggregation, self.contribution
+        self.x, self.y = self.around.laid_out(x).clone(), y.clone()
+        self.rest = torch.zeros(len(x), aggregation.width, device=x.device)
+        self.h = torch.zeros(len(x), aggregation.widths[self.k], device=x.device)
+        if told is not None:
+            self.h.copy_(told)
+        self._recordings: dict[str, Recording] = {}
+
+    def _recorded(self, name: str, work: Callable[[], None], moved: Sequence[Trainable]) -> Recording:
+        if name not in self._recordings:
+            kept = self.h.clone()
+            self._recordings[name] = Recording(work, moved)
+            self.h.copy_(kept)
+        return self._recordings[name]
+
+    def load(self, state: Mapping[str, Tensor]) -> None:
+        """Put a copy into the network."""
+        super().load(state)
+        if self._t >= 0:
+            self.h.zero_() if self.contribution is None else self.h.copy_(self.contribution)
+
+
+class GraphFusion(NetFusion):
+    """theta_0 with a recording of its update."""
+
+    H: Tensor
+    y: Tensor
+    _recordings: dict[bool, Recording]
+
+    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
+        """Steps of theta_0 on the aggregate of iteration t."""
+        if not self.net.parameters:
+            return
+        if not hasattr(self, "H"):
+            self.H, self.y, self._recordings = H.clone(), self.labels.batch(t).clone(), {}
+        self.H.copy_(H)
+        self.y.copy_(self.labels.batch(t))
+        self.net.set_rate(eta)
+        for q in range(steps):
+            recording = self._recorded(track=q == 0)
+            with self.around.drawing(self.number, (t,)):
+                recording.replay()
+
+    def _recorded(self, track: bool) -> Recording:
+        track = track and bool(self.net.norms)
+        if track not in self._recordings:
+            self._recordings[track] = Recording(lambda: self.update(self.H, self.y, None, None, track), [self.net])
+        return self._recordings[track]

@@ -1,0 +1,101 @@
+"""Modules made by name: the built-in networks, or a function of somebody's own, 'package.module:function'."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from mtcd.errors import ConfigError, MtcdError, did_you_mean
+from mtcd.splitnet.feed import draw_seed
+from mtcd.splitnet.modules import seeded
+from mtcd.splitnet.nets import FUSIONS, NETS
+
+Maker = Callable[..., nn.Module]
+CPU = torch.device("cpu")
+
+
+def find_maker(name: str, known: Mapping[str, Maker], where: str, folder: Path | None) -> Maker:
+    """What makes a module. ``where`` opens errors; somebody's own are looked for in ``folder`` first, then here."""
+    module, colon, function = name.partition(":")
+    if not colon:
+        if name not in known:
+            hint = did_you_mean(name, known)
+            raise ConfigError(f"{where}: no network is called {name!r}; {hint} Your own is 'package.module:function'.")
+        return known[name]
+    try:
+        with _importable([folder or Path.cwd(), Path.cwd()]):
+            found = import_module(module)
+            for part in function.split("."):
+                found = getattr(found, part)
+    except Exception as error:  # whatever somebody's module does when it is imported
+        raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
+    if not callable(found):
+        raise ConfigError(f"{where}: {name!r} is no function or class that makes a module.")
+    return found
+
+
+@contextmanager
+def _importable(folders: Sequence[Path]) -> Iterator[None]:
+    """Modules in these folders can be imported in here."""
+    before = list(sys.path)
+    sys.path[:0] = [str(folder) for folder in folders]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+
+
+def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> nn.Module:
+    """A module, from the facts that its maker asks for by name and from the settings; its start depends on the seed."""
+    parameters = inspect.signature(maker).parameters
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    unknown = [name for name in settings if name not in parameters]
+    if unknown and not takes_all:
+        hint = did_you_mean(unknown[0], [name for name in parameters if name not in facts])
+        raise ConfigError(f"{where}: there is no setting {unknown[0]!r}; {hint}")
+    given = {name: value for name, value in facts.items() if name in parameters} | dict(settings)
+    try:
+        with seeded(seed, CPU):
+            made = maker(**given)
+    except MtcdError as error:
+        raise ConfigError(f"{where}: {error}") from None
+    except Exception as error:  # whatever somebody's function does
+        raise ConfigError(f"{where}: the network cannot be made ({type(error).__name__}: {error}).") from None
+    if not isinstance(made, nn.Module):
+        raise ConfigError(f"{where}: what was made is a {type(made).__name__}, not a torch.nn.Module.")
+    return made
+
+
+def make_clients(
+    maker: Maker, shapes: Mapping[str, tuple[int, ...]], settings: Mapping[str, Any], seed: int
+) -> dict[str, nn.Module]:
+    """A module for every client. A maker may ask for client (its name), index, shape (of a sample) and clients."""
+    made = {}
+    for index, (client, shape) in enumerate(shapes.items()):
+        facts = {"client": client, "index": index, "shape": shape, "clients": len(shapes)}
+        made[client] = make(maker, "model.client", facts, settings, draw_seed(seed, "network", index))
+    return made
+
+
+def make_fusion(maker: Maker, width: int, outputs: int, settings: Mapping[str, Any], seed: int) -> nn.Module:
+    """A fusion module. A maker may ask for width (of the aggregate) and outputs."""
+    facts = {"width": width, "outputs": outputs}
+    return make(maker, "model.fusion", facts, settings, draw_seed(seed, "fusion"))
+
+
+def client_maker(name: str, folder: Path | None = None) -> Maker:
+    """What makes the clients' networks."""
+    return find_maker(name, NETS, "model.client", folder)
+
+
+def fusion_maker(name: str, folder: Path | None = None) -> Maker:
+    """What makes the fusion module."""
+    return find_maker(name, FUSIONS, "model.fusion", folder)

@@ -1,0 +1,124 @@
+"""The optimiser of the local updates: any of PyTorch's, with its state as named tensors that can be kept and mixed."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+from mtcd.errors import ConfigError, did_you_mean
+
+MakeOptimiser = Callable[..., Optimizer]
+"""Called with the parameters and ``lr``: torch.optim.SGD, say, or a functools.partial of it."""
+
+
+def plain_sgd(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
+    """Gradient steps, the paper's."""
+    return torch.optim.SGD(parameters, lr=lr)
+
+
+def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
+    """One of torch.optim by its name."""
+    known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
+    if kind not in known:
+        raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {did_you_mean(kind, known)}")
+    if "lr" in settings:
+        raise ConfigError("model.optimiser: leave lr out; method.stepsize is the learning rate.")
+
+    def make(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
+        made: Optimizer = getattr(torch.optim, kind)(parameters, lr=lr, **settings)
+        return made
+
+    return make
+
+
+def _is_optimiser(entry: object) -> bool:
+    return isinstance(entry, type) and issubclass(entry, Optimizer) and entry is not Optimizer
+
+
+def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Tensor = 0.0) -> Optimizer | None:
+    """The optimiser of these parameters; None where there are none."""
+    if not parameters:
+        return None
+    try:
+        optimiser = make(parameters, lr=lr)
+    except (TypeError, ValueError) as error:
+        raise ConfigError(f"The optimiser cannot be made ({error}): it is called with the parameters and lr.") from None
+    if not isinstance(optimiser, Optimizer):
+        raise ConfigError(f"optimiser must make a torch.optim.Optimizer, but made {optimiser!r}.")
+    closure = inspect.signature(type(optimiser).step).parameters.get("closure")
+    if closure is not None and closure.default is inspect.Parameter.empty:
+        name = type(optimiser).__name__
+        raise ConfigError(f"{name} wants to evaluate the loss itself (a closure): use an optimiser that does not.")
+    return optimiser
+
+
+def set_rate(optimiser: Optimizer, lr: float) -> None:
+    """The step size of the next updates."""
+    for group in optimiser.param_groups:
+        if isinstance(group["lr"], Tensor):
+            group["lr"].fill_(lr)
+        else:
+            group["lr"] = lr
+
+
+def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> dict[str, Tensor]:
+    """What the optimiser remembers, as tensors (momentum, say), by names that stay the same. Empty before it began."""
+    found: dict[str, Tensor] = {}
+    for i, parameter in enumerate(parameters if optimiser else ()):
+        assert optimiser is not None
+        for name, value in sorted(optimiser.state.get(parameter, {}).items()):
+            if isinstance(value, Tensor):
+                found[f"optimiser.{i}.{name}"] = value
+            elif value is not None:
+                raise ConfigError(
+                    f"The optimiser {type(optimiser).__name__} remembers {name!r} as {type(value).__name__}, which "
+                    "cannot be kept or mixed: use one that keeps tensors, such as SGD or Adam."
+                )
+    return found
+
+
+def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], kept: Mapping[str, Tensor]) -> None:
+    """Put back what ``optimiser_tensors`` gave, in place where it has a tensor of that name already; what was not
+    there counts as 0.
+
+    Some optimisers count their steps on the CPU, wherever the parameters are.
+    """
+    for i, parameter in enumerate(parameters if optimiser else ()):
+        assert optimiser is not None
+        prefix = f"optimiser.{i}."
+        names = {key.removeprefix(prefix): value for key, value in kept.items() if key.startswith(prefix)}
+        state = optimiser.state[parameter]
+        for name in [name for name, value in state.items() if isinstance(value, Tensor) and name not in names]:
+            state[name].zero_()
+        for name, value in names.items():
+            if isinstance(state.get(name), Tensor):
+                state[name].copy_(value)
+            elif name == "step" and not any(group.get("capturable") for group in optimiser.param_groups):
+                state[name] = value.clone()
+            else:
+                state[name] = value.to(parameter.device, copy=True)
+
+
+def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
+    """The same optimiser, such that its steps can be recorded in a CUDA graph: its step size is a tensor there."""
+
+    def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
+        parameters = list(parameters)
+        plain = make(parameters, lr=0.0)
+        settings = dict(plain.defaults)
+        if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
+            settings |= {"fused": True, "foreach": False}
+        elif "capturable" in settings:
+            settings |= {"capturable": True}
+        else:
+            raise ConfigError(f"{type(plain).__name__} cannot be recorded")
+        rate = torch.zeros((), device=device)
+        made: Optimizer = type(plain)(parameters, **{**settings, "lr": rate})
+        return made
+
+    return remake

@@ -1,0 +1,204 @@
+"""A split network on data: the networks of all parties, and the measurements that need all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Tensor
+
+from mtcd.data.dataset import VerticalDataset
+from mtcd.errors import ConfigError
+from mtcd.model.score import Score
+from mtcd.protocol.batches import Batches
+from mtcd.splitnet.aggregation import make_aggregation
+from mtcd.splitnet.client import NetClient, Surroundings
+from mtcd.splitnet.compute import Compute
+from mtcd.splitnet.feed import Feed, Rows, Source, Stored, make_source
+from mtcd.splitnet.fusion import NetFusion
+from mtcd.splitnet.graphs import GraphClient, GraphFusion
+from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
+from mtcd.splitnet.lanes import Lanes
+from mtcd.splitnet.modules import Trainable, draws_numbers
+from mtcd.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
+from mtcd.splitnet.trial import SAMPLES, representation_width, try_fusion
+
+if TYPE_CHECKING:
+    from mtcd.splitnet.model import SplitModel
+
+CHUNK = 500  # samples that are evaluated at once
+Client = TypeVar("Client", bound=NetClient)
+
+
+class Stage:
+    """The networks of all parties, with their data in batches that are agreed on."""
+
+    def __init__(
+        self, clients: Sequence[NetClient], fusion: NetFusion, around: Surroundings, samples: int, lanes: Lanes
+    ) -> None:
+        self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
+        self.lane, self.join = lanes.lane, lanes.join
+
+    def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
+        """H, of all clients in order."""
+        return self.around.aggregation.of(representations)
+
+    def nothing(self) -> Tensor:
+        """H before any client has put anything in."""
+        return torch.zeros(self.samples, self.around.aggregation.width, device=self.around.device)
+
+
+class NetProblem:
+    """The modules are copies of the owner's: what is in them is the state of one training."""
+
+    def __init__(self, model: SplitModel, data: VerticalDataset, compute: Compute, seed: int) -> None:
+        self.model, self.data, self.compute, self.seed = model, data, compute, seed
+        self.device = find_device(compute.device)
+        loss, has_classes = find_loss(model.loss, data.labels)
+        self.classes = classes_of(data.labels) if has_classes else None
+        self.labels = encode(data.labels, self.classes).to(self.device)
+        self.sources = self._sources(data)
+        self.notes: tuple[str, ...] = ()
+        self.graphs, self.make_optimiser = self._graphs()
+        make, reps = self.make_optimiser, model.representations
+        self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
+        self.fusion = Trainable(model.fusion, self.device, make)
+        tried = list(zip(data.clients, self.nets, self.sources, strict=True))
+        widths = [representation_width(client, net.module, source) for client, net, source in tried]
+        draws = any(draws_numbers(net.module, source.rows(torch.arange(SAMPLES))) for _, net, source in tried)
+        aggregation = make_aggregation(model.aggregation, data.clients, widths)
+        draws = draws or draws_numbers(self.fusion.module, torch.zeros(SAMPLES, aggregation.width, device=self.device))
+        self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
+        try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
+        self.staged: list[NetClient] = []
+
+    def _graphs(self) -> tuple[bool, MakeOptimiser]:
+        """Whether local updates are recorded and replayed, and the optimiser for it."""
+        make = self.model.optimiser or plain_sgd
+        if self.device.type != "cuda" or self.compute.graphs is False:
+            if self.compute.graphs is True:
+                raise ConfigError("compute.graphs: true needs a GPU; leave it out, or set it to auto.")
+            return False, make
+        recordable = capturable(make, self.device)
+        try:
+            make_optimiser(recordable, [torch.zeros(1, device=self.device, requires_grad=True)])
+        except ConfigError as error:
+            if self.compute.graphs is True:
+                raise
+            self.notes = (f"Without CUDA graphs, which are faster: {error}.",)
+            return False, make
+        return True, recordable
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """The names of the clients."""
+        return self.data.clients
+
+    @property
+    def samples(self) -> int:
+        """N."""
+        return self.data.samples
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in the aggregate."""
+        return self.around.aggregation.width
+
+    @property
+    def fusion_keeps_statistics(self) -> bool:
+        """Whether the fusion module has batch norm."""
+        return bool(self.fusion.norms)
+
+    def stage(self, batches: Batches, tokens: int) -> Stage:
+        """The networks, with their data in these batches."""
+        transforms = self.data.transforms or {}
+
+        def feed(source: Source, client: str = "") -> Feed:
+            return Feed(source, Rows(batches, self.device), transforms.get(client))
+
+        def client(role: type[Client], k: int) -> Client:
+            fusion = Trainable(self.model.fusion, self.device, self.make_optimiser)
+            features = feed(self.sources[k], self.clients[k])
+            return role(k, self.nets[k], fusion, features, feed(labels), self.around)
+
+        labels, numbers = Stored(self.labels), range(len(self.nets))
+        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
+        self.graphs = self.graphs and self._prepare(recorded)
+        self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
+        head = GraphFusion if self.graphs else NetFusion
+        lanes = Lanes(self.device, 1 if self.around.draws or not self.graphs else tokens)
+        return Stage(self.staged, head(self.fusion, feed(labels), self.around), self.around, self.samples, lanes)
+
+    def _prepare(self, clients: Sequence[GraphClient]) -> bool:
+        """Whether all networks can be recorded."""
+        try:
+            for client in clients:
+                client.prepare()
+        except RuntimeError as error:
+            told = str(error).splitlines()[0]
+            if self.compute.graphs is True:
+                raise ConfigError(f"compute.graphs: a network cannot be recorded: {told}") from None
+            self.notes += (f"Without CUDA graphs, which are faster: a network cannot be recorded ({told}).",)
+            return False
+        return True
+
+    def read_off(self, aggregate: Tensor, penalty: float) -> float:
+        """The token of a batch does not tell what f is in evaluation mode."""
+        raise NotImplementedError
+
+    def score(self, theta_0: Sequence[Tensor] = ()) -> Score:
+        """The mean loss and accuracy on the training samples, and the accuracy on the test samples, all in evaluation
+        mode. Asks every client, so it is for measuring only. ``theta_0``: where a token has it, not the server.
+        """
+        if theta_0:
+            self.fusion.put(theta_0)
+        objective, accuracy = self._evaluate(self.sources, self.labels)
+        if self._test is None or self.classes is None:
+            return Score(objective, accuracy)
+        return Score(objective, accuracy, self._evaluate(*self._test)[1])
+
+    def _evaluate(self, sources: Sequence[Source], labels: Tensor) -> tuple[float, float | None]:
+        total, right = torch.zeros(2, dtype=torch.float64, device=self.device)
+        for rows, outputs in self._outputs(sources, len(labels)):
+            total += self.around.loss(outputs, labels[rows]).double() * len(rows)
+            if self.classes is not None:
+                right += (decide(outputs, self.classes) == labels[rows]).sum()
+        mean, share = (torch.stack([total, right]) / len(labels)).tolist()
+        return mean, None if self.classes is None else share
+
+    def predict(self, features: VerticalDataset) -> Tensor:
+        """The outputs of new samples, in evaluation mode."""
+        chunks = [outputs for _, outputs in self._outputs(self._sources(features), features.samples)]
+        return torch.cat(chunks).cpu()
+
+    def _outputs(self, sources: Sequence[Source], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
+        with ExitStack() as modes:
+            for one in (*self.nets, self.fusion):
+                modes.enter_context(one.evaluating())
+            modes.enter_context(self.around.precision())
+            for rows in torch.split(torch.arange(samples, device=self.device), CHUNK):
+                seen = [self.around.laid_out(source.rows(rows)) for source in sources]
+                told = [net.module(x).float() for net, x in zip(self.nets, seen, strict=True)]
+                yield rows, self.fusion.module(self.around.aggregation.of(told)).float()
+
+    def _sources(self, data: VerticalDataset) -> list[Source]:
+        return [make_source(data.features[client], client, self.device) for client in self.data.clients]
+
+    @cached_property
+    def _test(self) -> tuple[list[Source], Tensor] | None:
+        test = self.data.test
+        return None if test is None else (self._sources(test), encode(test.labels, self.classes).to(self.device))
+
+
+def find_device(name: str) -> torch.device:
+    """The device of that name, if it is there."""
+    there = torch.cuda.is_available()
+    if name == "auto":
+        return torch.device("cuda" if there else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and (not there or (device.index or 0) >= torch.cuda.device_count()):
+        raise ConfigError(f"compute.device is {name!r}, but PyTorch finds no such GPU here: use 'auto' or 'cpu'.")
+    return device

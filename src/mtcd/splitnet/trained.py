@@ -1,0 +1,121 @@
+"""A trained split network: the modules of all parties, put together to look at and to predict with."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor, nn
+
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError, DataError
+from mtcd.files import WEIGHTS
+from mtcd.splitnet.aggregation import make_aggregation
+from mtcd.splitnet.feed import make_source
+from mtcd.splitnet.labels import Classes, decide
+
+if TYPE_CHECKING:
+    from mtcd.splitnet.model import SplitModel
+
+CHUNK = 500
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedSplit:
+    """Modules in evaluation mode, on the CPU; a party of a real federation has its own only."""
+
+    modules: Mapping[str, nn.Module]
+    fusion: nn.Module
+    aggregation: str
+    widths: tuple[int, ...]
+    classes: Classes | None
+
+    @property
+    def clients(self) -> tuple[str, ...]:
+        """Their names."""
+        return tuple(self.modules)
+
+    def decision(self, X: Any) -> NDArray[np.float32]:
+        """The outputs of the fusion module for new samples: features by client, or vertical data."""
+        features = self._features(X)
+        samples = len(next(iter(features.values())))
+        aggregation = make_aggregation(self.aggregation, self.clients, self.widths)
+        sources = [make_source(features[client], client, torch.device("cpu")) for client in self.clients]
+        chunks = []
+        with torch.no_grad():
+            for rows in torch.split(torch.arange(samples), CHUNK):
+                pairs = zip(self.modules.values(), sources, strict=True)
+                told = [module(source.rows(rows)).float() for module, source in pairs]
+                chunks.append(self.fusion(aggregation.of(told)).float())
+        return np.asarray(torch.cat(chunks))
+
+    def predict(self, X: Any) -> NDArray[np.generic]:
+        """The labels of the classes, or values."""
+        shown = decide(torch.as_tensor(self.decision(X)), self.classes).numpy()
+        return shown if self.classes is None else np.asarray(self.classes)[shown]
+
+    def _features(self, X: Any) -> Mapping[str, Any]:
+        X = VerticalDataset.from_table(X) if isinstance(X, VerticalData) else X
+        features = X.features if isinstance(X, VerticalDataset) else X
+        if not isinstance(features, Mapping):
+            raise DataError("New samples for a split network are the features of each client, by its name.")
+        missing = [client for client in self.clients if client not in features]
+        if missing:
+            raise DataError(f"The new samples have no features of client {missing[0]!r}.")
+        lengths = {client: len(features[client]) for client in self.clients}
+        if len(set(lengths.values())) > 1:
+            raise DataError(f"The clients do not bring equally many new samples: {lengths}.")
+        return features
+
+    def weights(self) -> dict[str, Tensor]:
+        """All parameters and statistics, by 'client/name' and 'fusion/name'."""
+        parts = {**{f"client/{name}": module for name, module in self.modules.items()}, "fusion": self.fusion}
+        return {
+            f"{part}/{name}": value.detach().cpu().contiguous().clone()
+            for part, module in parts.items()
+            for name, value in module.state_dict().items()
+        }
+
+    def write(self, folder: Path) -> dict[str, Any]:
+        """The weights into a file of the run folder; returns what to say about them in its JSON."""
+        save_file(self.weights(), folder / WEIGHTS)
+        return {
+            "clients": list(self.clients),
+            "aggregation": self.aggregation,
+            "widths": list(self.widths),
+            "classes": None if self.classes is None else list(self.classes),
+        }
+
+
+def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> TrainedSplit:
+    """The trained network of a run folder: ``model`` brings the modules, the folder the weights."""
+    classes = about["classes"]
+    modules = {client: copy.deepcopy(model.representations[client]).cpu() for client in about["clients"]}
+    fusion = copy.deepcopy(model.fusion).cpu()
+    try:
+        weights = load_file(folder / WEIGHTS)
+        for client, module in modules.items():
+            module.load_state_dict(_part(weights, f"client/{client}/"))
+        fusion.load_state_dict(_part(weights, "fusion/"))
+    except (RuntimeError, SafetensorError, OSError) as error:
+        raise ConfigError(f"The weights in {folder} do not fit the modules given: {error}") from None
+    return TrainedSplit(
+        {client: module.eval() for client, module in modules.items()},
+        fusion.eval(),
+        about["aggregation"],
+        tuple(about["widths"]),
+        None if classes is None else tuple(classes),
+    )
+
+
+def _part(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}

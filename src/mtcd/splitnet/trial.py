@@ -1,0 +1,53 @@
+"""Trying modules out on two samples before anything is trained: what does not fit is told in words."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from mtcd.errors import ConfigError
+from mtcd.splitnet.client import Loss
+from mtcd.splitnet.feed import Source
+from mtcd.splitnet.labels import Classes, check_outputs
+
+SAMPLES = 2
+BROKEN = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
+
+
+def representation_width(client: str, module: nn.Module, source: Source) -> int:
+    """Numbers per sample that a client's module gives."""
+    x = source.rows(torch.arange(SAMPLES))
+    h = _tried(module, x, f"The network of client {client!r}", f"its features of shape {tuple(x.shape)}")
+    if not isinstance(h, Tensor) or h.ndim != 2 or len(h) != SAMPLES or not h.is_floating_point():
+        got = tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
+        raise ConfigError(
+            f"The network of client {client!r} must give (samples, numbers), but gave {got} for {SAMPLES} samples: "
+            "flatten what it gives, say."
+        )
+    return h.shape[1]
+
+
+def try_fusion(module: nn.Module, width: int, labels: Tensor, classes: Classes | None, loss: Loss) -> None:
+    """Refuse a fusion module that cannot take the aggregate, or whose outputs the loss cannot take."""
+    H = torch.zeros(SAMPLES, width, device=labels.device)
+    outputs = _tried(module, H, "The fusion module", f"an aggregate of shape {tuple(H.shape)}")
+    check_outputs(outputs, SAMPLES, classes)
+    try:
+        value = loss(outputs.float(), labels[:SAMPLES])
+    except BROKEN as error:
+        raise ConfigError(f"The loss cannot take outputs {tuple(outputs.shape)} with the labels: {error}") from None
+    if not isinstance(value, Tensor) or value.numel() != 1:
+        raise ConfigError("The loss must give one number: the mean over the samples.")
+
+
+def _tried(module: nn.Module, x: Tensor, what: str, given: str) -> Tensor:
+    training = module.training
+    module.eval()
+    try:
+        with torch.no_grad():
+            found: Tensor = module(x)
+            return found
+    except BROKEN as error:
+        raise ConfigError(f"{what} cannot take {given}: {error}") from None
+    finally:
+        module.train(training)
