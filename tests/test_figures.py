@@ -115,8 +115,8 @@ def _check_points(points: Any, result: Results, x: str, ratio: float, made: Curv
         expected = [(one, cost.mean) for one, cost in costs if cost]
         np.testing.assert_allclose(points, np.array(expected).reshape(-1, 2))
     else:
-        np.testing.assert_allclose(points[-1, 1], made.line(x, ratio).gap[-1])
-        np.testing.assert_allclose(points[0, 1], made.line(x, ratio).gap[0])
+        np.testing.assert_allclose(points[-1, 1], made.line(x, ratio).value[-1])
+        np.testing.assert_allclose(points[0, 1], made.line(x, ratio).value[0])
 
 
 @every_shape
@@ -230,7 +230,7 @@ def test_the_csv_holds_the_lines() -> None:
     assert {row["panel"] for row in points} == {"iterations", "cost R=100", "ratio"}
     line = result.curves["hops", "s64"].line("cost", 100.0, points=POINTS)
     kept = [row for row in points if (row["case"], row["curve"], row["panel"]) == ("hops", "s64", "cost R=100")]
-    for column, values in (("x", line.x), ("value", line.gap), ("low", line.low), ("high", line.high)):
+    for column, values in (("x", line.x), ("value", line.value), ("low", line.low), ("high", line.high)):
         np.testing.assert_allclose([float(row[column]) for row in kept], values, rtol=1e-5)
     spread = result.curves["methods", "svfl"].reach(1e-4, "cost", 20)
     kept = [row for row in points if (row["curve"], row["panel"], row["x"]) == ("svfl", "ratio", "20")]

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mtcd.ledger.ledger import LINKS, Totals
 
 PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
+LEARNT = ("epoch", "accuracy", "test_accuracy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +22,8 @@ class Measurement:
     """The state of a training at one moment.
 
     ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f - f*)/|f*|,
-    None where f* was not asked for. ``seconds`` is time spent training, not measuring.
+    None where f* was not asked for. ``seconds`` is time spent training, not measuring. ``epoch`` counts passes
+    over the samples, ``accuracy`` is that on them and ``test_accuracy`` that on others; None where not known.
     """
 
     iteration: int
@@ -33,17 +35,20 @@ class Measurement:
     messages: Totals
     floats: Totals
     seconds: float
+    epoch: float | None = None
+    accuracy: float | None = None
+    test_accuracy: float | None = None
 
     def row(self) -> dict[str, Any]:
         """One flat row, as in history.csv."""
         row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         for what in ("messages", "floats"):
             row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
-        return row | {"seconds": self.seconds}
+        return row | {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
 
     @staticmethod
     def from_row(row: dict[str, str]) -> Measurement:
-        """The inverse of ``row``, from text."""
+        """The inverse of ``row``, from text; older files have no columns about learning."""
         totals = [{link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")]
         return Measurement(
             int(row["iteration"]),
@@ -55,6 +60,7 @@ class Measurement:
             totals[0],
             totals[1],
             float(row["seconds"]),
+            *(float(row[name]) if row.get(name) else None for name in LEARNT),
         )
 
 

@@ -86,7 +86,7 @@ def _points(results: Results) -> Iterator[dict[str, Any]]:
     for entry in entries(results):
         for name, panel in panels.items():
             line = panel_line(results, panel, entry.result)
-            for point in zip(line.x, line.gap, line.low, line.high, strict=True):
+            for point in zip(line.x, line.value, line.low, line.high, strict=True):
                 numbers = {key: f"{one:.6g}" for key, one in zip(("x", "value", "low", "high"), point, strict=True)}
                 yield {"case": entry.case, "curve": entry.curve, "label": entry.result.label, "panel": name, **numbers}
 

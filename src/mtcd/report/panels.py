@@ -67,13 +67,13 @@ def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
 
 def _first_move(line: Line) -> float:
     """Where a line first leaves its first gap; its end if it does not."""
-    moved = np.flatnonzero(np.abs(np.log(line.gap / line.gap[0])) > MOVED)
+    moved = np.flatnonzero(np.abs(np.log(line.value / line.value[0])) > MOVED)
     return float(line.x[moved[0]] if len(moved) else line.x[-1])
 
 
 def _last_seen(line: Line, bottom: float) -> float:
     """Where a line leaves the panel at the bottom; its end if it does not."""
-    below = np.flatnonzero(line.gap < bottom)
+    below = np.flatnonzero(line.value < bottom)
     return float(line.x[below[0]] if len(below) else line.x[-1])
 
 
@@ -93,7 +93,7 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
         # markers of neighbouring curves are at different places, so that curves on top of each other show both
         every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
         x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
-        axes.plot(x, line.gap, **style, markevery=every, label=plain(entry.result.label))
+        axes.plot(x, line.value, **style, markevery=every, label=plain(entry.result.label))
         if len(entry.result.trained) > 1:
             axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
         if panel.x != "ratio":
@@ -104,11 +104,11 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
 
 def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
     """A cross where a curve diverged, a ring where a limit stopped it; nothing where it converged."""
-    if line.gap[-1] < limits.bottom or curve.ending == "converged":
+    if line.value[-1] < limits.bottom or curve.ending == "converged":
         return
     mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
     looks: dict[str, Any] = {"marker": mark, "markersize": size, "markerfacecolor": "white", "markeredgewidth": 1.6}
-    x, gap = max(float(line.x[-1]), limits.left), min(float(line.gap[-1]), limits.top)
+    x, gap = max(float(line.x[-1]), limits.left), min(float(line.value[-1]), limits.top)
     axes.plot(x, gap, **looks, color=colour, clip_on=False, zorder=5, label="_end")
 
 
