@@ -46,7 +46,7 @@ def cost_per_epoch(curve: CurveResult, ratio: float) -> float | None:
 
 def best_of_all(results: Results) -> float:
     """The accuracy that every seed of every curve came to at some time, in whole percent."""
-    best = [one.columns["test_accuracy"].max() for curve in results.curves.values() for one in curve.trained]
+    best = [float(one.columns["test_accuracy"].max()) for curve in results.curves.values() for one in curve.trained]
     return math.floor(100 * min(best) + ROUNDING) / 100
 
 

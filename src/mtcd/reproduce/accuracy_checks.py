@@ -64,7 +64,7 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 told.append(f"{read.label(name)} {mine} against {other}")
                 seen.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
-        to = f"cost to {level:.0%}{chosen} (R_C = {read.results.ratio:g})"
+        to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
         return f"{to}: {'; '.join(told)}", verdict(seen)
 
     return check
@@ -88,5 +88,5 @@ def _close(ours: float | None, theirs: float | None) -> Seen:
 
 
 def _has_learnt(curve: CurveResult) -> bool:
-    first = sum(one.columns["test_accuracy"][0] for one in curve.trained) / len(curve.trained)
+    first = sum(float(one.columns["test_accuracy"][0]) for one in curve.trained) / len(curve.trained)
     return accuracy_at_end(curve).mean >= first + LEARNT

@@ -58,7 +58,6 @@ SPARSE = tuple(f"sparse-{name}" for name in (*NETWORKS, "path-80"))
 FAR_APART = ("ridge-cycle", "ridge-path", "ridge-path-80")
 
 
-
 def _against_svfl(*ours: str) -> list[tuple[str, Check]]:
     """What the paper says of its neural networks."""
     return [

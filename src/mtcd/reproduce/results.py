@@ -154,7 +154,9 @@ class CurveResult:
         """The accuracy where some seed was measured."""
         measured = np.unique(np.concatenate([one.along(x, ratio) for one in self.trained]))
         places = measured[measured <= end]
-        values = np.stack([np.interp(places, one.along(x, ratio), one.columns["test_accuracy"]) for one in self.trained])
+        values = np.stack(
+            [np.interp(places, one.along(x, ratio), one.columns["test_accuracy"]) for one in self.trained]
+        )
         return Line(places, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
 
