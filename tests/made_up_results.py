@@ -152,7 +152,7 @@ def accuracies(seeds: int = 3, **more: Any) -> Results:
         {"cifar10": {"title": "4 clients in 2 clusters"}},
         {"svfl": {"label": "SVFL, Q=10", "method": {"kind": "svfl"}}, "mtcd": {"label": "MTCD, Γ=2, S=2, Q=10"}},
         [{"x": "epochs"}, {"x": "cost"}, {"x": "bytes"}],
-        **({"measure": "accuracy", "target_accuracy": 0.8} | more),
+        **({"title": "ResNet18 on CIFAR-10", "measure": "accuracy", "target_accuracy": 0.8} | more),
     )
     messages = {"svfl": {"server": 8.0}, "mtcd": {"server": 6.0, "between": 4.0}}
 

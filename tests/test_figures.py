@@ -20,6 +20,7 @@ from rich.console import Console
 from made_up_results import (
     ITERATIONS,
     NOTE,
+    accuracies,
     curve,
     experiment,
     long_labels,
@@ -39,10 +40,21 @@ from mtcd.report.numbers import POINTS, lines_csv
 from mtcd.report.page import write_page
 from mtcd.report.styles import curve_styles
 from mtcd.report.tables import results_table, table_csv
+from mtcd.reproduce.accuracy import accuracy_at_end
 from mtcd.reproduce.claims import Claim
 from mtcd.reproduce.results import CurveResult, Results, Trained
 
-SHAPES = (one_panel, six_cases, own_curves, ten_curves, long_labels, three_costs, never_there, nothing_moves)
+SHAPES = (
+    one_panel,
+    six_cases,
+    own_curves,
+    ten_curves,
+    long_labels,
+    three_costs,
+    never_there,
+    nothing_moves,
+    accuracies,
+)
 Shape = Callable[[], Results]
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 
@@ -98,8 +110,8 @@ def test_every_curve_is_in_every_panel_of_its_case(shape: Shape) -> None:
             lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
             labels = [result.curves[case, name].label for name in result.experiment.shown(case)]
             assert [line.get_label() for line in lines] == labels
-            assert axes.get_yscale() == "log"
-            assert axes.get_xscale() == (panel.scale or "log")
+            usual = "log" if result.experiment.measure == "gap" else "linear"
+            assert (axes.get_xscale(), axes.get_yscale()) == (panel.scale or usual, usual)
             for line, name in zip(lines, result.experiment.shown(case), strict=True):
                 _check_points(line.get_xydata(), result, panel.x, panel.ratio or 100.0, result.curves[case, name])
                 if panel.x != "ratio":
@@ -284,6 +296,9 @@ def test_the_table_fits_and_cuts_no_number(shape: Shape, width: int) -> None:
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "…" not in shown
     for made in result.curves.values():
+        if made.measure == "accuracy":
+            assert f"{accuracy_at_end(made).mean:.1%}" in shown
+            continue
         assert f"{made.final_gap:.1e}" in shown
         spread = made.reach(1e-4)
         if spread and spread.mean >= 100:
