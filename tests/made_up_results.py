@@ -11,6 +11,7 @@ from mtcd.reproduce.results import CurveResult, Results, Trained
 from mtcd.reproduce.schema import Experiment
 
 ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
+EPOCHS, BYTES = {"x": "epochs"}, {"x": "bytes"}
 NOTE = "gisette-like, made from MNIST 4 against 9: not Gisette itself"
 LONG = "MTCD with a very long description of its settings, Γ=4 tokens, S=64 hops and combine: visitors"
 
@@ -146,12 +147,12 @@ def learnt(rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **me
     return Trained(seed, "epochs", 1e-4, 60.0, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
 
 
-def accuracies(seeds: int = 3, **more: Any) -> Results:
+def accuracies(seeds: int = 3, panels: Any = (EPOCHS, COST, BYTES), notes: Any = (), **more: Any) -> Results:
     """SVFL and MTCD on CIFAR-10, as one would hope: the same per epoch, at three quarters of the cost."""
     given = experiment(
         {"cifar10": {"title": "4 clients in 2 clusters"}},
         {"svfl": {"label": "SVFL, Q=10", "method": {"kind": "svfl"}}, "mtcd": {"label": "MTCD, Γ=2, S=2, Q=10"}},
-        [{"x": "epochs"}, {"x": "cost"}, {"x": "bytes"}],
+        list(panels),
         **({"title": "ResNet18 on CIFAR-10", "measure": "accuracy", "target_accuracy": 0.8} | more),
     )
     messages = {"svfl": {"server": 8.0}, "mtcd": {"server": 6.0, "between": 4.0}}
@@ -160,4 +161,4 @@ def accuracies(seeds: int = 3, **more: Any) -> Results:
         ones = tuple(learnt(0.2, seed + 10 * (name == "mtcd"), **messages[name]) for seed in range(seeds))
         return CurveResult(given.curves[name].label, ones)
 
-    return results("cifar10", given, make, seeds=seeds)
+    return results("cifar10", given, make, seeds=seeds, notes=notes)

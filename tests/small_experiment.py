@@ -31,7 +31,7 @@ SMALL = {
     "quick": {"changes": {"stop": {"gap": 1e-2}}, "seeds": 2},
 }
 FOREVER = {"kind": "mtcd", "hops": 4, "stepsize": 1e-12}
-GONE = object()  # a change that takes a key out
+GONE = ...  # a change that takes a key out
 FIXED = {"problem": {"data": {"seed": 7}}}  # the same data for every seed
 
 
@@ -45,7 +45,7 @@ def changed(*changes: dict) -> dict:
 
     content = deepcopy(SMALL)
     for change in changes:
-        content = lay(content, change)
+        content = lay(content, deepcopy(change))
     return content
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.report.numbers import Entry, cost_ratios, spread_columns
+from mtcd.report.numbers import Entry, cost_ratios, mean_cost, some_seeds, spread_columns
 from mtcd.report.styles import scientific
 from mtcd.reproduce.accuracy import accuracy_after, accuracy_at_end, cost_at_end, quarters, share_of_baseline
-from mtcd.reproduce.reading import number, percent
+from mtcd.reproduce.reading import percent
 from mtcd.reproduce.results import Results, Spread
 
 CAPTION = "Test accuracy on the way and at the end, and communication cost, as means over the seeds:"
@@ -31,9 +31,10 @@ def accuracy_cells(results: Results, entry: Entry) -> list[str]:
     row = [scientific(curve.stepsize), *map(_accuracy, [*way, accuracy_at_end(curve)])]
     for ratio in cost_ratios(results):
         share = share_of_baseline(results, entry.case, entry.curve, ratio)
-        row += [number(cost_at_end(curve, ratio).mean), "-" if share is None else percent(share)]
+        row += [mean_cost(cost_at_end(curve, ratio)), "-" if share is None else percent(share)]
         if target := results.experiment.target_accuracy:
-            row.append(_cost(curve.reach(target, "cost", ratio)))
+            there = curve.reach(target, "cost", ratio)
+            row.append(mean_cost(there) + some_seeds(there))
     return [*row, f"{curve.seconds:.1f}"]
 
 
@@ -63,12 +64,4 @@ def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
 
 
 def _accuracy(spread: Spread | None) -> str:
-    return "-" if spread is None else percent(spread.mean) + _seeds(spread)
-
-
-def _cost(spread: Spread | None) -> str:
-    return "-" if spread is None else number(spread.mean) + _seeds(spread)
-
-
-def _seeds(spread: Spread) -> str:
-    return "" if spread.everywhere else f" ({spread.reached} of {spread.seeds})"
+    return "-" if spread is None else percent(spread.mean) + some_seeds(spread)

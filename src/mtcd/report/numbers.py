@@ -108,6 +108,18 @@ def spread_columns(name: str, spread: Spread | None) -> dict[str, Any]:
     return {f"{name}_{what}": value for what, value in zip(("mean", "least", "most"), values, strict=True)}
 
 
+def mean_cost(spread: Spread | None) -> str:
+    """The mean of iterations or cost, as text."""
+    if spread is None:
+        return "-"
+    return f"{spread.mean:,.0f}" if spread.mean >= 100 else f"{spread.mean:.3g}"
+
+
+def some_seeds(spread: Spread | None) -> str:
+    """How many seeds got there, if not all did."""
+    return f" ({spread.reached} of {spread.seeds})" if spread and not spread.everywhere else ""
+
+
 def as_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
     """The rows as the text of a file."""
     text = io.StringIO()

@@ -8,9 +8,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from mtcd.report.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
-from mtcd.report.numbers import Entry, amounts, as_csv, cost_ratios, entries, grid, spread_columns, targets
+from mtcd.report.numbers import (
+    Entry,
+    amounts,
+    as_csv,
+    cost_ratios,
+    entries,
+    grid,
+    mean_cost,
+    some_seeds,
+    spread_columns,
+    targets,
+)
 from mtcd.report.styles import scientific
-from mtcd.reproduce.results import Results, Spread
+from mtcd.reproduce.results import Results
 
 WORDS = ("case", "curve")  # may wrap; the other columns are numbers, and must not
 
@@ -64,19 +75,9 @@ def cells(results: Results, entry: Entry, brief: bool = False) -> list[str]:
     found = []
     for gap in targets(results)[: 1 if brief else None]:
         spreads = [curve.reach(gap, *axis) for axis in amounts(results).values()]
-        found += [_mean(spreads[0]) + _seeds(spreads[0]), *map(_mean, spreads[1:])]
+        found += [mean_cost(spreads[0]) + some_seeds(spreads[0]), *map(mean_cost, spreads[1:])]
     ends = (f"{curve.final_gap:.1e}", f"{curve.seconds:.1f}")
     return [entry.title, curve.label, scientific(curve.stepsize), *found, *ends]
-
-
-def _mean(spread: Spread | None) -> str:
-    if spread is None:
-        return "-"
-    return f"{spread.mean:,.0f}" if spread.mean >= 100 else f"{spread.mean:.3g}"
-
-
-def _seeds(spread: Spread | None) -> str:
-    return f" ({spread.reached} of {spread.seeds})" if spread and not spread.everywhere else ""
 
 
 def table_csv(results: Results) -> str:
