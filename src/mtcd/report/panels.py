@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import EngFormatter, PercentFormatter
+from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
 from mtcd.report.numbers import entries, panel_line, panel_ratio, panel_scale
 from mtcd.report.styles import Style, plain
@@ -120,9 +120,11 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
 
 
 def _number_axes(axes: Axes, results: Results, panel: Panel) -> None:
-    """Accuracies in percent, bytes with their prefixes."""
+    """Accuracies in percent, bytes with their prefixes, few enough numbers of many digits."""
     if results.experiment.measure == "accuracy":
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if panel_scale(results, panel) == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     if panel.x == "bytes":
         axes.xaxis.set_major_formatter(EngFormatter("B"))
 
