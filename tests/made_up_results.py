@@ -11,6 +11,7 @@ from mtcd.reproduce.results import CurveResult, Results, Trained
 from mtcd.reproduce.schema import Experiment
 
 ITERATIONS, COST, RATIO = {"x": "iterations"}, {"x": "cost"}, {"x": "ratio"}
+EPOCHS, BYTES = {"x": "epochs"}, {"x": "bytes"}
 NOTE = "gisette-like, made from MNIST 4 against 9: not Gisette itself"
 LONG = "MTCD with a very long description of its settings, Γ=4 tokens, S=64 hops and combine: visitors"
 
@@ -122,3 +123,42 @@ def never_there() -> Results:
 def nothing_moves() -> Results:
     given = experiment({"path": {}}, {"mtcd": {}, "svfl": {}}, [ITERATIONS, COST])
     return results("nothing-moves", given, plain(given, end=0, status="diverged"))
+
+
+# ---- accuracies
+
+
+def learnt(rate: float, seed: int = 0, epochs: int = 20, batches: int = 50, **messages: float) -> Trained:
+    """An accuracy that rises from 10% to 90%, a little differently for each seed; messages are those of a batch."""
+    epoch = np.arange(epochs + 1.0)
+    accuracy = 0.9 - 0.8 * np.exp(-rate * epoch) + 0.01 * np.sin(7 * epoch + seed) * (epoch > 0)
+    between, server = messages.get("between", 0.0), messages.get("server", 8.0)
+    columns = {
+        "iteration": batches * epoch,
+        "epoch": epoch,
+        "test_accuracy": accuracy,
+        "accuracy": accuracy + 0.05,
+        "objective": 2.3 * np.exp(-rate * epoch),
+        "client_client": between * batches * epoch,
+        "client_server": server * batches * epoch,
+        "floats_client_client": 1600 * between * batches * epoch,
+        "floats_client_server": 1600 * server * batches * epoch,
+    }
+    return Trained(seed, "epochs", 1e-4, 60.0, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
+
+
+def accuracies(seeds: int = 3, panels: Any = (EPOCHS, COST, BYTES), notes: Any = (), **more: Any) -> Results:
+    """SVFL and MTCD on CIFAR-10, as one would hope: the same per epoch, at three quarters of the cost."""
+    given = experiment(
+        {"cifar10": {"title": "4 clients in 2 clusters"}},
+        {"svfl": {"label": "SVFL, Q=10", "method": {"kind": "svfl"}}, "mtcd": {"label": "MTCD, Γ=2, S=2, Q=10"}},
+        list(panels),
+        **({"title": "ResNet18 on CIFAR-10", "measure": "accuracy", "target_accuracy": 0.8} | more),
+    )
+    messages = {"svfl": {"server": 8.0}, "mtcd": {"server": 6.0, "between": 4.0}}
+
+    def make(case: str, name: str) -> CurveResult:
+        ones = tuple(learnt(0.2, seed + 10 * (name == "mtcd"), **messages[name]) for seed in range(seeds))
+        return CurveResult(given.curves[name].label, ones)
+
+    return results("cifar10", given, make, seeds=seeds, notes=notes)

@@ -31,6 +31,7 @@ SMALL = {
     "quick": {"changes": {"stop": {"gap": 1e-2}}, "seeds": 2},
 }
 FOREVER = {"kind": "mtcd", "hops": 4, "stepsize": 1e-12}
+GONE = ...  # a change that takes a key out
 FIXED = {"problem": {"data": {"seed": 7}}}  # the same data for every seed
 
 
@@ -40,11 +41,11 @@ def changed(*changes: dict) -> dict:
     def lay(base: dict, change: dict) -> dict:
         for key, value in change.items():
             base[key] = lay(base[key], value) if isinstance(value, dict) and isinstance(base.get(key), dict) else value
-        return base
+        return {key: value for key, value in base.items() if value is not GONE}
 
     content = deepcopy(SMALL)
     for change in changes:
-        lay(content, deepcopy(change))
+        content = lay(content, deepcopy(change))
     return content
 
 

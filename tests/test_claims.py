@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
-from made_up_results import experiment
+from made_up_results import experiment, learnt
 from mtcd.reproduce import checks
 from mtcd.reproduce.claims import CLAIMS, check_claims
-from mtcd.reproduce.plan import plan_figure
 from mtcd.reproduce.read import FIGURES, known_experiments, read_experiment
 from mtcd.reproduce.reading import Amount, Reader, helps, less, number, opposite, verdict
 from mtcd.reproduce.results import CurveResult, Results, Trained
@@ -253,8 +252,9 @@ def test_every_claim_finds_its_cases_and_curves_in_the_files() -> None:
     """A claim about a curve that was renamed would be left out without a word."""
     assert set(CLAIMS) == {*FIGURES, "beyond"}
     for name, path in known_experiments().items():
-        given = plan_figure(name, read_experiment(path), path.parent, quick=True).experiment
-        curves = {(case, curve): reaches(100.0) for case in given.cases for curve in given.shown(case)}
+        given = read_experiment(path)
+        made = reaches(100.0) if given.measure == "gap" else CurveResult("", (learnt(0.2),))
+        curves = {(case, curve): made for case in given.cases for curve in given.shown(case)}
         found = check_claims({name: Results(name, given, curves, seeds=2, quick=False, ratio=100.0)})
         assert [claim.says for claim in found] == [says for says, _ in CLAIMS[name]]
         assert all(claim.figure == name and claim.measured for claim in found)

@@ -74,12 +74,11 @@ def test_the_legend_is_clear_of_the_small_print() -> None:
 
 def test_tables_count_to_every_target(tmp_path: Path) -> None:
     found = dotted()
-    gaps = [1e-4, 1e-6]
-    assert headings(found, gaps)[3:9] == [
+    assert headings(found)[3:9] == [
         f"{what} to {gap}" for gap in ("0.0001", "1e-06") for what in ("iterations", "messages", "cost R=100")
     ]
     fast = entries(found, "path")[0]
-    row = cells(found, fast, gaps)
+    row = cells(found, fast)
     later = [float(cell.replace(",", "")) for cell in (row[3], row[6])]
     assert later[1] > later[0]
     written = {path.name for path in write_figure(found, tmp_path)}

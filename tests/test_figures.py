@@ -20,6 +20,7 @@ from rich.console import Console
 from made_up_results import (
     ITERATIONS,
     NOTE,
+    accuracies,
     curve,
     experiment,
     long_labels,
@@ -35,14 +36,25 @@ from made_up_results import (
 )
 from mtcd.errors import MtcdError
 from mtcd.report.figures import draw, write_figure
-from mtcd.report.numbers import POINTS, lines_csv, table_csv
+from mtcd.report.numbers import POINTS, lines_csv
 from mtcd.report.page import write_page
 from mtcd.report.styles import curve_styles
-from mtcd.report.tables import results_table
+from mtcd.report.tables import results_table, table_csv
+from mtcd.reproduce.accuracy import accuracy_at_end
 from mtcd.reproduce.claims import Claim
 from mtcd.reproduce.results import CurveResult, Results, Trained
 
-SHAPES = (one_panel, six_cases, own_curves, ten_curves, long_labels, three_costs, never_there, nothing_moves)
+SHAPES = (
+    one_panel,
+    six_cases,
+    own_curves,
+    ten_curves,
+    long_labels,
+    three_costs,
+    never_there,
+    nothing_moves,
+    accuracies,
+)
 Shape = Callable[[], Results]
 every_shape = pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
 
@@ -98,8 +110,8 @@ def test_every_curve_is_in_every_panel_of_its_case(shape: Shape) -> None:
             lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
             labels = [result.curves[case, name].label for name in result.experiment.shown(case)]
             assert [line.get_label() for line in lines] == labels
-            assert axes.get_yscale() == "log"
-            assert axes.get_xscale() == panel.scale
+            usual = "log" if result.experiment.measure == "gap" else "linear"
+            assert (axes.get_xscale(), axes.get_yscale()) == (panel.scale or usual, usual)
             for line, name in zip(lines, result.experiment.shown(case), strict=True):
                 _check_points(line.get_xydata(), result, panel.x, panel.ratio or 100.0, result.curves[case, name])
                 if panel.x != "ratio":
@@ -115,8 +127,8 @@ def _check_points(points: Any, result: Results, x: str, ratio: float, made: Curv
         expected = [(one, cost.mean) for one, cost in costs if cost]
         np.testing.assert_allclose(points, np.array(expected).reshape(-1, 2))
     else:
-        np.testing.assert_allclose(points[-1, 1], made.line(x, ratio).gap[-1])
-        np.testing.assert_allclose(points[0, 1], made.line(x, ratio).gap[0])
+        np.testing.assert_allclose(points[-1, 1], made.line(x, ratio).value[-1])
+        np.testing.assert_allclose(points[0, 1], made.line(x, ratio).value[0])
 
 
 @every_shape
@@ -230,7 +242,7 @@ def test_the_csv_holds_the_lines() -> None:
     assert {row["panel"] for row in points} == {"iterations", "cost R=100", "ratio"}
     line = result.curves["hops", "s64"].line("cost", 100.0, points=POINTS)
     kept = [row for row in points if (row["case"], row["curve"], row["panel"]) == ("hops", "s64", "cost R=100")]
-    for column, values in (("x", line.x), ("value", line.gap), ("low", line.low), ("high", line.high)):
+    for column, values in (("x", line.x), ("value", line.value), ("low", line.low), ("high", line.high)):
         np.testing.assert_allclose([float(row[column]) for row in kept], values, rtol=1e-5)
     spread = result.curves["methods", "svfl"].reach(1e-4, "cost", 20)
     kept = [row for row in points if (row["curve"], row["panel"], row["x"]) == ("svfl", "ratio", "20")]
@@ -284,6 +296,9 @@ def test_the_table_fits_and_cuts_no_number(shape: Shape, width: int) -> None:
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert "…" not in shown
     for made in result.curves.values():
+        if made.measure == "accuracy":
+            assert f"{accuracy_at_end(made).mean:.1%}" in shown
+            continue
         assert f"{made.final_gap:.1e}" in shown
         spread = made.reach(1e-4)
         if spread and spread.mean >= 100:

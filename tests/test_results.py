@@ -79,7 +79,7 @@ def test_the_line_is_the_geometric_mean_up_to_the_first_seed_that_was_stopped() 
     line = CurveResult("c", (exponential(0.01, [0, 50, 400]), fast)).line("iterations", 1.0, points=40)
     assert line.x[0] == 0
     assert line.x[-1] == pytest.approx(200)
-    np.testing.assert_allclose(line.gap, np.exp(-0.02 * line.x), rtol=1e-10)
+    np.testing.assert_allclose(line.value, np.exp(-0.02 * line.x), rtol=1e-10)
     np.testing.assert_allclose(line.low, np.exp(-0.03 * line.x), rtol=1e-10)
     np.testing.assert_allclose(line.high, np.exp(-0.01 * line.x), rtol=1e-10)
     steps = np.diff(np.log(line.x[1:]))
@@ -92,19 +92,19 @@ def test_a_seed_that_converged_stays_at_its_last_gap() -> None:
     line = curve.line("iterations", 1.0)
     assert line.x[-1] == pytest.approx(400)
     fast = np.exp(-0.02 * np.minimum(line.x, 200))
-    np.testing.assert_allclose(line.gap, np.sqrt(fast * np.exp(-0.01 * line.x)), rtol=1e-10)
-    assert line.gap[-1] == pytest.approx(np.exp(-4))
+    np.testing.assert_allclose(line.value, np.sqrt(fast * np.exp(-0.01 * line.x)), rtol=1e-10)
+    assert line.value[-1] == pytest.approx(np.exp(-4))
 
 
 def test_the_line_along_cost() -> None:
     line = CurveResult("c", (exponential(0.01, [0, 100], server=1.0),)).line("cost", 4.0)
-    np.testing.assert_allclose(line.gap, np.exp(-0.01 * line.x / 1.25), rtol=1e-10)
+    np.testing.assert_allclose(line.value, np.exp(-0.01 * line.x / 1.25), rtol=1e-10)
 
 
 def test_a_line_through_gaps_of_rounding_size_stays_positive() -> None:
     line = CurveResult("c", (trained([0, 10, 20], [1.0, 1e-9, -1e-12]),)).line("iterations", 1.0)
-    assert line.gap.min() == pytest.approx(1e-9)
-    assert CurveResult("c", (trained([0, 10], [0.0, 0.0]),)).line("iterations", 1.0).gap.tolist()[0] == pytest.approx(
+    assert line.value.min() == pytest.approx(1e-9)
+    assert CurveResult("c", (trained([0, 10], [0.0, 0.0]),)).line("iterations", 1.0).value.tolist()[0] == pytest.approx(
         1e-16
     )
 
@@ -112,7 +112,7 @@ def test_a_line_through_gaps_of_rounding_size_stays_positive() -> None:
 def test_a_training_that_diverged_at_once_is_a_point() -> None:
     curve = CurveResult("c", (trained([0], [3.0], status="diverged"), trained([0, 5], [3.0, 1.0])))
     line = curve.line("iterations", 1.0)
-    assert (line.x.tolist(), line.gap.tolist()) == ([0.0], [pytest.approx(3.0)])
+    assert (line.x.tolist(), line.value.tolist()) == ([0.0], [pytest.approx(3.0)])
     assert curve.status == "diverged, converged"
 
 

@@ -22,6 +22,10 @@ class NetworkError(MtcdError):
     """The graph does not fit the clients, or the method cannot work on it."""
 
 
+class NotInstalledError(MtcdError):
+    """Something that is needed here, but not everywhere, is not installed."""
+
+
 class DivergedError(MtcdError):
     """A result was asked of a run that diverged: it has no model."""
 

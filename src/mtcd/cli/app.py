@@ -158,7 +158,9 @@ def reproduce(
         typer.Argument(metavar="FIGURE", help="A name (see --list), a file of yours, or all: those of the paper."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="The same figures at a smaller size.")] = False,
-    seeds: Annotated[int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5.")] = None,
+    seeds: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5, or what the file says.")
+    ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that train at the same time.")] = 2,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")] = Path("results"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept from before.")] = False,

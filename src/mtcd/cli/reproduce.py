@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mtcd.cli.show import aside, screen, show_notes
-from mtcd.errors import ConfigError, DataError
+from mtcd.errors import ConfigError, DataError, NotInstalledError
 from mtcd.files import check_writable
 from mtcd.report.figures import write_figure
 from mtcd.report.page import write_page
@@ -62,7 +62,7 @@ def run_experiments(wish: Wish) -> int:
     began = monotonic()
     check_writable(wish.out)
     page = _page(wish)
-    figures, missing = _plans(wish)
+    figures, missing, left_out = _plans(wish)
     store = Store(wish.out / KEPT, wish.fresh)
     results: dict[str, Results] = {}
     last = Status(0, 0, (), None)
@@ -85,9 +85,10 @@ def run_experiments(wish: Wish) -> int:
             return 130
     if page is not None:
         made = {figure.name: results[figure.name] for figure in figures if figure.name in results}
-        write_page(made, check_claims(made), page, wish.out, missing)
+        write_page(made, check_claims(made), page, wish.out, missing | left_out)
         screen.print(f"Page: {escape(str(page))}", highlight=False, soft_wrap=True)
     screen.print(f"Time: {span(monotonic() - began)}.", highlight=False)
+    show_notes(f"{name} is left out. {why}" for name, why in left_out.items())
     for name, why in missing.items():
         aside.print(f"[bold red]Error:[/] {escape(name)} was not made. {escape(why)}", highlight=False, soft_wrap=True)
     return 2 if missing else 0
@@ -104,18 +105,20 @@ def _page(wish: Wish) -> Path | None:
     return page
 
 
-def _plans(wish: Wish) -> tuple[list[FigurePlan], dict[str, str]]:
-    """What to train, and, among all, the figures whose data is not at hand."""
-    figures, missing = [], {}
+def _plans(wish: Wish) -> tuple[list[FigurePlan], dict[str, str], dict[str, str]]:
+    """What to train, and, among all, what is not at hand: figures that are missed, and those that are optional."""
+    figures: list[FigurePlan] = []
+    missing: dict[str, str] = {}
+    left_out: dict[str, str] = {}
     for path in find_experiments(wish.asked):
         experiment = read_experiment(path)
         try:
             figures.append(plan_figure(path.stem, experiment, path.resolve().parent, wish.seeds, wish.quick))
-        except DataError as error:
+        except (DataError, NotInstalledError) as error:
             if wish.asked != ALL:
                 raise
-            missing[path.stem] = str(error)
-    return figures, missing
+            (left_out if experiment.optional else missing)[path.stem] = str(error)
+    return figures, missing, left_out
 
 
 def _show_figure(result: Results, out: Path, seconds: float) -> None:

@@ -15,15 +15,16 @@ from matplotlib.figure import Figure, SubFigure
 
 from mtcd.files import write_whole
 from mtcd.report.dots import draw_dots
-from mtcd.report.numbers import entries, lines_csv, table_csv
+from mtcd.report.numbers import entries, lines_csv
 from mtcd.report.panels import alike, draw_panel, draw_title, remarks
 from mtcd.report.styles import curve_styles, plain, scientific
+from mtcd.report.tables import table_csv
 from mtcd.reproduce.results import CurveResult, Results
 
 WIDTHS = {1: 6.4, 2: 9.0, 3: 12.0}  # inches, by the number of panels side by side
 WIDEST = 13.0
 LINE_HEIGHT = 0.22
-END_MARKS = {"converged": "", "stopped": "ring: stopped there", "diverged": "cross: diverged"}
+END_MARKS = {"done": "", "stopped": "ring: stopped there", "diverged": "cross: diverged"}
 LETTERS = 11.5  # of a legend, in an inch
 FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give the same bytes
     "png": {"dpi": 150},
@@ -93,19 +94,20 @@ def _draw_cases(groups: Any, results: Results) -> dict[str, Axes]:
         for axes, panel, lines in zip(row, experiment.panels, said[case], strict=True):
             draw_panel(axes, results, panel, case, styles)
             draw_title(axes, panel, [*lines, *[" "] * (most - len(lines))])
-        _label_gaps(row, results)
+        _label_values(row, results)
         first[case] = row[0]
     return first
 
 
-def _label_gaps(row: Sequence[Axes], results: Results) -> None:
-    """The axis of gaps is the same in all panels, so numbers at the first one do."""
+def _label_values(row: Sequence[Axes], results: Results) -> None:
+    """The axis of gaps or accuracies is the same in all panels, so numbers at the first one do."""
     labelled = False
+    accuracy = results.experiment.measure == "accuracy"
     for axes, panel in zip(row, results.experiment.panels, strict=True):
         if panel.x == "ratio":
             axes.set_ylabel(f"cost to a gap of {results.experiment.target:g}")
         elif not labelled:
-            axes.set_ylabel(r"relative gap $(f-f^\star)/f^\star$")
+            axes.set_ylabel("test accuracy" if accuracy else r"relative gap $(f-f^\star)/f^\star$")
             labelled = True
         else:
             axes.tick_params(labelleft=False)
@@ -151,16 +153,8 @@ def _tuned_text(curves: Sequence[CurveResult]) -> str:
 
 def _small_print(results: Results, letters: int) -> list[str]:
     """How to read the picture, and what a reader must know about it."""
-    target, axes = f"{results.experiment.target:g}", {panel.x for panel in results.experiment.panels}
-    seeds = "one seed" if results.seeds == 1 else f"geometric mean over {results.seeds} seeds"
     said = ["Quick version: smaller than the paper's."] if results.quick else []
-    if axes - {"ratio"}:
-        ends = sorted({END_MARKS[entry.result.ending] for entry in entries(results)} - {""})
-        said.append(f"Lines: {'; '.join([seeds, f'dotted: a gap of {target}', *ends])}.")
-    if "ratio" in axes:
-        said.append(f"Against $R_C$: the mean cost of the seeds that reach a gap of {target}.")
-    if results.seeds > 1:
-        said.append("Bands: from the least to the most of the seeds; one that has converged stays at its last gap.")
+    said += _said_of_accuracies(results) if results.experiment.measure == "accuracy" else _said_of_gaps(results)
     if any(entry.result.tuned for entry in entries(results)):
         said.append(f"Step sizes η in the legend: tuned{', case by case' if len(results.case_names()) > 1 else ''}.")
     return [
@@ -168,3 +162,27 @@ def _small_print(results: Results, letters: int) -> list[str]:
         for text in (" ".join(said), *map(plain, dict.fromkeys(results.notes)))
         for line in textwrap.wrap(text, letters)
     ]
+
+
+def _said_of_gaps(results: Results) -> list[str]:
+    said = []
+    target, axes = f"{results.experiment.target:g}", {panel.x for panel in results.experiment.panels}
+    if axes - {"ratio"}:
+        said.append(_said_of_lines(results, "geometric mean", f"a gap of {target}"))
+    if "ratio" in axes:
+        said.append(f"Against $R_C$: the mean cost of the seeds that reach a gap of {target}.")
+    if results.seeds > 1:
+        said.append("Bands: from the least to the most of the seeds; one that has converged stays at its last gap.")
+    return said
+
+
+def _said_of_accuracies(results: Results) -> list[str]:
+    target = results.experiment.target_accuracy
+    bands = ["Bands: from the least to the most of the seeds."] if results.seeds > 1 else []
+    return [_said_of_lines(results, "mean", f"{target:.0%}" if target else ""), *bands]
+
+
+def _said_of_lines(results: Results, mean: str, dotted: str) -> str:
+    seeds = "one seed" if results.seeds == 1 else f"{mean} over {results.seeds} seeds"
+    ends = sorted({END_MARKS[entry.result.ending] for entry in entries(results)} - {""})
+    return f"Lines: {'; '.join([seeds, *([f'dotted: {dotted}'] if dotted else []), *ends])}."

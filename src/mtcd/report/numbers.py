@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -41,6 +41,12 @@ def entries(results: Results, case: str | None = None) -> list[Entry]:
 def panel_ratio(results: Results, panel: Panel) -> float:
     """R_C of a panel."""
     return panel.ratio or results.ratio
+
+
+def panel_scale(results: Results, panel: Panel) -> Literal["log", "linear"]:
+    """The axis of a panel: what it asks for, or what suits the measure."""
+    usual: Literal["log", "linear"] = "log" if results.experiment.measure == "gap" else "linear"
+    return "log" if panel.x == "ratio" else panel.scale or usual
 
 
 def cost_ratios(results: Results) -> list[float]:
@@ -78,7 +84,7 @@ def panel_line(results: Results, panel: Panel, curve: CurveResult) -> Line:
 
 def lines_csv(results: Results) -> str:
     """Every point of every line, to six digits."""
-    return _csv(list(_points(results)), ("case", "curve", "label", "panel", "x", "value", "low", "high"))
+    return as_csv(list(_points(results)), ("case", "curve", "label", "panel", "x", "value", "low", "high"))
 
 
 def _points(results: Results) -> Iterator[dict[str, Any]]:
@@ -86,39 +92,9 @@ def _points(results: Results) -> Iterator[dict[str, Any]]:
     for entry in entries(results):
         for name, panel in panels.items():
             line = panel_line(results, panel, entry.result)
-            for point in zip(line.x, line.gap, line.low, line.high, strict=True):
+            for point in zip(line.x, line.value, line.low, line.high, strict=True):
                 numbers = {key: f"{one:.6g}" for key, one in zip(("x", "value", "low", "high"), point, strict=True)}
                 yield {"case": entry.case, "curve": entry.curve, "label": entry.result.label, "panel": name, **numbers}
-
-
-def table_csv(results: Results) -> str:
-    """One row per case and curve: settings, what was reached and what it took."""
-    rows = [_summary(results, entry) for entry in entries(results)]
-    return _csv(rows, list(rows[0]) if rows else [])
-
-
-def _summary(results: Results, entry: Entry) -> dict[str, Any]:
-    curve, target = entry.result, results.experiment.target
-    iterations = curve.reach(target)
-    row = {
-        "case": entry.case,
-        "curve": entry.curve,
-        "label": curve.label,
-        "stepsize": curve.stepsize,
-        "tuned": grid(curve),
-        "seeds": len(curve.trained),
-        "target": target,
-        "reached": iterations.reached if iterations else 0,
-        **_spread("iterations", iterations),
-    }
-    for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
-        row |= _spread(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
-    if results.experiment.messages:
-        row |= _spread("messages", curve.reach(target, "messages"))
-    for gap in results.experiment.further_targets:
-        for name, axis in amounts(results).items():
-            row |= _spread(f"{name.replace(' R=', '_R')}_to_{gap:g}", curve.reach(gap, *axis))
-    return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
 
 
 def grid(curve: CurveResult) -> str:
@@ -126,12 +102,26 @@ def grid(curve: CurveResult) -> str:
     return "; ".join(f"{scientific(step)}: {outcome}" for step, outcome in sorted((curve.tuned or {}).items()))
 
 
-def _spread(name: str, spread: Spread | None) -> dict[str, Any]:
+def spread_columns(name: str, spread: Spread | None) -> dict[str, Any]:
+    """Mean, least and most, in three columns; empty where nothing got there."""
     values = (spread.mean, spread.least, spread.most) if spread else ("", "", "")
     return {f"{name}_{what}": value for what, value in zip(("mean", "least", "most"), values, strict=True)}
 
 
-def _csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+def mean_cost(spread: Spread | None) -> str:
+    """The mean of iterations or cost, as text."""
+    if spread is None:
+        return "-"
+    return f"{spread.mean:,.0f}" if spread.mean >= 100 else f"{spread.mean:.3g}"
+
+
+def some_seeds(spread: Spread | None) -> str:
+    """How many seeds got there, if not all did."""
+    return f" ({spread.reached} of {spread.seeds})" if spread and not spread.everywhere else ""
+
+
+def as_csv(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
+    """The rows as the text of a file."""
     text = io.StringIO()
     writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
     writer.writeheader()

@@ -8,11 +8,10 @@ from pathlib import Path
 from urllib.parse import quote
 
 from mtcd.files import write_whole
-from mtcd.report.numbers import entries, grid, targets
+from mtcd.report.numbers import entries, grid
 from mtcd.report.styles import scientific
-from mtcd.report.tables import cells, headings, span
+from mtcd.report.tables import caption, cells, headings, span
 from mtcd.reproduce.claims import Claim
-from mtcd.reproduce.plan import SEEDS
 from mtcd.reproduce.read import ALL, FIGURES
 from mtcd.reproduce.results import Results
 
@@ -41,7 +40,7 @@ def write_page(
 def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], paper: bool) -> str:
     quick = any(result.quick for result in results.values())
     seeds = sorted({result.seeds for result in results.values()})
-    usual = quick or seeds in ([], [SEEDS])
+    usual = quick or all(result.seeds == result.experiment.seeds for result in results.values())
     figures = next(iter(results), ALL) if len(results) + len(missing) == 1 else ALL
     command = f"mtcd reproduce {figures}" + (" --quick" if quick else "") + ("" if usual else f" --seeds {seeds[0]}")
     counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
@@ -69,7 +68,7 @@ def _to_section(name: str, results: Mapping[str, Results]) -> str:
 
 def _figure(result: Results, folder: str) -> list[str]:
     """The section of one figure."""
-    experiment, gaps = result.experiment, targets(result)
+    experiment = result.experiment
     place = f"{folder}/{quote(result.name)}"
     lines = {"lines (CSV)": ".csv"} if experiment.layout == "lines" else {}
     files = {"SVG": ".svg", "PDF": ".pdf", **lines, "table (CSV)": "-table.csv"}
@@ -81,8 +80,8 @@ def _figure(result: Results, folder: str) -> list[str]:
         " · ".join(f"[{what}]({place}{ending})" for what, ending in files.items()),
         experiment.about.strip(),
         "\n".join(f"- {_flat(note)}" for note in dict.fromkeys(result.notes)),
-        f"What it took to reach a gap of {' and '.join(f'{gap:g}' for gap in gaps)}, as means over the seeds that did:",
-        _table(headings(result, gaps), [cells(result, entry, gaps) for entry in entries(result)]),
+        caption(result),
+        _table(headings(result), [cells(result, entry) for entry in entries(result)]),
         *(["Step sizes that were chosen from a grid:", tuned] if tuned else []),
     ]
 

@@ -1,4 +1,4 @@
-"""One panel of a figure: the gap against iterations or cost, or the cost to the target against R_C."""
+"""One panel of a figure: the gap or the accuracy along an axis, or the cost to the target against R_C."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
-from mtcd.report.numbers import entries, panel_line, panel_ratio
+from mtcd.report.numbers import entries, panel_line, panel_ratio, panel_scale
 from mtcd.report.styles import Style, plain
 from mtcd.reproduce.results import CurveResult, Line, Results
 from mtcd.reproduce.schema import Panel
 
-MOVED = 0.15  # a log axis starts where the first curve has moved this much from its first gap
+MOVED = 0.15  # a log axis starts where the first curve has moved this much from its first value
 TALLEST = 10.0  # a diverging curve may rise to this many times the largest first gap
 
 
@@ -29,14 +30,27 @@ class Limits:
     top: float
 
 
-def gap_range(results: Results) -> tuple[float, float]:
-    """The axis of gaps that all panels share."""
+def value_range(results: Results) -> tuple[float, float]:
+    """The axis of gaps or accuracies that all panels share."""
+    return _accuracy_range(results) if results.experiment.measure == "accuracy" else _gap_range(results)
+
+
+def _gap_range(results: Results) -> tuple[float, float]:
     experiment = results.experiment
     bottom = experiment.lowest_gap or experiment.target / 3
     trained = [one.columns["gap"] for entry in entries(results) for one in entry.result.trained]
     first = max((float(gaps[0]) for gaps in trained), default=1.0)
     largest = max((float(gaps.max()) for gaps in trained), default=1.0)
     return bottom, max(2 * min(largest, TALLEST * first), 10 * bottom)
+
+
+def _accuracy_range(results: Results) -> tuple[float, float]:
+    """From the least to the most accurate, with the target, and a little room."""
+    trained = [one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained]
+    target = results.experiment.target_accuracy
+    values = np.concatenate([*trained, [target] if target else []])
+    room = max(0.04 * float(np.ptp(values)), 0.005)
+    return float(values.min()) - room, float(values.max()) + room
 
 
 def alike(results: Results) -> bool:
@@ -53,9 +67,9 @@ def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
         costs = np.concatenate([[], *(line.low for line in lines), *(line.high for line in lines)])
         low, high = (costs.min(), costs.max()) if len(costs) else (1.0, 10.0)
         return Limits(min(ratios) / 1.2, max(ratios) * 1.2, low / 2, high * 2)
-    bottom, top = gap_range(results)
+    bottom, top = value_range(results)
     right = max((_last_seen(line, bottom) for line in lines), default=1.0) or 1.0
-    if panel.scale == "linear":
+    if panel_scale(results, panel) == "linear":
         return Limits(0, right * 1.03, bottom, top)
     places = np.concatenate(
         [one.along(panel.x, panel_ratio(results, panel)) for entry in shown for one in entry.result.trained]
@@ -66,14 +80,15 @@ def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
 
 
 def _first_move(line: Line) -> float:
-    """Where a line first leaves its first gap; its end if it does not."""
-    moved = np.flatnonzero(np.abs(np.log(line.gap / line.gap[0])) > MOVED)
+    """Where a line first leaves its first value; its end if it does not."""
+    with np.errstate(divide="ignore", invalid="ignore"):  # an accuracy may be 0
+        moved = np.flatnonzero(np.abs(np.log(line.value / line.value[0])) > MOVED)
     return float(line.x[moved[0]] if len(moved) else line.x[-1])
 
 
 def _last_seen(line: Line, bottom: float) -> float:
     """Where a line leaves the panel at the bottom; its end if it does not."""
-    below = np.flatnonzero(line.gap < bottom)
+    below = np.flatnonzero(line.value < bottom)
     return float(line.x[below[0]] if len(below) else line.x[-1])
 
 
@@ -81,8 +96,8 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
     """All curves of a case in one panel, with its axes."""
     limits = panel_limits(results, panel, case)
     shown = entries(results, case)
-    axes.set_xscale("log" if panel.x == "ratio" else panel.scale)
-    axes.set_yscale("log")
+    axes.set_xscale(panel_scale(results, panel))
+    axes.set_yscale("log" if results.experiment.measure == "gap" else "linear")
     axes.set_xlim(limits.left, limits.right)
     axes.set_ylim(limits.bottom, limits.top)
     axes.set_xlabel(x_label(results, panel))
@@ -93,22 +108,34 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
         # markers of neighbouring curves are at different places, so that curves on top of each other show both
         every = None if panel.x == "ratio" else (0.28 * (place + 0.5) / len(shown), 0.28)
         x = np.maximum(line.x, limits.left)  # a log axis has no 0: it is the left edge
-        axes.plot(x, line.gap, **style, markevery=every, label=plain(entry.result.label))
+        axes.plot(x, line.value, **style, markevery=every, label=plain(entry.result.label))
         if len(entry.result.trained) > 1:
             axes.fill_between(x, line.low, line.high, color=style["color"], alpha=0.16, linewidth=0)
         if panel.x != "ratio":
             _mark_end(axes, entry.result, line, limits, style["color"])
-    if panel.x != "ratio":
-        axes.axhline(results.experiment.target, color="0.35", linestyle=":", linewidth=0.9, zorder=1, label="_target")
+    target = results.experiment.target if results.experiment.measure == "gap" else results.experiment.target_accuracy
+    if panel.x != "ratio" and target:
+        axes.axhline(target, color="0.35", linestyle=":", linewidth=0.9, zorder=1, label="_target")
+    _number_axes(axes, results, panel)
+
+
+def _number_axes(axes: Axes, results: Results, panel: Panel) -> None:
+    """Accuracies in percent, bytes with their prefixes, few enough numbers of many digits."""
+    if results.experiment.measure == "accuracy":
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        if panel_scale(results, panel) == "linear":
+            axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
+    if panel.x == "bytes":
+        axes.xaxis.set_major_formatter(EngFormatter("B"))
 
 
 def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
-    """A cross where a curve diverged, a ring where a limit stopped it; nothing where it converged."""
-    if line.gap[-1] < limits.bottom or curve.ending == "converged":
+    """A cross where a curve diverged, a ring where a limit stopped it; nothing where it came to its end."""
+    if line.value[-1] < limits.bottom or curve.ending == "done":
         return
     mark, size = ("x", 7.0) if curve.ending == "diverged" else ("o", 5.5)
     looks: dict[str, Any] = {"marker": mark, "markersize": size, "markerfacecolor": "white", "markeredgewidth": 1.6}
-    x, gap = max(float(line.x[-1]), limits.left), min(float(line.gap[-1]), limits.top)
+    x, gap = max(float(line.x[-1]), limits.left), min(float(line.value[-1]), limits.top)
     axes.plot(x, gap, **looks, color=colour, clip_on=False, zorder=5, label="_end")
 
 
@@ -147,4 +174,8 @@ def x_label(results: Results, panel: Panel) -> str:
         return "iterations (hops per token)"
     if panel.x == "messages":
         return "messages between clients"
+    if panel.x == "epochs":
+        return "epochs"
+    if panel.x == "bytes":
+        return "communication in bytes"
     return f"communication cost ($R_C$ = {panel_ratio(results, panel):g})"

@@ -1,63 +1,114 @@
-"""Results as a table: what each curve took to reach the target."""
+"""Results as tables: what each curve took to reach the target, or how accurate it was and what that cost."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from rich.markup import escape
 from rich.table import Table
 
-from mtcd.report.numbers import Entry, amounts, entries
+from mtcd.report.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
+from mtcd.report.numbers import (
+    Entry,
+    amounts,
+    as_csv,
+    cost_ratios,
+    entries,
+    grid,
+    mean_cost,
+    some_seeds,
+    spread_columns,
+    targets,
+)
 from mtcd.report.styles import scientific
-from mtcd.reproduce.results import Results, Spread
+from mtcd.reproduce.results import Results
 
 WORDS = ("case", "curve")  # may wrap; the other columns are numbers, and must not
 
 
 def results_table(results: Results) -> Table:
     """One row per case and curve, for the screen. A single case needs no column."""
-    target = results.experiment.target
-    title = f"{escape(results.name)}: iterations and cost to a gap of {target:g}, means over seeds"
+    title = f"{escape(results.name)}: {_what(results)}, means over seeds"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
     first = 0 if len(results.case_names()) > 1 else 1
-    for heading in headings(results, [target])[first:]:
+    for heading in headings(results, brief=True)[first:]:
         words = heading in WORDS
         table.add_column(heading, justify="left" if words else "right", no_wrap=not words, overflow="fold")
     before = None
     for entry in entries(results):
-        case, *rest = cells(results, entry, [target])
+        case, *rest = cells(results, entry, brief=True)
         row = ["" if entry.case == before else case, *rest]
         table.add_row(*map(escape, row[first:]))
         before = entry.case
     return table
 
 
-def headings(results: Results, targets: Sequence[float]) -> list[str]:
-    """The titles of the columns, what it takes to reach each of these gaps among them."""
-    several = len(targets) > 1
-    found = [f"{name} to {target:g}" if several else name for target in targets for name in amounts(results)]
+def _what(results: Results) -> str:
+    if results.experiment.measure == "accuracy":
+        return "test accuracy after so many epochs, cost at the end, of SVFL's per epoch"
+    return f"iterations and cost to a gap of {results.experiment.target:g}"
+
+
+def caption(results: Results) -> str:
+    """What a table shows, in a sentence."""
+    if results.experiment.measure == "accuracy":
+        return CAPTION
+    gaps = " and ".join(f"{gap:g}" for gap in targets(results))
+    return f"What it took to reach a gap of {gaps}, as means over the seeds that did:"
+
+
+def headings(results: Results, brief: bool = False) -> list[str]:
+    """The titles of the columns. Of several gaps, a brief table is about the first."""
+    if results.experiment.measure == "accuracy":
+        return [*WORDS, *accuracy_headings(results, brief)]
+    gaps = targets(results)[: 1 if brief else None]
+    several = len(gaps) > 1
+    found = [f"{name} to {gap:g}" if several else name for gap in gaps for name in amounts(results)]
     return [*WORDS, "step size", *found, "final gap", "seconds"]
 
 
-def cells(results: Results, entry: Entry, targets: Sequence[float]) -> list[str]:
+def cells(results: Results, entry: Entry, brief: bool = False) -> list[str]:
     """One row, as text."""
     curve = entry.result
+    if results.experiment.measure == "accuracy":
+        return [entry.title, curve.label, *accuracy_cells(results, entry)]
     found = []
-    for target in targets:
-        spreads = [curve.reach(target, *axis) for axis in amounts(results).values()]
-        found += [_mean(spreads[0]) + _seeds(spreads[0]), *map(_mean, spreads[1:])]
+    for gap in targets(results)[: 1 if brief else None]:
+        spreads = [curve.reach(gap, *axis) for axis in amounts(results).values()]
+        found += [mean_cost(spreads[0]) + some_seeds(spreads[0]), *map(mean_cost, spreads[1:])]
     ends = (f"{curve.final_gap:.1e}", f"{curve.seconds:.1f}")
     return [entry.title, curve.label, scientific(curve.stepsize), *found, *ends]
 
 
-def _mean(spread: Spread | None) -> str:
-    if spread is None:
-        return "-"
-    return f"{spread.mean:,.0f}" if spread.mean >= 100 else f"{spread.mean:.3g}"
+def table_csv(results: Results) -> str:
+    """One row per case and curve: settings, what was reached and what it took."""
+    summary = accuracy_summary if results.experiment.measure == "accuracy" else _summary
+    rows = [summary(results, entry) for entry in entries(results)]
+    return as_csv(rows, list(rows[0]) if rows else [])
 
 
-def _seeds(spread: Spread | None) -> str:
-    return f" ({spread.reached} of {spread.seeds})" if spread and not spread.everywhere else ""
+def _summary(results: Results, entry: Entry) -> dict[str, Any]:
+    curve, target = entry.result, results.experiment.target
+    iterations = curve.reach(target)
+    row = {
+        "case": entry.case,
+        "curve": entry.curve,
+        "label": curve.label,
+        "stepsize": curve.stepsize,
+        "tuned": grid(curve),
+        "seeds": len(curve.trained),
+        "target": target,
+        "reached": iterations.reached if iterations else 0,
+        **spread_columns("iterations", iterations),
+    }
+    for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
+        row |= spread_columns(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
+    if results.experiment.messages:
+        row |= spread_columns("messages", curve.reach(target, "messages"))
+    for gap in results.experiment.further_targets:
+        for name, axis in amounts(results).items():
+            row |= spread_columns(f"{name.replace(' R=', '_R')}_to_{gap:g}", curve.reach(gap, *axis))
+    return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
 
 
 def span(seconds: float) -> str:

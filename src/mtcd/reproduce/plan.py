@@ -6,18 +6,18 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 
 from mtcd.config.build import build_network, build_settings
 from mtcd.config.read import check_config, locate
 from mtcd.config.schema import Config, CostsSection, DatasetData, SyntheticData, TableData
 from mtcd.data.datasets.catalogue import first_present, is_present
-from mtcd.errors import ConfigError, DataError, MtcdError
+from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.network.spectrum import algebraic_connectivity
 from mtcd.reproduce.merge import laid_over
-from mtcd.reproduce.schema import Changes, Experiment, Tune
+from mtcd.reproduce.schema import Changes, Experiment, Measure, Tune
 
-SEEDS = 5
 # methods that draw nothing themselves, on the full batch
 STEADY = frozenset({"svfl", "dcpa"})
 
@@ -35,6 +35,7 @@ class CurvePlan:
     seeds: tuple[int, ...]
     tune: Tune | None
     """The step sizes to choose from, where one is to be chosen."""
+    measure: Measure = "gap"
 
     @property
     def where(self) -> str:
@@ -60,13 +61,21 @@ class CurvePlan:
 
     def _checked(self, content: Changes) -> Config:
         config = locate(check_config(content, self.where), self.folder)
+        if config.model.kind == "split" and find_spec("torch") is None:
+            raise NotInstalledError(f"{self.where}: neural networks need PyTorch. To get it: pip install 'mtcd[torch]'")
         try:
             build_settings(config)  # what cannot work is refused before anything is trained
         except MtcdError as error:
             raise ConfigError(f"{self.where}: {error}") from None
-        if config.stop.gap is None:
-            raise ConfigError(f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to go.")
+        self._check_end(config)
         return config
+
+    def _check_end(self, config: Config) -> None:
+        gap, epochs = config.stop.gap, getattr(config.stop, "epochs", None)
+        if self.measure == "gap" and gap is None:
+            raise ConfigError(f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to go.")
+        if self.measure == "accuracy" and (gap is not None or epochs is None):
+            raise ConfigError(f"{self.where}: with measure: accuracy, stop has epochs and no gap.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,10 +96,10 @@ def plan_figure(
 ) -> FigurePlan:
     """Every training of an experiment, all configs checked.
 
-    Without ``seeds``, a figure has 5, a quick one those of its file.
+    Without ``seeds``, a figure has those of its file, a quick one those of its quick version.
     """
     if seeds is None:
-        seeds = min(SEEDS, experiment.quick.seeds) if quick else SEEDS
+        seeds = min(experiment.seeds, experiment.quick.seeds) if quick else experiment.seeds
     curves: list[CurvePlan] = []
     notes: list[str] = []
     for case, settings in experiment.cases.items():
@@ -118,7 +127,7 @@ def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Pat
     smaller = (experiment.quick.changes, line.quick) if quick else ()
     content = laid_over(experiment.problem, own, {"method": line.method}, line.changes, case_method, *smaller)
     tune = (experiment.quick.tune if quick else None) or line.tune or experiment.tune
-    plan = CurvePlan(name, case, curve, content, folder, (0,), tune)
+    plan = CurvePlan(name, case, curve, content, folder, (0,), tune, experiment.measure)
     for place in (own, line.changes, *smaller):
         if "costs" in place:
             raise ConfigError(f"{plan.where}: give costs in problem, where all curves share them; panels have ratios.")
@@ -127,6 +136,8 @@ def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Pat
     method = content["method"]
     if not isinstance(method, dict) or method.get("stepsize") != "tune":
         return replace(plan, tune=None)
+    if experiment.measure == "accuracy":
+        raise ConfigError(f"{plan.where}: step sizes are tuned for the gap only: give a number.")
     if tune is None:
         raise ConfigError(f"{plan.where}: with stepsize: tune, tune: must give the grid (stepsizes, gap, iterations).")
     for stepsize in tune.stepsizes:
@@ -196,6 +207,7 @@ def _draws(config: Config) -> bool:
     return (
         method.kind not in STEADY
         or method.batch is not None
+        or config.model.kind == "split"  # how the networks start
         or (isinstance(data, SyntheticData) and data.seed is None)
         or (network.kind == "erdos-renyi" and network.seed is None)
     )

@@ -19,6 +19,8 @@ FIGURES = (
     "sparse-logistic",
     "path80",
     "path40-ratios",
+    "modelnet10",
+    "cifar10",
     "ablation-tokens",
     "ablation-hops",
     "ablation-local-updates",

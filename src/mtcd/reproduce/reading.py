@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from mtcd.reproduce.results import CurveResult, Results
+from mtcd.reproduce.schema import Measure
 
 Verdict = Literal["yes", "no", "in part", "open"]
 Seen = bool | None
@@ -31,8 +32,9 @@ class Amount:
     value: float
     reached: int
     seeds: int
-    gap: float
-    """The largest gap at the end, over seeds."""
+    end: float
+    """The largest gap at the end, over seeds; or the least accuracy."""
+    measure: Measure = "gap"
 
     @property
     def exact(self) -> bool:
@@ -41,13 +43,14 @@ class Amount:
 
     def per(self, divisor: float) -> Amount:
         """The same in other units."""
-        return Amount(self.value / divisor, self.reached, self.seeds, self.gap)
+        return replace(self, value=self.value / divisor)
 
     def __str__(self) -> str:
         if self.exact:
             return number(self.value)
         few = f", {self.reached} of {self.seeds} seeds" if self.reached else ""
-        return f"more than {number(self.value)} (gap {self.gap:.0e} there{few})"
+        end = f"gap {self.end:.0e}" if self.measure == "gap" else percent(self.end)
+        return f"more than {number(self.value)} ({end} there{few})"
 
 
 def less(ours: Amount, theirs: Amount) -> Seen:
@@ -101,6 +104,15 @@ def number(value: float) -> str:
     return f"{round(value, digits):,.0f}"
 
 
+def percent(share: float) -> str:
+    """An accuracy, or another share of a whole.
+
+    >>> percent(0.8125), percent(1)
+    ('81.2%', '100.0%')
+    """
+    return f"{share:.1%}"
+
+
 @dataclass(frozen=True, eq=False)
 class Reader:
     """Reads one figure."""
@@ -121,16 +133,22 @@ class Reader:
                 self.curve(case, curve)
         return names
 
-    def amount(self, case: str, curve: str, x: str = "iterations", ratio: float | None = None) -> Amount:
-        """What the curve took to reach the target."""
-        trained = self.curve(case, curve).trained
+    def amount(
+        self, case: str, curve: str, x: str = "iterations", ratio: float | None = None, target: float | None = None
+    ) -> Amount:
+        """What the curve took to reach the target, the experiment's unless given."""
+        made = self.curve(case, curve)
+        trained = made.trained
         price = self.results.ratio if ratio is None else ratio
-        places = [one.reach(self.results.experiment.target, x, price) for one in trained]
+        places = [one.reach(target or self.results.experiment.target, x, price) for one in trained]
         spent = [float(one.along(x, price)[-1]) for one in trained]
         values = [there if there is not None else end for there, end in zip(places, spent, strict=True)]
         reached = sum(there is not None for there in places)
-        gap = max(float(one.columns["gap"][-1]) for one in trained)
-        return Amount(sum(values) / len(values), reached, len(trained), gap)
+        if made.measure == "gap":
+            end = max(float(one.columns["gap"][-1]) for one in trained)
+        else:
+            end = min(float(one.columns["test_accuracy"][-1]) for one in trained)
+        return Amount(sum(values) / len(values), reached, len(trained), end, made.measure)
 
     def unit(self, x: str) -> str:
         """What is counted, up to which gap."""

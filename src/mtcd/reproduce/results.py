@@ -9,17 +9,20 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.reproduce.schema import Experiment
+from mtcd.reproduce.schema import Experiment, Measure
 
 Array = NDArray[np.float64]
+BYTES = 4  # of a number that is sent, as neural networks compute with
+END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}  # the status of a training that was not cut short
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
     """One training, as it is kept on disk: its measurements in columns, and how it ended.
 
-    ``notes`` are about its data. ``columns`` holds iteration, gap, client_client and client_server: messages so
-    far, as the paper charges them (uplinks and downlinks together).
+    ``notes`` are about its data. ``columns`` holds iteration, client_client and client_server: messages so far, as
+    the paper charges them (uplinks and downlinks together). With them goes the gap; or epoch, test_accuracy,
+    accuracy (on the training set), objective and the numbers sent, floats_client_client and floats_client_server.
     """
 
     seed: int
@@ -29,23 +32,33 @@ class Trained:
     columns: dict[str, Array]
     notes: tuple[str, ...] = ()
 
+    @property
+    def measure(self) -> Measure:
+        """What was measured."""
+        return "gap" if "gap" in self.columns else "accuracy"
+
     def cost(self, ratio: float) -> Array:
         """The communication cost at each measurement: 1 per message with the server, 1/ratio otherwise."""
         return self.columns["client_server"] + self.columns["client_client"] / ratio
 
     def along(self, x: str, ratio: float) -> Array:
-        """The measurements' places on an axis: iterations, messages between clients, or cost."""
+        """The measurements' places on an axis: iterations, epochs, messages between clients, cost or bytes sent."""
         if x == "cost":
             return self.cost(ratio)
-        return self.columns["iteration" if x == "iterations" else "client_client"]
+        if x == "bytes":
+            return BYTES * (self.columns["floats_client_client"] + self.columns["floats_client_server"])
+        return self.columns[{"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]]
 
-    def reach(self, gap: float, x: str, ratio: float = 1.0) -> float | None:
-        """Where on the axis the gap was first seen to be reached; None if it never was.
+    def reach(self, target: float, x: str, ratio: float = 1.0) -> float | None:
+        """Where on the axis the gap or the accuracy was first seen to be reached; None if it never was.
 
         Not between two measurements: a tour or a sync may have ended in between for some methods, but not for all.
         """
-        below = np.flatnonzero(self.columns["gap"] <= gap)
-        return float(self.along(x, ratio)[below[0]]) if len(below) else None
+        if self.measure == "gap":
+            there = np.flatnonzero(self.columns["gap"] <= target)
+        else:
+            there = np.flatnonzero(self.columns["test_accuracy"] >= target)
+        return float(self.along(x, ratio)[there[0]]) if len(there) else None
 
 
 @dataclass(frozen=True)
@@ -66,10 +79,10 @@ class Spread:
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """A curve over its seeds, on common places: the geometric mean of the gap, and its least and most."""
+    """A curve over its seeds, on common places: the mean of what is measured, and its least and most."""
 
     x: Array
-    gap: Array
+    value: Array
     low: Array
     high: Array
 
@@ -100,34 +113,51 @@ class CurveResult:
         return ", ".join(dict.fromkeys(one.status for one in self.trained))
 
     @property
-    def ending(self) -> Literal["converged", "stopped", "diverged"]:
-        """How the line ends: some seed diverged, some was stopped by a limit, or all converged."""
+    def measure(self) -> Measure:
+        """What was measured."""
+        return self.trained[0].measure
+
+    @property
+    def ending(self) -> Literal["done", "stopped", "diverged"]:
+        """How the line ends: some seed diverged, some was stopped by a limit, or all came to their proper end."""
         ends = {one.status for one in self.trained}
-        return "diverged" if "diverged" in ends else "converged" if ends == {"converged"} else "stopped"
+        return "diverged" if "diverged" in ends else "done" if ends == {END[self.measure]} else "stopped"
 
     @property
     def final_gap(self) -> float:
         """The gap at the end: the geometric mean over the seeds."""
         return float(np.exp(np.mean([np.log(_positive(one.columns["gap"])[-1]) for one in self.trained])))
 
-    def reach(self, gap: float, x: str = "iterations", ratio: float = 1.0) -> Spread | None:
-        """Iterations or cost to a gap, over the seeds; None if no seed got there."""
-        places = [one.reach(gap, x, ratio) for one in self.trained]
+    def reach(self, target: float, x: str = "iterations", ratio: float = 1.0) -> Spread | None:
+        """Iterations or cost to a gap or an accuracy, over the seeds; None if no seed got there."""
+        places = [one.reach(target, x, ratio) for one in self.trained]
         there = [place for place in places if place is not None]
         if not there:
             return None
         return Spread(float(np.mean(there)), min(there), max(there), len(there), len(places))
 
     def line(self, x: str, ratio: float, points: int = 400) -> Line:
-        """The mean over seeds and its spread. A seed that converged stays at its last gap until the others are done.
+        """The mean over seeds and its spread: geometric for gaps, arithmetic for accuracies.
 
-        The line ends with the first seed that a limit stopped: where that one would have gone is not known.
+        A seed that converged stays at its last gap until the others are done. The line ends with the first seed
+        that a limit stopped: where that one would have gone is not known.
         """
         ends = [(float(one.along(x, ratio)[-1]), one.status) for one in self.trained]
         end = min((end for end, status in ends if status != "converged"), default=max(ends)[0])
+        if self.measure == "accuracy":
+            return self._accuracies(x, ratio, end)
         places = _grid(end, points)
         logs = np.stack([_interpolated(one, x, ratio, places) for one in self.trained])
         return Line(places, np.exp(logs.mean(axis=0)), np.exp(logs.min(axis=0)), np.exp(logs.max(axis=0)))
+
+    def _accuracies(self, x: str, ratio: float, end: float) -> Line:
+        """The accuracy where some seed was measured."""
+        measured = np.unique(np.concatenate([one.along(x, ratio) for one in self.trained]))
+        places = measured[measured <= end]
+        values = np.stack(
+            [np.interp(places, one.along(x, ratio), one.columns["test_accuracy"]) for one in self.trained]
+        )
+        return Line(places, values.mean(axis=0), values.min(axis=0), values.max(axis=0))
 
 
 @dataclass(frozen=True, eq=False)

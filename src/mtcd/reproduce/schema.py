@@ -13,6 +13,14 @@ from pydantic import Field, model_validator
 from mtcd.config.schema import Count, Number, Section
 
 Positive = Annotated[Number, Field(gt=0, allow_inf_nan=False)]
+Measure = Literal["gap", "accuracy"]
+SEEDS = 5
+# the axes, and the keys of an experiment, that mean something for one measure only
+AXES: dict[Measure, tuple[str, ...]] = {
+    "gap": ("iterations", "messages", "cost", "ratio"),
+    "accuracy": ("epochs", "cost", "bytes"),
+}
+GAP_KEYS = frozenset({"layout", "target", "further_targets", "messages", "ratios", "lowest_gap", "tune"})
 Changes = dict[str, Any]
 """A part of a config (data, model, network, method, stop ...) that is laid over the rest, key by key."""
 
@@ -53,12 +61,12 @@ class Curve(Section):
 
 class Panel(Section):
     """An axis: the gap per iteration, message between clients or communication cost; or the cost to reach a gap
-    against the ratio R_C."""
+    against the ratio R_C. Of the accuracy: per epoch, communication cost or byte sent."""
 
-    x: Literal["iterations", "messages", "cost", "ratio"]
+    x: Literal["iterations", "messages", "cost", "ratio", "epochs", "bytes"]
     ratio: Positive | None = None  # of x: cost; the config's unless given
     title: str | None = None
-    scale: Literal["log", "linear"] = "log"
+    scale: Literal["log", "linear"] | None = None  # of the axis; log for the gap, linear for the accuracy
 
 
 class Quick(Section):
@@ -74,6 +82,7 @@ class Experiment(Section):
 
     title: str
     about: str
+    measure: Measure = "gap"  # what is drawn
     problem: Changes  # a config as `mtcd train` takes it, but for the method
     cases: Annotated[dict[str, Case], Field(min_length=1)]
     curves: Annotated[dict[str, Curve], Field(min_length=1)]
@@ -85,8 +94,28 @@ class Experiment(Section):
     messages: bool = False  # whether the table counts messages between clients
     ratios: list[Positive] = Field(default=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], min_length=1)
     lowest_gap: Positive | None = None  # where the axis of gaps ends
+    target_accuracy: Annotated[Number, Field(gt=0, le=1)] | None = None  # the table then says what it costs
+    seeds: Count = SEEDS  # unless --seeds says otherwise
+    optional: bool = False  # `all` goes on without it, with a note, where its data or PyTorch is not at hand
     tune: Tune | None = None
     quick: Quick
+
+    @model_validator(mode="after")
+    def _keys_fit_the_measure(self) -> Experiment:
+        axes = AXES[self.measure]
+        for panel in self.panels:
+            if panel.x not in axes:
+                raise ValueError(f"with measure: {self.measure}, the panels are of x: {', '.join(axes)}")
+        if self.measure == "gap":
+            if self.target_accuracy is not None:
+                raise ValueError("target_accuracy is for measure: accuracy; of the gap it is target")
+            return self
+        own = [curve for curve in self.curves.values() if curve.tune or curve.method.get("stepsize") == "tune"]
+        if own or self.tune or self.quick.tune:
+            raise ValueError("step sizes are tuned for the gap only: with measure: accuracy, give each curve its own")
+        if unused := sorted(GAP_KEYS & self.model_fields_set):
+            raise ValueError(f"{unused[0]} is for measure: gap; take it out")
+        return self
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Experiment:

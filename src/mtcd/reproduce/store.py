@@ -14,10 +14,23 @@ from mtcd.config.schema import Config, OwnTable, TableData
 from mtcd.errors import MtcdError
 from mtcd.files import write_whole
 from mtcd.reproduce.results import Trained
+from mtcd.reproduce.schema import Measure
 from mtcd.version import VERSION
 
 FORMAT = 1  # count up when a training gives other numbers, or is kept in another form
-COLUMNS = ("iteration", "gap", "client_client", "client_server")
+MESSAGES = ("client_client", "client_server")
+COLUMNS: dict[Measure, tuple[str, ...]] = {
+    "gap": ("iteration", "gap", *MESSAGES),
+    "accuracy": (
+        "iteration",
+        "epoch",
+        "test_accuracy",
+        "accuracy",
+        "objective",
+        *MESSAGES,
+        *(f"floats_{link}" for link in MESSAGES),
+    ),
+}
 
 Record = dict[str, Any]
 """A training in plain values: config, status, message, stepsize, seconds, notes, columns."""
@@ -58,9 +71,15 @@ class Store:
         return trained
 
 
+def measure_of(config: Config) -> Measure:
+    """What is kept of a training: the gap, where it is trained up to one."""
+    return "accuracy" if config.stop.gap is None else "gap"
+
+
 def as_trained(record: Record) -> Trained:
     """A Trained from plain values; an error if they are not whole."""
-    columns = {name: np.array(record["columns"][name], dtype=float) for name in COLUMNS}
+    names = COLUMNS["gap" if "gap" in record["columns"] else "accuracy"]
+    columns = {name: np.array(record["columns"][name], dtype=float) for name in names}
     lengths = {column.shape for column in columns.values()}
     if len(lengths) != 1 or lengths <= {(0,), ()} or not all(np.isfinite(c).all() for c in columns.values()):
         raise ValueError("the columns are not whole")

@@ -18,9 +18,10 @@ import numpy as np
 
 from mtcd.config.build import build
 from mtcd.config.schema import Config
-from mtcd.errors import MtcdError
-from mtcd.history import Measurement
-from mtcd.reproduce.store import COLUMNS, Record
+from mtcd.errors import DataError, MtcdError
+from mtcd.history import LEARNT, PLAIN, Measurement
+from mtcd.reproduce.schema import Measure
+from mtcd.reproduce.store import COLUMNS, Record, measure_of
 
 T = TypeVar("T")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -182,18 +183,25 @@ def train_record(config: Config, tell: Callable[[float], None] = lambda fraction
         "stepsize": float(run.stepsize),
         "seconds": run.final.seconds,
         "notes": list(setup.data.notes),
-        "columns": _columns(run.history.rows),
+        "columns": _columns(run.history.rows, measure_of(config)),
     }
 
 
-def _columns(rows: Sequence[Measurement]) -> dict[str, list[float]]:
+def _columns(rows: Sequence[Measurement], measure: Measure) -> dict[str, list[float]]:
     """The measurements in columns, without any that are not finite."""
-    table = np.array(
-        [
-            (row.iteration, row.gap, row.messages["client_client"], row.messages["uplink"] + row.messages["downlink"])
-            for row in rows
-        ],
-        dtype=float,
-    )
+    names = COLUMNS[measure]
+    table = np.array([[_flat(row)[name] for name in names] for row in rows], dtype=float)  # None becomes nan
     finite = table[np.isfinite(table).all(axis=1)]
-    return {name: finite[:, j].tolist() for j, name in enumerate(COLUMNS)}
+    if measure == "accuracy" and not len(finite):
+        raise DataError("no test accuracy was measured: the figure needs classes, and data with a test part.")
+    return {name: finite[:, j].tolist() for j, name in enumerate(names)}
+
+
+def _flat(row: Measurement) -> dict[str, float | None]:
+    """All that can be kept of a measurement; uplinks and downlinks are links with the server."""
+    links = {
+        f"{prefix}{link}": float(sum(sent[one] for one in kinds))
+        for prefix, sent in (("", row.messages), ("floats_", row.floats))
+        for link, kinds in (("client_client", ["client_client"]), ("client_server", ["uplink", "downlink"]))
+    }
+    return {name: getattr(row, name) for name in PLAIN} | {name: getattr(row, name) for name in LEARNT} | links
