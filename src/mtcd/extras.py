@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from mtcd.errors import MtcdError
+from mtcd.errors import NotInstalledError
 
 EXTRAS = {"torch": "torch", "safetensors": "torch"}  # the package that may be missing, and the extra that brings it
 
@@ -18,7 +18,7 @@ def find(module: str) -> ModuleType:
         missing = (error.name or "").partition(".")[0]
         if missing not in EXTRAS:
             raise
-        raise MtcdError(
+        raise NotInstalledError(
             f"Split neural networks need {missing}, which is not installed. To install it: "
             f"pip install 'mtcd[{EXTRAS[missing]}]'"
         ) from None

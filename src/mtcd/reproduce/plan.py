@@ -6,7 +6,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 from mtcd.config.build import build_network, build_settings
@@ -61,17 +60,17 @@ class CurvePlan:
 
     def _checked(self, content: Changes) -> Config:
         config = locate(check_config(content, self.where), self.folder)
-        if config.model.kind == "split" and find_spec("torch") is None:
-            raise NotInstalledError(f"{self.where}: neural networks need PyTorch. To get it: pip install 'mtcd[torch]'")
         try:
             build_settings(config)  # what cannot work is refused before anything is trained
+        except NotInstalledError as error:
+            raise NotInstalledError(f"{self.where}: {error}") from None
         except MtcdError as error:
             raise ConfigError(f"{self.where}: {error}") from None
         self._check_end(config)
         return config
 
     def _check_end(self, config: Config) -> None:
-        gap, epochs = config.stop.gap, getattr(config.stop, "epochs", None)
+        gap, epochs = config.stop.gap, config.stop.epochs
         if self.measure == "gap" and gap is None:
             raise ConfigError(f"{self.where}: stop.gap is missing; figures show the gap, so say how far down to go.")
         if self.measure == "accuracy" and (gap is not None or epochs is None):
