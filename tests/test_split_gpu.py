@@ -88,10 +88,10 @@ def test_recorded_updates_are_those_of_the_plain_path(kind: str, aggregation: st
 
 
 @pytest.mark.parametrize("optimiser", OPTIMISERS)
-def test_any_optimiser_that_can_be_recorded(optimiser: str) -> None:
+@pytest.mark.parametrize("kind", ["clusters", "overlapping"])
+def test_any_optimiser_that_can_be_recorded(optimiser: str, kind: str) -> None:
     given = OPTIMISERS[optimiser]
-    method = METHODS["overlapping"]
-    plain, fast = (trained(graphs, method, model(optimiser=given)) for graphs in (False, True))
+    plain, fast = (trained(graphs, METHODS[kind], model(optimiser=given)) for graphs in (False, True))
     assert apart(plain, fast) < 1e-4
 
 
