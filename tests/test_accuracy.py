@@ -193,7 +193,9 @@ def record(rows: list[Measurement], monkeypatch: pytest.MonkeyPatch) -> dict:
     config = check_config(CONFIG)
     final = SimpleNamespace(seconds=0.5)
     run = SimpleNamespace(status="epochs", message="", stepsize=1e-3, final=final, history=History(rows))
-    setup = SimpleNamespace(config=config, data=SimpleNamespace(notes=("made up",)), train=lambda watch: run)
+    setup = SimpleNamespace(
+        config=config, data=SimpleNamespace(notes=("made up",)), train=lambda watch, checkpoint, resume: run
+    )
     monkeypatch.setattr("mtcd.reproduce.work.build", lambda config: setup)
     return train_record(config)
 

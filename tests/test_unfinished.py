@@ -22,7 +22,7 @@ def config(**changes: object) -> Config:
     return check_config({**CONFIG, **changes})
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -34,9 +34,9 @@ def interrupted(place: Path, asked: Config, monkeypatch: pytest.MonkeyPatch, epo
     def tell(fraction: float) -> None:
         seen.append(fraction)
         if len(seen) > epochs:
-            raise Killed
+            raise KilledError
 
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         train_record(asked, tell, Unfinished(place))
 
 

@@ -9,6 +9,7 @@ share one corrupt each other, in silence, when two are replayed at the same time
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 
 import torch
@@ -53,8 +54,10 @@ def _warm_up(work: Callable[[], None]) -> None:
     """Runs in which libraries choose their kernels. Work that waits for the device cannot be recorded: it fails."""
     work()
     before = torch.cuda.get_sync_debug_mode()
-    torch.cuda.set_sync_debug_mode("error")
     try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it may not notice everything
+            torch.cuda.set_sync_debug_mode("error")
         for _ in range(WARM_UP):
             work()
     finally:

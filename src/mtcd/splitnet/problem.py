@@ -29,7 +29,7 @@ from mtcd.splitnet.trial import SAMPLES, representation_width, try_fusion
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
 
-CHUNK = 500  # samples that are evaluated at once
+CHUNK = 1000  # samples that are evaluated at once
 Client = TypeVar("Client", bound=NetClient)
 
 
