@@ -68,11 +68,11 @@ class NetProblem:
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
         widths = [representation_width(client, net.module, source) for client, net, source in tried]
-        draws = any(draws_numbers(net.module, source.rows(torch.arange(SAMPLES))) for _, net, source in tried)
         aggregation = make_aggregation(model.aggregation, data.clients, widths)
+        try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
+        draws = any(draws_numbers(net.module, source.rows(torch.arange(SAMPLES))) for _, net, source in tried)
         draws = draws or draws_numbers(self.fusion.module, torch.zeros(SAMPLES, aggregation.width, device=self.device))
         self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
-        try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
         self.staged: list[NetClient] = []
 
     def _graphs(self) -> tuple[bool, MakeOptimiser]:
