@@ -57,6 +57,15 @@ def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Te
     return optimiser
 
 
+def describe_optimiser(optimiser: Optimizer | None) -> str:
+    """Its kind and settings, but for the step size and for those that only change the speed."""
+    if optimiser is None:
+        return "none"
+    apart = ("lr", "fused", "foreach", "capturable", "differentiable")
+    told = [f"{name}={value!r}" for name, value in sorted(optimiser.defaults.items()) if name not in apart]
+    return f"{type(optimiser).__name__}({', '.join(told)})"
+
+
 def set_rate(optimiser: Optimizer, lr: float) -> None:
     """The step size of the next updates."""
     for group in optimiser.param_groups:
