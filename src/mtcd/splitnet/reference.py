@@ -181,7 +181,9 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         return {
-            name: sum((w * part[name] for w, part in zip(weights, parts, strict=True)), torch.zeros_like(parts[0][name]))
+            name: sum(
+                (w * part[name] for w, part in zip(weights, parts, strict=True)), torch.zeros_like(parts[0][name])
+            )
             for name in parts[0]
         }
 
