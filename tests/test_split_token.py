@@ -43,7 +43,9 @@ def joint_gradients(one: SplitCase, rows: Any) -> list[list[Any]]:
 @pytest.mark.parametrize("made", [net, normed])
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
 @pytest.mark.parametrize("batch", [None, 6])
-def test_gradients_through_the_token_are_those_of_the_joint_model(aggregation: str, made: Any, batch: int | None) -> None:
+def test_gradients_through_the_token_are_those_of_the_joint_model(
+    aggregation: str, made: Any, batch: int | None
+) -> None:
     """After one round of SVFL with one step, every theta has moved along its joint gradient."""
     one = case(aggregation=aggregation, made=made)
     eta = 0.5
