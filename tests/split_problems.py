@@ -113,7 +113,7 @@ def split_settings(draw: st.DrawFn, one: SplitCase) -> MTCD:
         tokens=draw(st.integers(fewest, one.network.size if combine == "cluster" else one.network.size + 1)),
         hops=draw(st.integers(1, 4)),
         local_updates=draw(st.integers(1, 3)),
-        stepsize=draw(st.sampled_from([0.03, 0.1])),
+        stepsize=draw(st.sampled_from([0.01, 0.03])),
         batch=batch,
         combine=combine,
         walk=draw(st.sampled_from(["lazy", "metropolis"])),

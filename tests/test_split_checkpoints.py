@@ -48,7 +48,7 @@ def _on_one_core() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-class Killed(Exception):
+class KilledError(Exception):
     pass
 
 
@@ -59,7 +59,7 @@ def kill_after(moments: int) -> Any:
     def watch(row: Any, fraction: float) -> None:
         left[0] -= 1
         if left[0] == 0:
-            raise Killed
+            raise KilledError
 
     return watch
 
@@ -70,7 +70,7 @@ def stop_for(method: Any, most: int) -> mtcd.Stop:
 
 def check_resumed(one: SplitCase, method: Any, folder: Path, moments: int, most: int = 7) -> None:
     whole = one.train(method, stop_for(method, most))
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         one.train(method, stop_for(method, most), checkpoint=folder, watch=kill_after(moments))
     resumed = one.train(method, stop_for(method, most), checkpoint=folder, resume=True)
     assert same_weights(weights_of(resumed), weights_of(whole))
@@ -104,7 +104,7 @@ def test_the_limit_of_a_training_with_the_full_batch_holds_after_a_break(limit: 
     one, method = case(), STCD(1, 0.05)
     stop = mtcd.Stop(iterations=limit)
     whole = one.train(method, stop)
-    with pytest.raises(Killed):
+    with pytest.raises(KilledError):
         one.train(method, stop, checkpoint=tmp_path, watch=kill_after(len(whole.history.rows) - 1))
     resumed = one.train(method, stop, checkpoint=tmp_path, resume=True)
     assert rows_but_seconds(resumed) == rows_but_seconds(whole)

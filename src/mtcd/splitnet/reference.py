@@ -1,6 +1,6 @@
 """The paper's two algorithms for split networks, line by line, and SVFL: no messages, no ledger, nothing clever.
 
-For reading, and for testing: the parties of ``methods/split_parties.py`` must give the same weights. The owner's modules
+For reading, and for testing: the parties of ``methods/split_parties.py`` must give the same weights. Modules
 serve as functions here, h_k(theta_k; x); weights are plain tensors by name, and nothing is changed in place. A token
 holds all representations side by side, so that H is formed anew from them whenever it is needed. Modules without
 dropout and batch norm only. Line numbers are those of the paper.
@@ -180,12 +180,8 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
     weights = [1 / len(copies) if fair else seen / sum(came) for seen in came]
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
-        return {
-            name: sum(
-                (w * part[name] for w, part in zip(weights, parts, strict=True)), torch.zeros_like(parts[0][name])
-            )
-            for name in parts[0]
-        }
+        pairs = list(zip(weights, parts, strict=True))
+        return {name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in parts[0]}
 
     return Block(mix([copy.weights for copy in copies]), mix([copy.velocity for copy in copies]))
 
@@ -209,8 +205,7 @@ def stcd(task: Task, roaming: Walking, how: Settings, fusing: frozenset[int], S:
     theta, theta_0 = task.start()
     f = Objective(task, how.batches, 0)
     parts = [torch.zeros_like(part) for part in f.parts(theta)]
-    resting = theta_0.velocity
-    velocities = {k: resting for k in fusing}
+    velocities = dict.fromkeys(fusing, theta_0.velocity)
     k, previous = roaming.first(0, 0), NOWHERE
     for s in range(S):
         for _ in range(how.local_updates):
