@@ -66,7 +66,9 @@ def test_randomness_of_the_owner_does_not_matter(method: Any) -> None:
         torch.manual_seed(seed)
         runs.append(one.train(method, mtcd.Stop(iterations=6)))
     assert same_weights(weights_of(runs[0]), weights_of(runs[1]))
-    again = mtcd.train(one.data, one.model, one.network, method, mtcd.Stop(iterations=6), seed=7, compute=mtcd.Compute())
+    again = mtcd.train(
+        one.data, one.model, one.network, method, mtcd.Stop(iterations=6), seed=7, compute=mtcd.Compute()
+    )
     assert not same_weights(weights_of(runs[0]), weights_of(again))
 
 
