@@ -93,7 +93,7 @@ def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> 
 
 def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], kept: Mapping[str, Tensor]) -> None:
     """Put back what ``optimiser_tensors`` gave, in place where it has a tensor of that name already; what was not
-    there counts as 0.
+    there counts as 0, and where nothing was, it begins anew.
 
     Some optimisers count their steps on the CPU, wherever the parameters are.
     """
@@ -102,6 +102,9 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
         prefix = f"optimiser.{i}."
         names = {key.removeprefix(prefix): value for key, value in kept.items() if key.startswith(prefix)}
         state = optimiser.state[parameter]
+        if not names and not _in_place(optimiser):
+            state.clear()  # not all begin with 0: ASGD and NAdam do not
+            continue
         for name in [name for name, value in state.items() if isinstance(value, Tensor) and name not in names]:
             state[name].zero_()
         for name, value in names.items():
@@ -111,6 +114,11 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
                 state[name] = value.clone()
             else:
                 state[name] = value.to(parameter.device, copy=True)
+
+
+def _in_place(optimiser: Optimizer) -> bool:
+    """Whether its steps are recorded, so that what it remembers has to stay where it is."""
+    return any(isinstance(group["lr"], Tensor) for group in optimiser.param_groups)
 
 
 def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
