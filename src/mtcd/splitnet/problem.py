@@ -127,7 +127,7 @@ class NetProblem:
             self._try_training(batches.length, self.outputs)
 
         def feed(source: Source, client: str = "") -> Feed:
-            return Feed(source, Rows(batches, self.device), transforms.get(client))
+            return Feed(source, Rows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
             fusion = Trainable(self.model.fusion, self.device, self.make_optimiser)
