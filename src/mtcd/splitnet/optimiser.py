@@ -16,6 +16,10 @@ MakeOptimiser = Callable[..., Optimizer]
 """Called with the parameters and ``lr``: torch.optim.SGD, say, or a functools.partial of it."""
 
 
+BEGIN_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
+"""Optimisers that remember something that is not 0 when they begin: what is recorded is set back to 0."""
+
+
 def plain_sgd(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
     """Gradient steps, the paper's."""
     return torch.optim.SGD(parameters, lr=lr)
@@ -103,7 +107,7 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
         names = {key.removeprefix(prefix): value for key, value in kept.items() if key.startswith(prefix)}
         state = optimiser.state[parameter]
         if not names and not _in_place(optimiser):
-            state.clear()  # not all begin with 0: ASGD and NAdam do not
+            state.clear()
             continue
         for name in [name for name, value in state.items() if isinstance(value, Tensor) and name not in names]:
             state[name].zero_()
@@ -127,10 +131,11 @@ def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
         plain = make(parameters, lr=0.0)
-        settings = dict(plain.defaults)
+        asks = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that it does not ask for
+        settings = {name: value for name, value in plain.defaults.items() if name in asks}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
             settings |= {"fused": True, "foreach": False}
-        elif "capturable" in settings:
+        elif "capturable" in settings and not isinstance(plain, BEGIN_ELSEWHERE):
             settings |= {"capturable": True}
         else:
             raise ConfigError(f"{type(plain).__name__} cannot be recorded")
