@@ -33,6 +33,7 @@ METHODS = {
     "full": MTCD(2, 3, 2, 0.05, combine="cluster"),
     "full-overlapping": MTCD(3, 3, 2, 0.05),
     "stcd": STCD(2, 0.05),
+    "stcd-onwards": STCD(2, 0.05, walk="non-backtracking"),
     "stcd-each": STCD(2, 0.05, fusion_client="each"),
     "svfl": SVFL(2, 0.05, 5),
     "svfl-full": SVFL(2, 0.05),
@@ -91,6 +92,11 @@ def test_going_on_equals_never_having_stopped(method: Any, optimiser: Any, tmp_p
 @pytest.mark.parametrize("made", [normed, dropping])
 def test_with_batch_norm_and_dropout_too(method: Any, made: Any, tmp_path: Path) -> None:
     check_resumed(case("complete", count=10, made=made), method, tmp_path, moments=2, most=4)
+
+
+@pytest.mark.parametrize("kind", ["clusters", "full-overlapping", "svfl"])
+def test_with_batch_norm_in_the_fusion_module(kind: str, tmp_path: Path) -> None:
+    check_resumed(case(count=10, head=normed), METHODS[kind], tmp_path, moments=2, most=4)
 
 
 @pytest.mark.parametrize("moments", [1, 2, 3, 4])

@@ -15,7 +15,7 @@ from mtcd.errors import ConfigError  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
 from mtcd.splitnet.modules import Trainable  # noqa: E402
-from mtcd.splitnet.optimiser import named_optimiser  # noqa: E402
+from mtcd.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
 from split_problems import MOMENTUM, case, same_weights  # noqa: E402
 
 KINDS = [name for name, entry in vars(torch.optim).items() if isinstance(entry, type) and name != "Optimizer"]
@@ -62,6 +62,24 @@ def test_a_copy_that_has_not_moved_yet_begins_like_a_fresh_one(kind: str) -> Non
         for g in gradients:
             one.move(g, 0.05)
     assert all(torch.equal(a, b) for a, b in zip(used.parameters, fresh.parameters, strict=True))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED])
+def test_only_what_begins_with_0_is_recorded(kind: str) -> None:
+    """What a recording did is undone by 0: an optimiser that does not begin so is not recorded."""
+    make = capturable(named_optimiser(kind), torch.device("cpu"))
+    weight = nn.Parameter(torch.ones(2, 2))
+    try:
+        optimiser = make([weight], lr=0.0)
+    except ConfigError:
+        return
+    if kind not in ("Adagrad", "SGD"):  # theirs is there from the beginning, or is 0 and none
+        plain = named_optimiser(kind)([weight], lr=0.1)
+        weight.grad = torch.zeros(2, 2)
+        plain.step()
+        counted = {name: value for name, value in plain.state[weight].items() if name != "step"}
+        assert all(value.abs().max() < 1e-6 for value in counted.values() if isinstance(value, torch.Tensor))
+    assert type(optimiser).__name__ == kind
 
 
 def test_optimisers_that_cannot_be() -> None:
