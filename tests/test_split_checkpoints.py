@@ -100,8 +100,9 @@ def test_with_batch_norm_in_the_fusion_module(kind: str, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("moments", [1, 2, 3, 4])
-def test_at_whatever_moment_it_was_cut(moments: int, tmp_path: Path) -> None:
-    check_resumed(case(count=10, test=4), METHODS["overlapping"], tmp_path, moments)
+@pytest.mark.parametrize("kind", ["overlapping", "stcd-onwards"])
+def test_at_whatever_moment_it_was_cut(kind: str, moments: int, tmp_path: Path) -> None:
+    check_resumed(case("cycle", count=10, test=4), METHODS[kind], tmp_path, moments)
 
 
 @pytest.mark.parametrize("limit", range(25, 31))
