@@ -92,6 +92,10 @@ class Training:
         message, otherwise only when the parties hold one model.
         """
         limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
+        self._due = min(self._due, limit)
+        ended = self._ended(stop) if self.rows else None
+        if ended is not None:  # what it goes on from was the end
+            return ended
         with np.errstate(all="ignore"), self.clock.running():  # overflows are seen when measuring
             for progress in self._moments:
                 if progress is not None:
@@ -136,8 +140,12 @@ class Training:
                 self.keep(self, progress)
             if watch is not None:
                 watch(row, stop.fraction(row, self.rows[0].gap))
-            status = stop.reached(row)
-            return "diverged" if status and row.objective > self.worst_end * self.rows[0].objective else status
+            return self._ended(stop)
+
+    def _ended(self, stop: Stop) -> str | None:
+        """The status, if the last measurement was the last of all."""
+        status, now = stop.reached(self.rows[-1]), self.rows[-1].objective
+        return "diverged" if status and now > self.worst_end * self.rows[0].objective else status
 
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:

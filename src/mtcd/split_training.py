@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -28,6 +29,7 @@ from mtcd.run import Run
 from mtcd.splitnet.checkpoint import Checkpoint, load_networks, network_tensors
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.model import SplitModel
+from mtcd.splitnet.optimiser import describe_optimiser
 from mtcd.splitnet.problem import NetProblem
 from mtcd.splitnet.trained import TrainedSplit
 from mtcd.stop import Stop
@@ -77,8 +79,7 @@ def train_split(
         parties = method.split(problem, network, seed)
         epoch = method.epoch(problem.samples)
         pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
-        facts = {"method": method.describe(), "stepsize": method.settled_stepsize(), "seed": seed}
-        keeper = _Keeper(keeping, problem, parties, {**facts, "clients": list(problem.clients)})
+        keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **_facts(problem, network)})
         kept = keeper.read() if keeping.resume else None
         cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
         keep = keeper.keep if keeping.path else None
@@ -97,6 +98,22 @@ def train_split(
         model=None if status == "diverged" else assemble(problem),
         notes=(*problem.data.notes, *problem.notes, *outside_guarantee(method), *method.notes(network)),
     )
+
+
+def _facts(problem: NetProblem, network: Network) -> dict[str, Any]:
+    """What must be the same when a training goes on, beside the method and the seed."""
+    loss = problem.model.loss
+    links = hashlib.sha256(repr(network.neighbours).encode()).hexdigest()[:8]
+    return {
+        "clients": list(problem.clients),
+        "network": f"{network.size} clients, {network.graph.number_of_edges()} links ({links})",
+        "samples": problem.samples,
+        "classes": None if problem.classes is None else list(problem.classes),
+        "parameters": [net.size for net in (*problem.nets, problem.fusion)],
+        "aggregation": problem.model.aggregation,
+        "loss": getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss,
+        "optimiser": describe_optimiser(problem.nets[0].optimiser),
+    }
 
 
 class _Keeper:
@@ -123,9 +140,9 @@ class _Keeper:
         assert self.path is not None
         kept = Checkpoint.read(self.path)
         for name, value in self.facts.items():
-            if kept.facts[name] != value:
+            if kept.facts.get(name) != value:
                 raise MtcdError(
-                    f"The checkpoint {self.path} is of another training: its {name} was {kept.facts[name]!r}, "
+                    f"The checkpoint {self.path} is of another training: its {name} was {kept.facts.get(name)!r}, "
                     f"now it is {value!r}. Give the same settings, or start without resume in another folder."
                 )
         load_networks(kept, self.problem.staged, self.problem.fusion)

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
 from mtcd.protocol.model import SplitStage, Tensor
@@ -62,12 +59,12 @@ class SplitParties:
     def _cast(self, opening: Sequence[Message]) -> Cast:
         return Cast(self.clients, self.server, opening, gather=self._gather)
 
-    def _gather(self) -> list[NDArray[np.float64]]:
-        """The parameters stay in the networks; there, copies are combined."""
+    def _gather(self) -> list[Tensor]:
+        """The parameters stay in the networks; there, copies are combined. Of a token that is alone, theta_0."""
         self.stage.join()
         for client in self.clients:
             client.settle(client.t)
-        return []
+        return [] if self.token is None else list(self.token.theta_0)
 
 
 def _arriving(token: SplitToken, at: int) -> list[Message]:

@@ -50,7 +50,9 @@ class Checkpoint:
                 metadata = file.metadata() or {}
                 if metadata.get("format") != FORMAT:
                     raise MtcdError(f"{path} is no checkpoint of this version: start without --resume, elsewhere.")
-                return Checkpoint({name: file.get_tensor(name) for name in file.keys()}, json.loads(metadata["facts"]))  # noqa: SIM118
+                # copies, as sums may be rounded otherwise where numbers lie as they lie in the file
+                tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+                return Checkpoint(tensors, json.loads(metadata["facts"]))
         except FileNotFoundError:
             raise MtcdError(f"There is no checkpoint {path} to go on from: start without --resume.") from None
         except (OSError, SafetensorError, ValueError, KeyError) as error:

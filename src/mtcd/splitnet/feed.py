@@ -55,7 +55,8 @@ def as_tensor(values: Any) -> Tensor:
     """A tensor from an array, a tensor or a number; float64 becomes float32, as networks are."""
     if not isinstance(values, Tensor | np.ndarray | float | int):
         raise TypeError(f"got {type(values).__name__}")
-    tensor = torch.as_tensor(np.ascontiguousarray(values) if isinstance(values, np.ndarray) else values)
+    # PyTorch has no tensors that cannot be written to: such an array is copied
+    tensor = torch.as_tensor(np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values)
     return tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
 
 
@@ -88,8 +89,8 @@ class Rows:
 class Feed:
     """The batch of iteration t, read and transformed once, however many visits there are in it."""
 
-    def __init__(self, source: Source, rows: Rows, transform: Transform | None = None) -> None:
-        self.source, self.rows, self.transform = source, rows, transform
+    def __init__(self, source: Source, rows: Rows, transform: Transform | None = None, client: str = "") -> None:
+        self.source, self.rows, self.transform, self.client = source, rows, transform, client
         self._t = -1
         self._batch = torch.empty(0)
 
@@ -100,11 +101,27 @@ class Feed:
         if t != self._t and not (self.rows.batches.size is None and self.transform is None and self._t >= 0):
             batch = self.source.rows(self.rows.at(t))
             if self.transform is not None:
-                generator = torch.Generator().manual_seed(draw_seed(self.rows.batches.seed, "transform", t))
-                batch = self.transform(batch, generator)
+                batch = self._transformed(self.transform, batch, t)
             self._batch = batch
         self._t = t
         return self._batch
+
+    def _transformed(self, transform: Transform, batch: Tensor, t: int) -> Tensor:
+        generator = torch.Generator().manual_seed(draw_seed(self.rows.batches.seed, "transform", t))
+        try:
+            # of a full batch, a copy: a transform may work in place
+            found = transform(batch.clone() if self.rows.batches.size is None else batch, generator)
+        except Exception as error:  # whatever somebody's function does
+            raise DataError(
+                f"The transform of client {self.client!r} failed: {type(error).__name__}: {error}"
+            ) from None
+        if not isinstance(found, Tensor) or found.shape != batch.shape:
+            got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
+            raise DataError(
+                f"The transform of client {self.client!r} must give a tensor of the same shape, but made {got} of "
+                f"{tuple(batch.shape)}."
+            )
+        return found
 
 
 def draw_seed(seed: int, purpose: str, *ids: int) -> int:

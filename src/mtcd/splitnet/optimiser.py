@@ -16,6 +16,10 @@ MakeOptimiser = Callable[..., Optimizer]
 """Called with the parameters and ``lr``: torch.optim.SGD, say, or a functools.partial of it."""
 
 
+BEGIN_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
+"""Optimisers that remember something that is not 0 when they begin: what is recorded is set back to 0."""
+
+
 def plain_sgd(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
     """Gradient steps, the paper's."""
     return torch.optim.SGD(parameters, lr=lr)
@@ -57,6 +61,15 @@ def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Te
     return optimiser
 
 
+def describe_optimiser(optimiser: Optimizer | None) -> str:
+    """Its kind and settings, but for the step size and for those that only change the speed."""
+    if optimiser is None:
+        return "none"
+    apart = ("lr", "fused", "foreach", "capturable", "differentiable")
+    told = [f"{name}={value!r}" for name, value in sorted(optimiser.defaults.items()) if name not in apart]
+    return f"{type(optimiser).__name__}({', '.join(told)})"
+
+
 def set_rate(optimiser: Optimizer, lr: float) -> None:
     """The step size of the next updates."""
     for group in optimiser.param_groups:
@@ -84,7 +97,7 @@ def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> 
 
 def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], kept: Mapping[str, Tensor]) -> None:
     """Put back what ``optimiser_tensors`` gave, in place where it has a tensor of that name already; what was not
-    there counts as 0.
+    there counts as 0, and where nothing was, it begins anew.
 
     Some optimisers count their steps on the CPU, wherever the parameters are.
     """
@@ -93,6 +106,9 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
         prefix = f"optimiser.{i}."
         names = {key.removeprefix(prefix): value for key, value in kept.items() if key.startswith(prefix)}
         state = optimiser.state[parameter]
+        if not names and not _in_place(optimiser):
+            state.clear()
+            continue
         for name in [name for name, value in state.items() if isinstance(value, Tensor) and name not in names]:
             state[name].zero_()
         for name, value in names.items():
@@ -104,16 +120,22 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
                 state[name] = value.to(parameter.device, copy=True)
 
 
+def _in_place(optimiser: Optimizer) -> bool:
+    """Whether its steps are recorded, so that what it remembers has to stay where it is."""
+    return any(isinstance(group["lr"], Tensor) for group in optimiser.param_groups)
+
+
 def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
     """The same optimiser, such that its steps can be recorded in a CUDA graph: its step size is a tensor there."""
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
         plain = make(parameters, lr=0.0)
-        settings = dict(plain.defaults)
+        asks = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that it does not ask for
+        settings = {name: value for name, value in plain.defaults.items() if name in asks}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
             settings |= {"fused": True, "foreach": False}
-        elif "capturable" in settings:
+        elif "capturable" in settings and not isinstance(plain, BEGIN_ELSEWHERE):
             settings |= {"capturable": True}
         else:
             raise ConfigError(f"{type(plain).__name__} cannot be recorded")

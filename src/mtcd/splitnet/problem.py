@@ -22,9 +22,9 @@ from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.graphs import GraphClient, GraphFusion
 from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
 from mtcd.splitnet.lanes import Lanes
-from mtcd.splitnet.modules import Trainable, draws_numbers
+from mtcd.splitnet.modules import Trainable
 from mtcd.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
-from mtcd.splitnet.trial import SAMPLES, representation_width, try_fusion
+from mtcd.splitnet.trial import FUSION, SAMPLES, named, representation_width, trained_on, try_fusion
 
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
@@ -68,12 +68,20 @@ class NetProblem:
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
         widths = [representation_width(client, net.module, source) for client, net, source in tried]
-        draws = any(draws_numbers(net.module, source.rows(torch.arange(SAMPLES))) for _, net, source in tried)
         aggregation = make_aggregation(model.aggregation, data.clients, widths)
-        draws = draws or draws_numbers(self.fusion.module, torch.zeros(SAMPLES, aggregation.width, device=self.device))
-        self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
         try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
+        draws = self._try_training(SAMPLES, aggregation.width)
+        self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
         self.staged: list[NetClient] = []
+
+    def _try_training(self, samples: int, width: int) -> bool:
+        """Refuse modules that cannot take such a batch while training; tells whether any draws random numbers."""
+        given = [source.rows(torch.arange(samples)) for source in self.sources]
+        names = [named(client) for client in self.clients]
+        tried = [*zip(self.nets, given, names, strict=True)]
+        tried += [(self.fusion, torch.zeros(samples, width, device=self.device), FUSION)]
+        draws = [trained_on(one.module, x, name) for one, x, name in tried]
+        return any(draws)
 
     def _graphs(self) -> tuple[bool, MakeOptimiser]:
         """Whether local updates are recorded and replayed, and the optimiser for it."""
@@ -115,9 +123,11 @@ class NetProblem:
     def stage(self, batches: Batches, lanes: int) -> Stage:
         """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""
         transforms = self.data.transforms or {}
+        if batches.length < SAMPLES:
+            self._try_training(batches.length, self.outputs)
 
         def feed(source: Source, client: str = "") -> Feed:
-            return Feed(source, Rows(batches, self.device), transforms.get(client))
+            return Feed(source, Rows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
             fusion = Trainable(self.model.fusion, self.device, self.make_optimiser)

@@ -99,14 +99,14 @@ class TrainedSplit:
 def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> TrainedSplit:
     """The trained network of a run folder: ``model`` brings the modules, the folder the weights."""
     classes = about["classes"]
+    missing = [client for client in about["clients"] if client not in model.representations]
+    if missing:
+        raise ConfigError(f"The model given has no representation for client {missing[0]!r}, which {folder} has.")
     modules = {client: copy.deepcopy(model.representations[client]).cpu() for client in about["clients"]}
     fusion = copy.deepcopy(model.fusion).cpu()
     try:
-        weights = load_file(folder / WEIGHTS)
-        for client, module in modules.items():
-            module.load_state_dict(_part(weights, f"client/{client}/"))
-        fusion.load_state_dict(_part(weights, "fusion/"))
-    except (RuntimeError, SafetensorError, OSError) as error:
+        _load({**{f"client/{client}": module for client, module in modules.items()}, "fusion": fusion}, folder)
+    except (RuntimeError, KeyError, SafetensorError, OSError) as error:
         raise ConfigError(f"The weights in {folder} do not fit the modules given: {error}") from None
     return TrainedSplit(
         {client: module.eval() for client, module in modules.items()},
@@ -117,5 +117,10 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
     )
 
 
-def _part(weights: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): value for name, value in weights.items() if name.startswith(prefix)}
+def _load(parts: Mapping[str, nn.Module], folder: Path) -> None:
+    """Put the weights of a run folder into the modules: all of them, each where it belongs."""
+    weights = load_file(folder / WEIGHTS)
+    for part, module in parts.items():
+        module.load_state_dict({name: weights.pop(f"{part}/{name}") for name in module.state_dict()})
+    if weights:
+        raise KeyError(next(iter(weights)))

@@ -9,19 +9,25 @@ from mtcd.errors import ConfigError
 from mtcd.splitnet.client import Loss
 from mtcd.splitnet.feed import Source
 from mtcd.splitnet.labels import Classes, check_outputs
+from mtcd.splitnet.modules import draws_numbers
 
 SAMPLES = 2
-BROKEN = (RuntimeError, TypeError, ValueError, IndexError, AttributeError, NotImplementedError)
+FUSION = "The fusion module"
+
+
+def named(client: str) -> str:
+    """A client's network, in an error."""
+    return f"The network of client {client!r}"
 
 
 def representation_width(client: str, module: nn.Module, source: Source) -> int:
     """Numbers per sample that a client's module gives."""
     x = source.rows(torch.arange(SAMPLES))
-    h = _tried(module, x, f"The network of client {client!r}", f"its features of shape {tuple(x.shape)}")
+    h = _tried(module, x, named(client), f"its features of shape {tuple(x.shape)}")
     if not isinstance(h, Tensor) or h.ndim != 2 or len(h) != SAMPLES or not h.is_floating_point():
         got = tuple(h.shape) if isinstance(h, Tensor) else type(h).__name__
         raise ConfigError(
-            f"The network of client {client!r} must give (samples, numbers), but gave {got} for {SAMPLES} samples: "
+            f"{named(client)} must give (samples, numbers), but gave {got} for {SAMPLES} samples: "
             "flatten what it gives, say."
         )
     return h.shape[1]
@@ -30,14 +36,22 @@ def representation_width(client: str, module: nn.Module, source: Source) -> int:
 def try_fusion(module: nn.Module, width: int, labels: Tensor, classes: Classes | None, loss: Loss) -> None:
     """Refuse a fusion module that cannot take the aggregate, or whose outputs the loss cannot take."""
     H = torch.zeros(SAMPLES, width, device=labels.device)
-    outputs = _tried(module, H, "The fusion module", f"an aggregate of shape {tuple(H.shape)}")
+    outputs = _tried(module, H, FUSION, f"an aggregate of shape {tuple(H.shape)}")
     check_outputs(outputs, SAMPLES, classes)
     try:
         value = loss(outputs.float(), labels[:SAMPLES])
-    except BROKEN as error:
+    except Exception as error:  # whatever somebody's function does
         raise ConfigError(f"The loss cannot take outputs {tuple(outputs.shape)} with the labels: {error}") from None
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise ConfigError("The loss must give one number: the mean over the samples.")
+
+
+def trained_on(module: nn.Module, x: Tensor, what: str) -> bool:
+    """Refuse a module that cannot take such a batch in training mode; tells whether it draws random numbers there."""
+    try:
+        return draws_numbers(module, x)
+    except Exception as error:  # whatever somebody's module does
+        raise ConfigError(f"{what} cannot be trained on a batch of {len(x)}: {error}") from None
 
 
 def _tried(module: nn.Module, x: Tensor, what: str, given: str) -> Tensor:
@@ -47,7 +61,7 @@ def _tried(module: nn.Module, x: Tensor, what: str, given: str) -> Tensor:
         with torch.no_grad():
             found: Tensor = module(x)
             return found
-    except BROKEN as error:
+    except Exception as error:  # whatever somebody's module does
         raise ConfigError(f"{what} cannot take {given}: {error}") from None
     finally:
         module.train(training)

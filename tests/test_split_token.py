@@ -1,0 +1,176 @@
+"""The token of split networks: gradients through it, and the invariant: H is what the clients hold for it."""
+
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+torch = pytest.importorskip("torch")
+
+import mtcd  # noqa: E402
+from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.split_cast import SplitParties  # noqa: E402
+from mtcd.methods.split_parties import SplitClient, SplitToken  # noqa: E402
+from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.protocol.batches import Batches  # noqa: E402
+from mtcd.protocol.party import MONITOR, Message  # noqa: E402
+from mtcd.splitnet.client import CONTRIBUTION  # noqa: E402
+from split_problems import SplitCase, case, cross_entropy, net, normed, receiver, split_cases, split_settings  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _on_one_core() -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def joint_gradients(one: SplitCase, rows: Any) -> list[list[Any]]:
+    """Of one forward and backward pass through all networks and the fusion at once; the last are those of theta_0."""
+    nets = [one.model.representations[client].train() for client in one.data.clients]
+    told = [net(torch.as_tensor(x[rows])) for net, x in zip(nets, one.data.features.values(), strict=True)]
+    stacked = torch.stack(told) if one.model.aggregation != "concat" else None
+    H = {"sum": lambda: stacked.sum(0), "mean": lambda: stacked.mean(0), "concat": lambda: torch.cat(told, 1)}
+    loss = cross_entropy(one.model.fusion(H[one.model.aggregation]()), torch.as_tensor(one.data.labels[rows]))
+    loss.backward()
+    return [[p.grad for p in module.parameters()] for module in (*nets, one.model.fusion)]
+
+
+@pytest.mark.parametrize("made", [net, normed])
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
+@pytest.mark.parametrize("batch", [None, 6])
+def test_gradients_through_the_token_are_those_of_the_joint_model(
+    aggregation: str, made: Any, batch: int | None
+) -> None:
+    """After one round of SVFL with one step, every theta has moved along its joint gradient."""
+    one = case(aggregation=aggregation, made=made)
+    eta = 0.5
+    run = one.train(SVFL(1, eta, batch), mtcd.Stop(iterations=1))
+    rows = Batches(one.data.samples, batch, one.seed).rows(0)
+    gradients = joint_gradients(one, slice(None) if rows is None else rows)
+    befores = [*(one.model.representations[c] for c in one.data.clients), one.model.fusion]
+    afters = [*(run.modules[c] for c in one.data.clients), run.fusion]
+    for before, after, grads in zip(befores, afters, gradients, strict=True):
+        for old, new, g in zip(before.parameters(), after.parameters(), grads, strict=True):
+            assert g.abs().max() > 1e-4 or made is normed  # a bias before batch norm has none
+            torch.testing.assert_close((old - new).detach() / eta, g, rtol=1e-5, atol=1e-6)
+
+
+class Watched:
+    """Parties whose messages are delivered one by one; it knows with what every client started into an iteration."""
+
+    def __init__(self, one: SplitCase, method: Any) -> None:
+        self.aggregation = one.model.aggregation
+        self.parties: SplitParties = method.split(one.problem(), one.network, one.seed)
+        self.start: list[Any] = []
+        self.visitors: dict[int, int] = {}
+
+    def deliver(self, deliveries: int, check_after: int, last: bool) -> int:
+        """The first or the last message that was sent comes next; all tokens under way are checked each time."""
+        cast, waiting, checked = self.parties.cast(), deque[Message](), 0
+        outgoing = cast.opening
+        for count in range(deliveries):
+            waiting.extend(message for message in outgoing if message.to != MONITOR)
+            tokens = [message.payload for message in waiting if isinstance(message.payload, SplitToken)]
+            if any(isinstance(message.payload, SplitToken) and message.payload.hop == 0 for message in outgoing):
+                self.start, self.visitors = [client.network.state() for client in self.parties.clients], {}
+            for token in tokens if count >= check_after else ():
+                self.check(token)
+                checked += 1
+            message = waiting.pop() if last else waiting.popleft()
+            if isinstance(message.payload, SplitToken) and message.to >= 0:
+                self.visitors[message.to] = message.payload.index
+            outgoing = receiver(cast, message).receive(message)
+        return checked
+
+    def check(self, token: SplitToken) -> None:
+        parts = [self.part(client, token) for client in self.parties.clients]
+        if self.aggregation == "concat":
+            H = torch.cat(parts, dim=1)
+        else:
+            H = sum(parts) / (len(parts) if self.aggregation == "mean" else 1)
+        torch.testing.assert_close(token.aggregate, H, rtol=1e-5, atol=5e-6)
+
+    def part(self, client: SplitClient, token: SplitToken) -> Any:
+        """What this client has in this token, represented from scratch from the copy that it holds for it."""
+        network, now = client.network, client.network.state()
+        held = now
+        if client.plan.combine.one_visitor:
+            held = now if self.visitors.get(client.number) == token.index else self.start[client.number]
+        elif client.in_hand not in (None, token.index):
+            held = client.copies.get(token.index, client.start)
+        network.load(held)
+        x = network.features.batch(token.t)
+        fresh = network.forward(x, None, track=False)
+        network.load(now)
+        return fresh if CONTRIBUTION in held else torch.zeros_like(fresh)
+
+
+def check_invariant(one: SplitCase, method: Any, deliveries: int, last: bool = False, after: int = 0) -> None:
+    assert Watched(one, method).deliver(deliveries, after, last) > 0
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=30)
+def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.DataObject, last: bool) -> None:
+    one = data.draw(split_cases())
+    check_invariant(one, data.draw(split_settings(one)), deliveries=40, last=last)
+
+
+@given(split_cases(connected=True), st.integers(1, 3))
+@settings(max_examples=12)
+def test_so_is_the_lone_token_of_stcd(one: SplitCase, Q: int) -> None:
+    check_invariant(one, STCD(Q, 0.1, fusion_client="each"), deliveries=20)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        MTCD(2, 3, 2, 0.1, combine="cluster"),
+        MTCD(2, 3, 2, 0.1, batch=4, combine="cluster"),
+        MTCD(3, 3, 1, 0.1, combine="average"),
+        MTCD(3, 3, 1, 0.1, batch=4, combine="visitors"),
+        STCD(2, 0.1),
+        SVFL(2, 0.1, 5),
+        SVFL(2, 0.1),
+    ],
+    ids=lambda m: m.describe(),
+)
+def test_with_batch_norm_too(aggregation: str, method: Any) -> None:
+    check_invariant(case(aggregation=aggregation, made=normed), method, deliveries=40)
+
+
+@pytest.mark.parametrize("method", [STCD(1, 0.05), MTCD(2, 4, 1, 0.05, combine="cluster")], ids=["stcd", "mtcd"])
+def test_rounding_does_not_add_up(method: Any) -> None:
+    """A sum is changed at every hop: after a thousand of them it is still the sum."""
+    check_invariant(case(aggregation="sum", count=8), method, deliveries=1000, after=990)
+
+
+@given(st.data())
+@settings(max_examples=10)
+def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
+    """As long as all tokens are back before the server goes on: uploads and visits may come in any order."""
+    one = data.draw(split_cases())
+    method = data.draw(split_settings(one))
+    ends = []
+    for last in (False, True):
+        problem = one.problem()
+        parties = method.split(problem, one.network, one.seed)
+        cast, waiting, moments = parties.cast(), deque[Message](), 0
+        outgoing = cast.opening
+        while moments < 3:
+            for message in outgoing:
+                moments += message.to == MONITOR
+                if message.to != MONITOR:
+                    waiting.append(message)
+            if moments < 3:
+                message = waiting.pop() if last else waiting.popleft()
+                outgoing = receiver(cast, message).receive(message)
+        ends.append([p.clone() for one_net in (*problem.nets, problem.fusion) for p in one_net.values()])
+    for ours, theirs in zip(*ends, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
