@@ -1,6 +1,6 @@
 """Four parties see a quarter of every picture, and train one classifier out of four networks: MTCD against SVFL.
 
-The pictures are scikit-learn's 8 x 8 digits. The networks are plain nn.Modules. Two clusters of two parties have a token
+The pictures are scikit-learn's 8 x 8 digits, the networks plain nn.Modules. Two clusters of two parties have a token
 each; a message between client and server costs 1, a hop between neighbours 1/100.
 
     pip install 'mtcd[torch]' scikit-learn
