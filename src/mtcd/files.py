@@ -33,6 +33,18 @@ def check_folder(target: Path) -> None:
     check_writable(target)
 
 
+def check_unfinished(target: Path, resume: bool) -> None:
+    """Refuse to write over a training that was not finished and can be gone on with, or to go on with nothing."""
+    unfinished = (target / CHECKPOINT).exists() and not (target / MARKER).exists()
+    if unfinished and not resume:
+        raise ConfigError(
+            f"{target} holds a training that was not finished: go on with it (--resume), remove it, or choose another "
+            "folder."
+        )
+    if resume and not (target / CHECKPOINT).exists():
+        raise ConfigError(f"There is no {CHECKPOINT} in {target} to go on from: leave --resume out.")
+
+
 def check_writable(target: Path) -> None:
     """Refuse a place where no folder could be made."""
     try:
@@ -44,9 +56,10 @@ def check_writable(target: Path) -> None:
 
 
 @contextmanager
-def fresh_folder(target: Path) -> Iterator[Path]:
+def fresh_folder(target: Path, stays: str | None = None) -> Iterator[Path]:
     """A folder to write into; at the end, if all went well, its files become those of ``target``.
 
+    What was there before is gone then, but for the file that ``stays``.
     The marker goes first and comes last, so that a folder with a marker is always a complete run.
     """
     check_folder(target)
@@ -61,7 +74,7 @@ def fresh_folder(target: Path) -> Iterator[Path]:
         for name in [*sorted(RUN_FILES - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
-            else:
+            elif name != stays:
                 (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise MtcdError(f"The run could not be written to {target}: {error.strerror or error}.") from None

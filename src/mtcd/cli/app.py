@@ -60,7 +60,8 @@ def _options(
     help=(
         "Train a model as CONFIG.yaml says.\n\n"
         "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png."
+        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png. Of a split "
+        "network it holds model.safetensors, and a checkpoint from which the training can go on."
     )
 )
 def train(
@@ -72,11 +73,14 @@ def train(
     seed: Seed = None,
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the split network whose checkpoint is in --out.")
+    ] = False,
 ) -> None:
     """Train a model as CONFIG.yaml says."""
-    from mtcd.cli.train import train_config
+    from mtcd.cli.train import Wish, train_config
 
-    raise typer.Exit(train_config(config, out, changes or [], seed, as_json, quiet))
+    raise typer.Exit(train_config(Wish(config, out, changes or [], seed, as_json, quiet, resume)))
 
 
 @app.command(

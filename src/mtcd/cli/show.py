@@ -37,7 +37,10 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
         def watch(now: Measurement, fraction: float) -> None:
             value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
-            bar.update(task, completed=fraction, state=f"{value}  {now.iteration:,} iterations  cost {now.cost:,.0f}")
+            known = now.accuracy if now.test_accuracy is None else now.test_accuracy
+            value += "" if known is None else f"  accuracy {known:.1%}"
+            far = f"{now.iteration:,} iterations" if now.epoch is None else f"{now.epoch:g} epochs"
+            bar.update(task, completed=fraction, state=f"{value}  {far}  cost {now.cost:,.0f}")
 
         yield watch
 
@@ -51,14 +54,18 @@ def show_notes(notes: Iterable[str]) -> None:
 def runs_table(runs: Sequence[Run]) -> Table:
     """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost, seconds."""
     relative = all(run.gap is not None for run in runs)
+    known = ("test_accuracy", "accuracy")
+    learnt = [name for name in known if all(getattr(run.final, name) is not None for run in runs)][:1]
     table = Table(box=None, header_style="bold", pad_edge=False)
     table.add_column("method")  # the one that may wrap
     table.add_column("status", no_wrap=True)
-    for title in ("iterations", "hops", "syncs", "gap" if relative else "objective", "cost", "seconds"):
+    measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
+    for title in ("iterations", "hops", "syncs", *measured, "cost", "seconds"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         last = run.final
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
         counts = (f"{last.iteration:,}", f"{last.hops:,}", f"{last.syncs:,}")
-        table.add_row(run.method, run.status, *counts, value, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
+        shares = [f"{getattr(last, name):.1%}" for name in learnt]
+        table.add_row(run.method, run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
     return table

@@ -6,6 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.markup import escape
@@ -13,7 +14,9 @@ from rich.markup import escape
 from mtcd.cli.show import aside, live_progress, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
-from mtcd.files import check_folder, check_writable, fresh_folder
+from mtcd.config.schema import SplitSection
+from mtcd.errors import ConfigError
+from mtcd.files import CHECKPOINT, check_folder, check_unfinished, check_writable, fresh_folder
 from mtcd.report.plots import plot_runs
 from mtcd.run import Run
 
@@ -21,16 +24,35 @@ RUNS = Path("runs")
 EXIT_CODES = {"diverged": 1, "interrupted": 130}
 
 
-def train_config(path: Path, out: Path | None, changes: list[str], seed: int | None, as_json: bool, quiet: bool) -> int:
+@dataclass(frozen=True)
+class Wish:
+    """The command line of ``mtcd train``."""
+
+    config: Path
+    out: Path | None
+    changes: list[str]
+    seed: int | None
+    as_json: bool
+    quiet: bool
+    resume: bool = False
+
+
+def train_config(wish: Wish) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
-    config = read_config(path, changes, seed)
+    path, out, quiet, as_json = wish.config, wish.out, wish.quiet, wish.as_json
+    config = read_config(path, wish.changes, wish.seed)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
+    split = isinstance(config.model, SplitSection)
+    if wish.resume and not (split and out):
+        raise ConfigError("--resume is for split networks, and needs --out: the folder of the training to go on with.")
+    if out and split:
+        check_unfinished(out, wish.resume)
     setup = build(config)
     if not quiet:
         show_notes(setup.notes)
     with _folder_for(out, path.stem) as folder:
         with live_progress(setup.method.describe(), quiet) as watch:
-            run = setup.train(watch)
+            run = setup.train(watch, folder if split else None, wish.resume)
         write_run(run, setup, folder)
     if not quiet:
         show_notes(run.notes)
@@ -48,7 +70,7 @@ def train_config(path: Path, out: Path | None, changes: list[str], seed: int | N
 
 def write_run(run: Run, setup: Setup, folder: Path) -> None:
     """The whole run folder, or nothing."""
-    with fresh_folder(folder) as writing:
+    with fresh_folder(folder, stays=CHECKPOINT if isinstance(setup.config.model, SplitSection) else None) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
         plot_runs({run.method: run}, writing / "history.png")

@@ -231,7 +231,8 @@ class MTCD(Method):
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         steps = self.fusion_updates or (self.hops or 1) * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
-        return split_parties(problem.stage(plan.batches, plan.tokens), plan, fusion)
+        lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
+        return split_parties(problem.stage(plan.batches, lanes), plan, fusion)
 
     def _fusing(self, network: Network) -> frozenset[int]:
         """The clients at which theta_0 is updated, without a server."""

@@ -59,10 +59,10 @@ class SplitClient(TokenHost):
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         assert isinstance(token, SplitToken)
-        if token.t != self.t:
-            self.settle(token.t)
         plan, full_batch = self.plan, self.plan.batches.size is None
         with self.stage.lane(token.index):
+            if token.t != self.t:
+                self.settle(token.t)
             self.take_up(token.index)
             token.aggregate = self.network.improve(
                 token.aggregate,
@@ -98,8 +98,8 @@ class SplitClient(TokenHost):
 
     def share(self, t: int) -> Message:
         """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
-        self.settle(t)
         with self.stage.lane(self.number):
+            self.settle(t)
             h = self.network.represent(t)
         return Message(self.number, SERVER, Fresh(h, 0.0), h.numel())
 

@@ -167,5 +167,5 @@ class SplitProblem(Protocol):
     def fusion_keeps_statistics(self) -> bool:
         """Whether theta_0 comes with running statistics, which need a party to hold them."""
 
-    def stage(self, batches: Batches, tokens: int) -> SplitStage:
-        """The networks, with their data in these batches."""
+    def stage(self, batches: Batches, lanes: int) -> SplitStage:
+        """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""

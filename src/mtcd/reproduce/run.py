@@ -8,6 +8,7 @@ from mtcd.reproduce.plan import CurvePlan, FigurePlan
 from mtcd.reproduce.results import CurveResult, Results
 from mtcd.reproduce.schedule import Job, Schedule, Status
 from mtcd.reproduce.store import Store
+from mtcd.reproduce.unfinished import Unfinished
 from mtcd.reproduce.work import Failed, Workers
 
 MOST_NAMED = 4  # curves in one note
@@ -27,7 +28,7 @@ def reproduce(
     """
     schedule = Schedule(figures, store)
     pending = list(figures)
-    with Workers[Job](jobs) as workers:
+    with Workers[Job](jobs, Unfinished(store.folder / "unfinished", store.fresh)) as workers:
         try:
             while True:
                 for figure in [one for one in pending if schedule.complete(one)]:

@@ -22,6 +22,7 @@ from mtcd.errors import DataError, MtcdError
 from mtcd.history import LEARNT, PLAIN, Measurement
 from mtcd.reproduce.schema import Measure
 from mtcd.reproduce.store import COLUMNS, Record, measure_of
+from mtcd.reproduce.unfinished import Unfinished
 
 T = TypeVar("T")
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -42,8 +43,8 @@ News = float | Record | Failed
 class Workers(Generic[T]):
     """Up to ``jobs`` processes, started as they are needed and stopped at the end. ``T`` names a training."""
 
-    def __init__(self, jobs: int) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: int, unfinished: Unfinished | None = None) -> None:
+        self.jobs, self.unfinished = jobs, unfinished or Unfinished()
         self._idle: list[tuple[BaseProcess, Connection]] = []
         self._busy: dict[Connection, tuple[BaseProcess, T]] = {}
 
@@ -71,7 +72,7 @@ class Workers(Generic[T]):
         process, pipe = self._idle.pop() if self._idle else _start()
         self._busy[pipe] = process, name
         with suppress(OSError):  # it has died: its news will say so
-            pipe.send(config)
+            pipe.send((config, self.unfinished))
 
     def news(self, timeout: float) -> Iterator[tuple[T, News]]:
         """What has been reported since, or within this time."""
@@ -147,15 +148,15 @@ def _work(pipe: Connection) -> None:
 
     while True:
         try:
-            config = pipe.recv()
+            config, unfinished = pipe.recv()
         except (EOFError, OSError):
             return
-        tell(_outcome(config, tell))
+        tell(_outcome(config, tell, unfinished))
 
 
-def _outcome(config: Config, tell: Callable[[News], None]) -> News:
+def _outcome(config: Config, tell: Callable[[News], None], unfinished: Unfinished) -> News:
     try:
-        return train_record(config, tell)
+        return train_record(config, tell, unfinished)
     except (MtcdError, OSError) as error:
         return Failed(str(error))
     except MemoryError:
@@ -164,7 +165,9 @@ def _outcome(config: Config, tell: Callable[[News], None]) -> News:
         return Failed(f"this is a defect of the library:\n{traceback.format_exc()}")
 
 
-def train_record(config: Config, tell: Callable[[float], None] = lambda fraction: None) -> Record:
+def train_record(
+    config: Config, tell: Callable[[float], None] = lambda fraction: None, unfinished: Unfinished | None = None
+) -> Record:
     """Train as the config says, and return what is kept of it."""
     told = monotonic()
 
@@ -175,7 +178,8 @@ def train_record(config: Config, tell: Callable[[float], None] = lambda fraction
             tell(float(fraction))
 
     setup = build(config)
-    run = setup.train(watch)
+    with (unfinished or Unfinished()).folder(config) as (folder, resume):
+        run = setup.train(watch, folder, resume)
     return {
         "config": setup.config.model_dump(mode="json", exclude_none=True),
         "status": run.status,

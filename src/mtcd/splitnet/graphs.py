@@ -19,7 +19,7 @@ from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.lanes import new_stream
 from mtcd.splitnet.modules import Trainable
 
-WARM_UP = 3  # runs before the recording, in which libraries choose their kernels
+WARM_UP = 2
 
 
 class Recording:
@@ -28,25 +28,50 @@ class Recording:
     def __init__(self, work: Callable[[], None], moved: Sequence[Trainable]) -> None:
         kept = [(one, one.state(), one.buffers()) for one in moved]
         device = torch.device("cuda", torch.cuda.current_device())
-        stream, pool = new_stream(device), torch.cuda.graph_pool_handle()
+        stream = new_stream(device)
         stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream), torch.random.fork_rng(devices=[device]):
-            for _ in range(WARM_UP):
-                work()
-        torch.cuda.synchronize()
-        torch._C._cuda_clearCublasWorkspaces()  # so that the recording makes its own
-        self.graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self.graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
-            work()
-        torch._C._cuda_clearCublasWorkspaces()
-        for one, state, buffers in kept:  # as if nothing had happened
-            one.load(state)
-            one.load_buffers(buffers)
-        torch.cuda.synchronize()
+        try:
+            with torch.random.fork_rng(devices=[device]):
+                with torch.cuda.stream(stream):
+                    _warm_up(work)
+                torch.cuda.synchronize()
+                torch._C._cuda_clearCublasWorkspaces()  # so that the recording makes its own
+                self.graph = _recorded(work, stream, device)
+                torch._C._cuda_clearCublasWorkspaces()
+        finally:
+            for one, state, buffers in kept:  # as if nothing had happened
+                one.load(state)
+                one.load_buffers(buffers)
+            torch.cuda.synchronize()
 
     def replay(self) -> None:
         """Do it again."""
         self.graph.replay()
+
+
+def _warm_up(work: Callable[[], None]) -> None:
+    """Runs in which libraries choose their kernels. Work that waits for the device cannot be recorded: it fails."""
+    work()
+    before = torch.cuda.get_sync_debug_mode()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(WARM_UP):
+            work()
+    finally:
+        torch.cuda.set_sync_debug_mode(before)
+
+
+def _recorded(work: Callable[[], None], stream: torch.cuda.Stream, device: torch.device) -> torch.cuda.CUDAGraph:
+    graph, pool = torch.cuda.CUDAGraph(), torch.cuda.graph_pool_handle()
+    generator = torch.cuda.default_generators[device.index]
+    before = generator.clone_state()
+    try:
+        with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+            work()
+    except RuntimeError:
+        generator.graphsafe_set_state(before)  # a recording that broke off leaves it unusable
+        raise
+    return graph
 
 
 class GraphClient(NetClient):

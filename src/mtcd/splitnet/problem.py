@@ -112,8 +112,8 @@ class NetProblem:
         """Whether the fusion module has batch norm."""
         return bool(self.fusion.norms)
 
-    def stage(self, batches: Batches, tokens: int) -> Stage:
-        """The networks, with their data in these batches."""
+    def stage(self, batches: Batches, lanes: int) -> Stage:
+        """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""
         transforms = self.data.transforms or {}
 
         def feed(source: Source, client: str = "") -> Feed:
@@ -129,8 +129,8 @@ class NetProblem:
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         head = GraphFusion if self.graphs else NetFusion
-        lanes = Lanes(self.device, 1 if self.around.draws or not self.graphs else tokens)
-        return Stage(self.staged, head(self.fusion, feed(labels), self.around), self.around, self.samples, lanes)
+        streams = Lanes(self.device, lanes if self.graphs and not self.around.draws else 1)  # draws take turns
+        return Stage(self.staged, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
         """Whether all networks can be recorded."""

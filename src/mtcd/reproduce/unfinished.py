@@ -1,0 +1,35 @@
+"""Trainings of split networks that were interrupted: each goes on from its last epoch when it is asked for again."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtcd.config.schema import Config, SplitSection
+from mtcd.files import CHECKPOINT
+from mtcd.reproduce.store import Store
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """The place for their checkpoints; without one they are not kept. With ``fresh``, those from before are removed."""
+
+    place: Path | None = None
+    fresh: bool = False
+
+    @contextmanager
+    def folder(self, config: Config) -> Iterator[tuple[Path | None, bool]]:
+        """The folder of one training and whether there is anything in it to go on from; gone when it has ended well."""
+        if self.place is None or not isinstance(config.model, SplitSection):
+            yield None, False
+            return
+        folder = self.place / Store(self.place).path(config).stem
+        if self.fresh:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield folder, (folder / CHECKPOINT).exists()
+        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # others may be in it
+            self.place.rmdir()
