@@ -41,13 +41,17 @@ def test_example_configs_train(example: Path, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_the_readme_example_runs(tmp_path: Path) -> None:
-    blocks = (ROOT / "README.md").read_text().split("```python\n")[1:]
-    assert blocks
-    for block in blocks:
+def test_the_examples_in_the_docs_run(tmp_path: Path) -> None:
+    readme, networks = (_code_blocks(ROOT / name) for name in ("README.md", "docs/split-networks.md"))
+    assert readme
+    for block in [*readme, networks[0]]:  # what follows there goes on from the first
         code = block.split("```")[0]
         done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
+
+
+def _code_blocks(page: Path) -> list[str]:
+    return page.read_text().split("```python\n")[1:]
 
 
 def test_imports_point_one_way() -> None:
