@@ -93,7 +93,8 @@ def joint(clients: int, batch: int, mixed: bool) -> float:
     problem = model.problem(data, mtcd.Compute(graphs=False, precision="mixed" if mixed else "full"), seed=0)
     parameters = [p for net in [*problem.nets, problem.fusion] for p in net.parameters]
     optimiser = torch.optim.SGD(parameters, lr=1e-4)
-    xs = [problem.around.laid_out(source.rows(torch.arange(batch))) for source in problem.sources]
+    pairs = zip(problem.nets, problem.sources, strict=True)
+    xs = [net.laid_out(source.rows(torch.arange(batch))) for net, source in pairs]
     y = problem.labels[:batch]
 
     def step() -> None:

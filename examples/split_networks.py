@@ -39,9 +39,8 @@ methods = {
     "MTCD, a token per cluster": mtcd.MTCD(clusters=clusters, hops=4, local_updates=5, stepsize=0.03, batch=50),
 }
 
-small = mtcd.Compute(device="cpu", threads=1)  # networks this small gain nothing from more threads
 print(f"{'':32} {'epochs':>7} {'test accuracy':>14} {'cost':>7} {'MB sent':>8}")
 for name, method in methods.items():
-    run = mtcd.train(data, model, "complete", method, mtcd.Stop(epochs=4), compute=small)
+    run = mtcd.train(data, model, "complete", method, mtcd.Stop(epochs=4))
     sent = sum(run.ledger.bytes("sent").values()) / 1e6
     print(f"{name:32} {run.final.epoch:7.0f} {run.final.test_accuracy:14.1%} {run.final.cost:7.0f} {sent:8.1f}")

@@ -52,7 +52,7 @@ def test_the_picture_is_of_percents_along_epochs_cost_and_bytes() -> None:
     assert sent.get_lines()[0].get_xdata()[-1] == 4 * 1600 * 8 * 50 * 20
     for axes in figure.axes:
         low, high = axes.get_ylim()
-        assert low < 0.1 < 0.9 < high < 1
+        assert 0.1 < low < 0.8 < 0.9 < high < 1  # not down to where guessing gets
         assert [line.get_ydata()[0] for line in axes.get_lines() if line.get_label() == "_target"] == [0.8]
 
 

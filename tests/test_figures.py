@@ -323,7 +323,7 @@ def test_the_page(tmp_path: Path) -> None:
     assert "- gone: its data is not there" in text
     assert NOTE in text
     seconds = sum(one.seconds for result in made.values() for one in result.curves.values())
-    assert f"Training took {seconds // 60:.0f} min {seconds % 60:.0f} s and trying out step sizes 0.0 s" in text
+    assert f"Training took {seconds // 60:.0f} min {seconds % 60:.0f} s, all curves and seeds added up." in text
     assert text.count("Quick version") == 2  # at the top and at its figure
     assert "(edge of the grid) | 1e-05: 1e-6 after 812; 1e-04: diverged |" in text
     links = [part.split(")")[0] for part in text.split("](")[1:]]

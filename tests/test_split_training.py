@@ -182,17 +182,18 @@ def test_transforms_draw_alike_at_all_clients_once_an_iteration_and_never_in_eva
     assert same_weights(weights_of(same), weights_of(plain))
 
 
-@pytest.mark.parametrize("batch", [None, 5])
-def test_transforms_that_fail_are_told_of_and_none_reaches_the_owners_data(batch: int | None) -> None:
+def test_transforms_that_fail_are_told_of_and_none_reaches_the_owners_data() -> None:
     one = case(count=10)
     for broken in (lambda x, g: x[:, :1], lambda x, g: x[:2], lambda x, g: None, lambda x, g: x[0, 99]):
         data = replace(one.data, transforms={"c1": broken})
         with pytest.raises(MtcdError, match="transform of client 'c1'"):
-            replace(one, data=data).train(SVFL(1, 0.1, batch), mtcd.Stop(iterations=2))
+            replace(one, data=data).train(SVFL(1, 0.1, 5), mtcd.Stop(iterations=2))
     before = {client: x.copy() for client, x in one.data.features.items()}
     data = replace(one.data, transforms={"c1": lambda x, g: x.neg_()})
-    replace(one, data=data).train(SVFL(1, 0.1, batch), mtcd.Stop(iterations=3))
+    replace(one, data=data).train(SVFL(1, 0.1, 5), mtcd.Stop(iterations=3))
     assert all((one.data.features[client] == x).all() for client, x in before.items())
+    with pytest.raises(MtcdError, match=r"set method\.batch"):  # others would still hold an earlier draw
+        replace(one, data=data).train(SVFL(1, 0.1), mtcd.Stop(iterations=3))
 
 
 def test_arrays_that_cannot_be_written_to() -> None:

@@ -15,6 +15,7 @@ from mtcd.extras import find
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
+    from mtcd.config.runs import load_run
     from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
     from mtcd.data.synthetic import synthetic
@@ -61,6 +62,7 @@ _HOMES = {
     "VerticalData": "mtcd.data.vertical",
     "VerticalDataset": "mtcd.data.dataset",
     "load_dataset": "mtcd.data.datasets.catalogue",
+    "load_run": "mtcd.config.runs",
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
     "read_network": "mtcd.network.edges",
@@ -94,6 +96,7 @@ __all__ = [
     "VerticalData",
     "VerticalDataset",
     "load_dataset",
+    "load_run",
     "make_network",
     "network_from_edges",
     "read_network",

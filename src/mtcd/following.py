@@ -206,7 +206,7 @@ class _Clock:
 
 def sentence(status: str, last: Measurement) -> str:
     """How a training ended that did not diverge."""
-    epochs = "" if last.epoch is None else f" ({last.epoch:g} epochs)"
+    epochs = "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
     at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
     if status == "converged":
         return f"Reached the gap asked for {at}."

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
-from mtcd.files import MARKER, fresh_folder
+from mtcd.files import CHECKPOINT, MARKER, fresh_folder
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -152,7 +152,8 @@ class Run:
 
     def save(self, folder: str | Path) -> None:
         """Write the run into a folder (JSON, CSV and npz): all of it, or nothing."""
-        with fresh_folder(Path(folder)) as writing:
+        stays = None if isinstance(self.model, TrainedModel) else CHECKPOINT
+        with fresh_folder(Path(folder), stays) as writing:
             self.write(writing)
 
     def write(self, folder: Path) -> None:

@@ -36,6 +36,7 @@ from mtcd.stop import Stop
 
 SPACING = 1.1  # with the full batch: measure when the iterations have grown by so much
 FLOAT_BYTES = 4
+LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 
 
 @dataclass(frozen=True)
@@ -74,8 +75,8 @@ def train_split(
         raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
     stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
     check_split(method, stop)
-    with _threads(compute.threads):
-        problem = model.problem(data, compute, seed)
+    problem = model.problem(data, compute, seed)
+    with _threads(compute.threads or _few_threads(problem, method)):
         parties = method.split(problem, network, seed)
         epoch = method.epoch(problem.samples)
         pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
@@ -155,7 +156,12 @@ def assemble(problem: NetProblem) -> TrainedSplit:
     modules = {client: net.finished().cpu() for client, net in zip(problem.clients, problem.nets, strict=True)}
     aggregation = problem.around.aggregation
     return TrainedSplit(
-        modules, problem.fusion.finished().cpu(), problem.model.aggregation, aggregation.widths, problem.classes
+        modules,
+        problem.fusion.finished().cpu(),
+        problem.model.aggregation,
+        aggregation.widths,
+        problem.classes,
+        problem.data.shapes,
     )
 
 
@@ -168,6 +174,12 @@ def _threads(count: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def _few_threads(problem: NetProblem, method: Method) -> int | None:
+    """One thread where an update is so little work that dividing it takes longer than doing it."""
+    batch = problem.samples if method.batch is None else method.batch
+    return 1 if batch * max(net.size for net in problem.nets) < LITTLE_WORK else None
 
 
 def check_split(method: Method, stop: Stop) -> None:

@@ -41,7 +41,7 @@ def examine_split(setup: Setup) -> dict[str, Any]:
         "fusion_parameters": theta_0,
         "network": asdict(facts(setup.network)),
         "tokens": plan.tokens if isinstance(method, MTCD) else 0,
-        "uplink_floats": [plan.batches.length * width for width in widths],
+        "uplink_floats": [plan.batches.length * width if parties.server else 0 for width in widths],
         "downlink_floats": plan.aggregate_floats + theta_0 if parties.server else 0,
         "hop_floats": hop if plan.charges_hops else 0,
         "float_bytes": FLOAT_BYTES,
@@ -86,7 +86,7 @@ def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "data": f"{found['samples']:,} samples, {found['test_samples']:,} for the test"
         + ("" if classes is None else f", {len(classes)} classes"),
         **network_rows(found),
-        "uplink": sized(max(found["uplink_floats"])) + ", of one client",
+        "uplink": sized(max(found["uplink_floats"])) + (", of one client" if any(found["uplink_floats"]) else ""),
         "downlink": sized(found["downlink_floats"]),
         "hop": sized(found["hop_floats"]) + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "epoch": "none" if found["iterations_per_epoch"] is None else f"{found['iterations_per_epoch']:,} iterations",

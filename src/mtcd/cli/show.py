@@ -14,6 +14,7 @@ from mtcd.following import Watch
 from mtcd.history import Measurement
 from mtcd.run import Run
 
+COUNTED = ("iteration", "hops", "syncs")
 screen = Console()
 aside = Console(stderr=True)
 
@@ -57,15 +58,17 @@ def runs_table(runs: Sequence[Run]) -> Table:
     known = ("test_accuracy", "accuracy")
     learnt = [name for name in known if all(getattr(run.final, name) is not None for run in runs)][:1]
     table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("method")  # the one that may wrap
+    counted = ("epoch", "syncs") if learnt and all(run.final.epoch is not None for run in runs) else COUNTED
+    table.add_column("method", min_width=16, overflow="fold")  # the one that may wrap
     table.add_column("status", no_wrap=True)
     measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
-    for title in ("iterations", "hops", "syncs", *measured, "cost", "seconds"):
+    titles = {"iteration": "iterations", "epoch": "epochs"}
+    for title in (*(titles.get(name, name) for name in counted), *measured, "cost", "seconds"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         last = run.final
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
-        counts = (f"{last.iteration:,}", f"{last.hops:,}", f"{last.syncs:,}")
+        counts = [f"{getattr(last, name):,.10g}" for name in counted]
         shares = [f"{getattr(last, name):.1%}" for name in learnt]
         table.add_row(run.method, run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
     return table

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import torch
+from torch import nn
 
 from mtcd.config.schema import SplitSection
 from mtcd.data.dataset import VerticalDataset
@@ -27,16 +31,32 @@ def check_split(section: SplitSection) -> None:
 
 def split_model(section: SplitSection, data: VerticalDataset, seed: int) -> SplitModel:
     """The modules for this data: what they are made with depends on its shapes and classes."""
-    clients = make_clients(client_maker(section.client, section.code), data.shapes, section.client_settings, seed)
+    clients = _clients(section, data.shapes, seed)
     sources = {name: make_source(data.features[name], name, CPU) for name in clients}
     widths = [representation_width(name, module, sources[name]) for name, module in clients.items()]
-    has_classes = find_loss(section.loss, data.labels)[1]
-    fusion = make_fusion(
-        fusion_maker(section.fusion, section.code),
-        make_aggregation(section.aggregation, list(clients), widths).width,
-        len(classes_of(data.labels)) if has_classes else 1,
-        section.fusion_settings,
-        seed,
-    )
+    classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
+    return _model(section, clients, widths, classes, seed)
+
+
+def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int) -> SplitModel:
+    """The modules of a run, from what its folder tells about them."""
+    shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
+    return _model(section, _clients(section, shapes, seed), about["widths"], about["classes"], seed)
+
+
+def _clients(section: SplitSection, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, nn.Module]:
+    return make_clients(client_maker(section.client, section.code), shapes, section.client_settings, seed)
+
+
+def _model(
+    section: SplitSection,
+    clients: dict[str, nn.Module],
+    widths: Sequence[int],
+    classes: Sequence[object] | None,
+    seed: int,
+) -> SplitModel:
+    maker, outputs = fusion_maker(section.fusion, section.code), 1 if classes is None else len(classes)
+    width = make_aggregation(section.aggregation, list(clients), widths).width
+    fusion = make_fusion(maker, width, outputs, section.fusion_settings, seed)
     optimiser = named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))
     return SplitModel(clients, fusion, section.aggregation, section.loss, optimiser)

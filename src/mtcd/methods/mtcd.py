@@ -112,7 +112,8 @@ class MTCD(Method):
         if self.hops is None:
             return f"STCD, Q={self.local_updates}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"
-        tokens = self.tokens or (1 if everywhere else "auto")
+        given = None if self.clusters is None or isinstance(self.clusters, str) else len(self.clusters)
+        tokens = self.tokens or given or (1 if everywhere else "auto")
         batch = "" if self.batch is None else f", B={self.batch}"
         return f"MTCD, Γ={tokens}, S={self.hops}, Q={self.local_updates}{batch}, {self.combine_rule}{walk}"
 

@@ -46,11 +46,11 @@ def _introduction(results: Mapping[str, Results], missing: Mapping[str, str], pa
     counted = f" over {' or '.join(map(str, seeds))} seed{'' if seeds == [1] else 's'}" if seeds else ""
     curves = [entry.result for result in results.values() for entry in entries(result)]
     training, trials = sum(one.seconds for one in curves), sum(one.trial_seconds for one in curves)
+    trying = f" and trying out step sizes {span(trials)} of processor time" if trials else ""
     what = "The experiments of [the paper](https://arxiv.org/abs/2309.09977), run with this library" if paper else "Run"
     return (
         f"{f'{QUICK} ' if quick else ''}{what}{counted}. `{command}` makes this page again, with all its pictures "
-        f"and numbers. Training took {span(training)} and trying out step sizes {span(trials)} of processor time, all "
-        "curves and seeds added up."
+        f"and numbers. Training took {span(training)}{trying}, all curves and seeds added up."
     )
 
 

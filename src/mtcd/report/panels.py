@@ -45,8 +45,11 @@ def _gap_range(results: Results) -> tuple[float, float]:
 
 
 def _accuracy_range(results: Results) -> tuple[float, float]:
-    """From the least to the most accurate, with the target, and a little room."""
-    trained = [one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained]
+    """From the least to the most accurate, with the target, and a little room. What guessing gives, before any
+    training, would squeeze all the rest.
+    """
+    measured = [one.columns["test_accuracy"] for entry in entries(results) for one in entry.result.trained]
+    trained = [values[1:] if len(values) > 1 else values for values in measured]
     target = results.experiment.target_accuracy
     values = np.concatenate([*trained, [target] if target else []])
     room = max(0.04 * float(np.ptp(values)), 0.005)
@@ -89,7 +92,8 @@ def _first_move(line: Line) -> float:
 def _last_seen(line: Line, bottom: float) -> float:
     """Where a line leaves the panel at the bottom; its end if it does not."""
     below = np.flatnonzero(line.value < bottom)
-    return float(line.x[below[0]] if len(below) else line.x[-1])
+    leaves = len(below) > 0 and below[0] > 0  # an accuracy comes in there
+    return float(line.x[below[0]] if leaves else line.x[-1])
 
 
 def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Mapping[tuple[str, str], Style]) -> None:

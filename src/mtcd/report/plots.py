@@ -9,28 +9,41 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 from mtcd.history import History
 from mtcd.report.styles import COLOURS
 from mtcd.run import Run
 
+NAMES = {
+    "gap": "relative gap (f - f*) / f*",
+    "test_accuracy": "test accuracy",
+    "accuracy": "accuracy (training samples)",
+    "objective": "objective f",
+}
+SHARES = ("test_accuracy", "accuracy")
+
 
 def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
-    """The gap (or the objective) of each run against iterations and against communication cost."""
+    """The gap (or the accuracy, or the objective) of each run against iterations and communication cost."""
     figure = Figure(figsize=(9.5, 3.8), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
-    relative = all(run.gap is not None for run in runs.values())
+    shown = _shown(runs)
+    far = "epoch" if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES else "iteration"
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
         style: dict[str, Any] = {"label": label, "color": colour, "linewidth": 1.8}
-        _curve(left, run.history, "iteration", relative, style)
-        _curve(right, run.history, "cost", relative, style)
+        _curve(left, run.history, far, shown, style)
+        _curve(right, run.history, "cost", shown, style)
     ratio = next(iter(runs.values())).costs.ratio
-    left.set_xlabel("iterations (hops per token)")
+    left.set_xlabel("epochs" if far == "epoch" else "iterations (hops per token)")
     right.set_xlabel(f"communication cost (client-server message = {ratio:g} hops)")
-    left.set_ylabel("relative gap (f - f*) / f*" if relative else "objective f")
+    left.set_ylabel(NAMES[shown])
     for axes in (left, right):
-        axes.set_yscale("log")
-        axes.set_xscale("symlog", linthresh=1.0)
+        if shown in SHARES:
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0))
+        else:
+            axes.set_yscale("log")
+            axes.set_xscale("symlog", linthresh=1.0)
         axes.set_xlim(left=0)
         axes.grid(alpha=0.25)
     right.legend(frameon=False, fontsize=9)
@@ -39,7 +52,14 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
     figure.savefig(path, dpi=150)
 
 
-def _curve(axes: Axes, history: History, x: str, relative: bool, style: dict[str, Any]) -> None:
-    values = history["gap" if relative else "objective"]
-    shown = np.where(values > 0, values, np.nan)  # a gap of rounding size can be below 0
-    axes.plot(history[x], shown, **style)
+def _shown(runs: Mapping[str, Run]) -> str:
+    """What all runs can be compared by."""
+    known = (name for name in NAMES if all(getattr(run.final, name) is not None for run in runs.values()))
+    return next(known)
+
+
+def _curve(axes: Axes, history: History, x: str, shown: str, style: dict[str, Any]) -> None:
+    values = history[shown]
+    if shown not in SHARES:
+        values = np.where(values > 0, values, np.nan)  # a gap of rounding size can be below 0
+    axes.plot(history[x], values, **style)

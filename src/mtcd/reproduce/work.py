@@ -53,7 +53,8 @@ class Workers(Generic[T]):
 
     def __exit__(self, *raised: object) -> None:
         """Stop them all at once: what they were training is lost, what they had reported is not."""
-        processes = [process for process, _ in (*self._idle, *self._busy.values())]
+        begun = (*self._idle, *self._busy.values())
+        processes = [process for process, _ in begun if process.pid is not None]  # an interrupt may have come before
         for process in processes:
             process.terminate()
         for process in processes:

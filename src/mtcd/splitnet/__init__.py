@@ -1,1 +1,1 @@
-"""Split neural networks. These files, and no others, import PyTorch."""
+"""Split neural networks. PyTorch is imported here, and in the few files above that put these parts together."""

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from mtcd.errors import ConfigError
 from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.feed import Feed, draw_seed
 from mtcd.splitnet.modules import State, Trainable, seeded
+from mtcd.splitnet.optimiser import BEGIN_ELSEWHERE
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Draw = tuple[int, ...] | None
@@ -43,11 +45,6 @@ class Surroundings:
         with seeded(draw_seed(self.seed, "dropout", party, *(draw or ())) if told else None, self.device):
             yield
 
-    def laid_out(self, x: Tensor) -> Tensor:
-        """Pictures as the device likes them best: on a GPU, channels last."""
-        pictures = self.device.type == "cuda" and x.ndim == 4
-        return x.contiguous(memory_format=torch.channels_last) if pictures else x
-
 
 class NetClient:
     """Client k: its network, its own copy of the fusion module, its features and the labels.
@@ -66,7 +63,7 @@ class NetClient:
 
     def represent(self, t: int) -> Tensor:
         """h_k on the batch of iteration t, in training mode: this is the pass that batch norm keeps in mind."""
-        self.contribution = self.forward(self.around.laid_out(self.features.batch(t)), (t,), track=True)
+        self.contribution = self.forward(self.net.laid_out(self.features.batch(t)), (t,), track=True)
         return self.contribution
 
     def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
@@ -83,7 +80,7 @@ class NetClient:
         ``hop`` tells the visits of a full batch apart: each then has dropout of its own, and its last pass is the one
         that batch norm keeps in mind.
         """
-        x, y, aggregation = self.around.laid_out(self.features.batch(t)), self.labels.batch(t), self.around.aggregation
+        x, y, aggregation = self.net.laid_out(self.features.batch(t)), self.labels.batch(t), self.around.aggregation
         draw = draw_of(t, hop)
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
         self.fusion.put(theta_0)
@@ -131,6 +128,11 @@ class NetClient:
         The contribution of a mix is not the mix of the contributions: a fresh one has to be asked for.
         """
         names = dict.fromkeys(name for state in (start, *copies) for name in state if name != CONTRIBUTION)
+        if isinstance(self.net.optimiser, BEGIN_ELSEWHERE) and not all(name in start for name in names):
+            kind = type(self.net.optimiser).__name__
+            raise ConfigError(
+                f"What {kind} remembers at first is not 0, so its copies cannot be mixed: use SGD or Adam."
+            )
         return {name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names}
 
 

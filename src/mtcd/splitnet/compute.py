@@ -17,7 +17,7 @@ class Compute:
 
     ``precision``: 'full' (float32) or 'mixed': networks run in bfloat16, parameters and tokens stay float32.
     ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto' does where it can.
-    ``threads``: of the CPU, for one operation; PyTorch's choice unless given.
+    ``threads``: of the CPU, for one operation; unless given, one for small networks, and PyTorch's choice for others.
     """
 
     device: str = "auto"

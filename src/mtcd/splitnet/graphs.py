@@ -150,7 +150,7 @@ class GraphClient(NetClient):
     def _places(self, x: Tensor, y: Tensor) -> None:
         """Fixed places for what the recordings read and write."""
         aggregation, told = self.around.aggregation, self.contribution
-        self.x, self.y = self.around.laid_out(x).clone(), y.clone()
+        self.x, self.y = self.net.laid_out(x).clone(), y.clone()
         self.rest = torch.zeros(len(x), aggregation.width, device=x.device)
         self.h = torch.zeros(len(x), aggregation.widths[self.k], device=x.device)
         if told is not None:

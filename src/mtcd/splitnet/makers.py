@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,29 @@ def find_maker(name: str, known: Mapping[str, Maker], where: str, folder: Path |
             raise ConfigError(f"{where}: no network is called {name!r}; {hint} Your own is 'package.module:function'.")
         return known[name]
     try:
-        with _importable([folder or Path.cwd(), Path.cwd()]):
-            found = import_module(module)
+        folders = [folder or Path.cwd(), Path.cwd()]
+        _forget(module.partition(".")[0], folders)
+        with _importable(folders):
+            found: Any = importlib.import_module(module)
             for part in function.split("."):
                 found = getattr(found, part)
     except Exception as error:  # whatever somebody's module does when it is imported
         raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
     if not callable(found):
         raise ConfigError(f"{where}: {name!r} is no function or class that makes a module.")
-    return found
+    maker: Maker = found
+    return maker
+
+
+def _forget(name: str, folders: Sequence[Path]) -> None:
+    """A module of that name from elsewhere must not stand in for the one in these folders."""
+    there = [file for folder in folders for file in (folder / f"{name}.py", folder / name / "__init__.py")]
+    wanted = next((file.resolve() for file in there if file.is_file()), None)
+    known = getattr(sys.modules.get(name), "__file__", None)
+    if wanted is None or known is None or Path(known).resolve() == wanted:
+        return
+    for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
+        del sys.modules[module]
 
 
 @contextmanager
@@ -47,6 +61,7 @@ def _importable(folders: Sequence[Path]) -> Iterator[None]:
     """Modules in these folders can be imported in here."""
     before = list(sys.path)
     sys.path[:0] = [str(folder) for folder in folders]
+    importlib.invalidate_caches()
     try:
         yield
     finally:

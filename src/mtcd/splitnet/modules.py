@@ -31,8 +31,7 @@ class Trainable:
 
     def __init__(self, module: nn.Module, device: torch.device, optimiser: MakeOptimiser) -> None:
         self.module: nn.Module = copy.deepcopy(module).to(device)
-        if device.type == "cuda":  # where convolutions are fastest so
-            self.module.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self._layout = torch.contiguous_format
         self.module.train()
         self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
         self.norms = [m for m in self.module.modules() if isinstance(m, _NormBase) and m.track_running_stats]
@@ -43,6 +42,25 @@ class Trainable:
     def size(self) -> int:
         """How many numbers are trained."""
         return sum(p.numel() for p in self.parameters)
+
+    def choose_layout(self, x: Tensor) -> None:
+        """Pictures with the channels last, which is fastest, unless the module cannot take them so: with views, say."""
+        if x.ndim != 4:
+            return
+        self._lay_out(torch.channels_last)
+        try:
+            with self.evaluating():
+                self.module(self.laid_out(x))
+        except Exception:  # whatever somebody's module does
+            self._lay_out(torch.contiguous_format)
+
+    def _lay_out(self, layout: torch.memory_format) -> None:
+        self.module.to(memory_format=layout)  # type: ignore[call-overload]
+        self._layout = layout
+
+    def laid_out(self, x: Tensor) -> Tensor:
+        """A batch in the layout that the module works in."""
+        return x.contiguous(memory_format=self._layout) if x.ndim == 4 else x
 
     def _track(self, track: bool) -> None:
         for norm in self.norms:
@@ -121,6 +139,7 @@ class Trainable:
         self._track(True)
         module = copy.deepcopy(self.module).eval()
         self._track(False)
+        module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         return module
 
 
@@ -131,7 +150,9 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
         yield
         return
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)
+        if device.type == "cuda":
+            torch.cuda.manual_seed(seed)
         yield
 
 

@@ -29,7 +29,9 @@ def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
     """One of torch.optim by its name."""
     known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
     if kind not in known:
-        raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {did_you_mean(kind, known)}")
+        other_case = [name for name in known if name.lower() == kind.lower()]
+        hint = f"did you mean {other_case[0]!r}?" if other_case else did_you_mean(kind, known)
+        raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {hint}")
     if "lr" in settings:
         raise ConfigError("model.optimiser: leave lr out; method.stepsize is the learning rate.")
 

@@ -67,6 +67,8 @@ class NetProblem:
         self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
+        for _, net, source in tried:
+            net.choose_layout(source.rows(torch.arange(SAMPLES)))
         widths = [representation_width(client, net.module, source) for client, net, source in tried]
         aggregation = make_aggregation(model.aggregation, data.clients, widths)
         try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
@@ -123,6 +125,8 @@ class NetProblem:
     def stage(self, batches: Batches, lanes: int) -> Stage:
         """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""
         transforms = self.data.transforms or {}
+        if transforms and batches.size is None:
+            raise ConfigError("transforms change batches from one to the next: set method.batch, or leave them out.")
         if batches.length < SAMPLES:
             self._try_training(batches.length, self.outputs)
 
@@ -190,8 +194,8 @@ class NetProblem:
                 modes.enter_context(one.evaluating())
             modes.enter_context(self.around.precision())
             for rows in torch.split(torch.arange(samples, device=self.device), CHUNK):
-                seen = [self.around.laid_out(source.rows(rows)) for source in sources]
-                told = [net.module(x).float() for net, x in zip(self.nets, seen, strict=True)]
+                pairs = zip(self.nets, sources, strict=True)
+                told = [net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs]
                 yield rows, self.fusion.module(self.around.aggregation.of(told)).float()
 
     def _sources(self, data: VerticalDataset) -> list[Source]:

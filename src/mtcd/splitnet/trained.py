@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mtcd.data.dataset import VerticalDataset
@@ -38,6 +38,8 @@ class TrainedSplit:
     aggregation: str
     widths: tuple[int, ...]
     classes: Classes | None
+    shapes: Mapping[str, tuple[int, ...]]
+    """Of one sample at each client."""
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -87,9 +89,10 @@ class TrainedSplit:
 
     def write(self, folder: Path) -> dict[str, Any]:
         """The weights into a file of the run folder; returns what to say about them in its JSON."""
-        save_file(self.weights(), folder / WEIGHTS)
+        (folder / WEIGHTS).write_bytes(save(self.weights()))
         return {
             "clients": list(self.clients),
+            "shapes": [list(self.shapes[client]) for client in self.clients],
             "aggregation": self.aggregation,
             "widths": list(self.widths),
             "classes": None if self.classes is None else list(self.classes),
@@ -114,6 +117,7 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
         about["aggregation"],
         tuple(about["widths"]),
         None if classes is None else tuple(classes),
+        {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)},
     )
 
 
