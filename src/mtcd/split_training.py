@@ -194,9 +194,7 @@ def check_split(method: Method, stop: Stop) -> None:
 
 def outside_guarantee(method: Method) -> tuple[str, ...]:
     """What the paper's guarantee does not cover."""
-    if not isinstance(method, MTCD) or method.hops is None or method.tokens == 1:
-        return ()
-    if method.combine_rule == "cluster":
+    if not isinstance(method, MTCD) or method.tokens in (None, 1) or method.combine_rule == "cluster":
         return ()
     return (
         "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token per cluster only.",

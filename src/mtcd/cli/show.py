@@ -59,7 +59,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
     learnt = [name for name in known if all(getattr(run.final, name) is not None for run in runs)][:1]
     table = Table(box=None, header_style="bold", pad_edge=False)
     counted = ("epoch", "syncs") if learnt and all(run.final.epoch is not None for run in runs) else COUNTED
-    table.add_column("method", min_width=16, overflow="fold")  # the one that may wrap
+    table.add_column("method", min_width=12, overflow="fold")  # the one that may wrap
     table.add_column("status", no_wrap=True)
     measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
     titles = {"iteration": "iterations", "epoch": "epochs"}
