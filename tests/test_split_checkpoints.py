@@ -1,6 +1,5 @@
 """Checkpoints: a training that was cut goes on as if nothing had happened."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,14 +38,6 @@ METHODS = {
     "svfl-full": SVFL(2, 0.05),
 }
 OPTIMISERS = {"sgd": None, "momentum": MOMENTUM, "adam": torch.optim.Adam}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 class KilledError(Exception):

@@ -44,14 +44,6 @@ number = 3
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A working folder with a table, a config for it and a module of somebody's own."""

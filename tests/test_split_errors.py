@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,6 @@ from split_problems import normed, samples  # noqa: E402
 
 DATA = samples(3, 12)
 METHOD = SVFL(1, 0.1, 4)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def reps(**instead: Any) -> dict[str, Any]:

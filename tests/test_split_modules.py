@@ -1,7 +1,6 @@
 """What training does to somebody's modules and randomness: nothing; and dropout, batch norm and frozen weights."""
 
 import copy
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,14 +17,6 @@ from split_problems import case, dropping, net, normed, same_weights, weights_of
 
 CLUSTERS = MTCD(2, 3, 2, 0.1, batch=5, combine="cluster")
 METHODS = [CLUSTERS, MTCD(3, 3, 2, 0.1, batch=5), MTCD(2, 3, 2, 0.1, combine="cluster"), STCD(2, 0.1), SVFL(2, 0.1, 5)]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def both(inputs: int, width: int) -> nn.Module:

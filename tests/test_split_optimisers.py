@@ -1,6 +1,5 @@
 """Optimisers of the local updates, schedules of the step size, and the ledger against closed forms."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,6 @@ from split_problems import MOMENTUM, case, same_weights  # noqa: E402
 
 KINDS = [name for name, entry in vars(torch.optim).items() if isinstance(entry, type) and name != "Optimizer"]
 REFUSED = {"LBFGS": "LBFGS.*closure", "SparseAdam": "optimiser cannot be made", "Muon": "Muon only supports 2D"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in REFUSED])

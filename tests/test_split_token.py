@@ -1,7 +1,6 @@
 """The token of split networks: gradients through it, and the invariant: H is what the clients hold for it."""
 
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,6 @@ from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
 from mtcd.splitnet.client import CONTRIBUTION  # noqa: E402
 from split_problems import SplitCase, case, cross_entropy, net, normed, receiver, split_cases, split_settings  # noqa: E402
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def joint_gradients(one: SplitCase, rows: Any) -> list[list[Any]]:

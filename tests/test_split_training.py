@@ -1,7 +1,6 @@
 """Split networks as a user trains them: they learn, predict, are saved; data of all kinds; what they send."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,6 @@ from mtcd.errors import MtcdError  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
 from split_problems import SplitCase, case, normed, rows_but_seconds, same_weights, weights_of  # noqa: E402
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def xor(samples: int, seed: int, names: bool = False) -> mtcd.VerticalDataset:

@@ -1,7 +1,5 @@
 """The parties of split networks against the plain twin in ``splitnet/reference.py``, and against special cases."""
 
-from collections.abc import Iterator
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,14 +23,6 @@ from split_problems import (  # noqa: E402
     tensors,
     weights_of,
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _on_one_core() -> Iterator[None]:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def task(one: SplitCase) -> reference.Task:
