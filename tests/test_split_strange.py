@@ -122,6 +122,16 @@ def test_refused(make: Any, words: tuple[str, ...]) -> None:
     assert all(word in str(told.value) for word in words)
 
 
+class Logs(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return torch.log(-x.abs() - 1)
+
+
+def test_a_loss_that_is_no_number_from_the_start() -> None:
+    with pytest.raises(MtcdError, match="before anything is trained"):
+        train(model(nn.Sequential(nn.Linear(2, 3), Logs())))
+
+
 def test_a_device_that_is_no_device() -> None:
     with pytest.raises(MtcdError, match="cuda:x"):
         train(model(), compute=mtcd.Compute(device="cuda:x"))

@@ -89,6 +89,10 @@ def train_split(
         if kept is not None:
             training.go_on([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
         status = training.follow(stop, watch)
+    if not training.rows:
+        raise MtcdError(
+            "The loss is no number before anything is trained: look at the features and at what modules give."
+        )
     return Run(
         status=status,
         message=_divergence(method) if status == "diverged" else sentence(status, training.rows[-1]),

@@ -50,7 +50,7 @@ def encode(labels: NDArray[np.generic], classes: Classes | None) -> Tensor:
     if -1 in found:
         row = found.index(-1)
         raise DataError(
-            f"The label of row {row + 1} is {labels[row]!r}, which no training sample has: {listing(classes)}."
+            f"The label of row {row + 1} is {labels.tolist()[row]!r}, which no training sample has: {listing(classes)}."
         )
     return torch.as_tensor(found)
 
