@@ -202,6 +202,7 @@ BAD = {
     "model.client=mynets:raises": ("no more memory",),
     "model.client=mynets:no_module": ("str", "torch.nn.Module"),
     "model.client=mynets:number": ("mynets:number", "no function"),
+    "model.kind=spilt": ("model.kind", "'split'"),
     "model.client=mpl": ("'mpl'", "mlp", "package.module:function"),
     "model.client_settings={widht: 4}": ("widht", "width"),
     "model.client_settings={width: 0}": ("width",),

@@ -184,11 +184,6 @@ class NetProblem:
         mean, share = (torch.stack([total, right]) / len(labels)).tolist()
         return mean, None if self.classes is None else share
 
-    def predict(self, features: VerticalDataset) -> Tensor:
-        """The outputs of new samples, in evaluation mode."""
-        chunks = [outputs for _, outputs in self._outputs(self._sources(features), features.samples)]
-        return torch.cat(chunks).cpu()
-
     def _outputs(self, sources: Sequence[Source], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
         with ExitStack() as modes:
             for one in (*self.nets, self.fusion):
