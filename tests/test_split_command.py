@@ -13,6 +13,8 @@ torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
 from mtcd.cli.app import main  # noqa: E402
+from mtcd.config.build import build  # noqa: E402
+from mtcd.config.read import read_config  # noqa: E402
 from split_problems import same_weights  # noqa: E402
 
 CONFIG = """
@@ -39,6 +41,9 @@ def raises(shape):
 
 def no_module(shape):
     return "a net"
+
+def make_lazy(shape):
+    return nn.LazyLinear(3)
 
 number = 3
 """
@@ -116,6 +121,38 @@ def test_somebodys_own_networks_start_from_the_seed(folder: Path) -> None:
     assert not same_weights(a, c)
 
 
+def test_lazy_layers_start_from_the_seed_too(folder: Path) -> None:
+    for out in ("a", "b"):
+        torch.manual_seed(ord(out))
+        assert run("train", "config.yaml", "--out", out, "--quiet", "--set", "model.client=mynets:make_lazy",
+                   "--set", "model.client_settings={}") == 0  # fmt: skip
+    assert same_weights(*(load_file(folder / out / "model.safetensors") for out in ("a", "b")))
+
+
+def test_the_test_set_does_not_tell_the_scale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = read_config(folder / "config.yaml", ["data.standardise=true"])
+    data = build(config).data
+    for name, x in data.features.items():
+        assert np.allclose(x.mean(axis=0), 0, atol=1e-6)
+        assert np.allclose(x.std(axis=0), 1, atol=1e-6)
+        assert not np.allclose(data.test.features[name].mean(axis=0), 0, atol=1e-2)
+    plain = build(read_config(folder / "config.yaml")).data
+    assert np.array_equal(data.test.labels, plain.test.labels)
+    scaled = np.corrcoef(data.test.features["left"][:, 0], plain.test.features["left"][:, 0])
+    assert np.allclose(scaled, 1)
+    assert run("train", "config.yaml", "--out", "here", "--set", "data.standardise=true") == 0
+    assert "scaled" in capsys.readouterr().err
+
+
+def test_an_interrupted_run_is_not_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
+    told = json.loads((folder / "here" / "run.json").read_text())
+    (folder / "here" / "run.json").write_text(json.dumps({**told, "status": "interrupted"}))
+    assert run("train", "config.yaml", "--out", "here", "--quiet") == 2
+    assert "--resume" in capsys.readouterr().err
+    assert run("train", "config.yaml", "--out", "here", "--quiet", "--resume") == 0
+
+
 def test_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("inspect", "config.yaml", "--json") == 0
     said = outcome(capsys)
@@ -157,6 +194,7 @@ BAD = {
     "model.client=mynets:raises": ("no more memory",),
     "model.client=mynets:no_module": ("str", "torch.nn.Module"),
     "model.client=mynets:number": ("mynets:number", "no function"),
+    "model.kind=spilt": ("model.kind", "'split'"),
     "model.client=mpl": ("'mpl'", "mlp", "package.module:function"),
     "model.client_settings={widht: 4}": ("widht", "width"),
     "model.client_settings={width: 0}": ("width",),

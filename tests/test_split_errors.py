@@ -130,7 +130,7 @@ def test_labels() -> None:
         "cross-entropy", "fractions", data=values, model=mtcd.SplitModel(reps(), nn.Linear(9, 3), loss="cross-entropy")
     )
     odd = replace(samples(3, 3), labels=np.array([0, 7, 1]))
-    refused("row 2", "7", "no training sample", data=replace(DATA, test=odd))
+    refused("row 2 is 7", "no training sample", data=replace(DATA, test=odd))
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,7 @@ def test_an_interrupt_leaves_the_model_that_the_clients_held() -> None:
     """Of the token that is alone too: theta_0 is with it."""
     one = case(count=10, test=4)
     for method in (STCD(2, 0.05, fusion_client="each"), MTCD(3, 4, 1, 0.05, batch=5)):
-        left = [2 * 43 + 1]
+        left = [1 + 2 * 43 + 1]  # the loss is tried out once
 
         def interrupt(outputs: Any, labels: Any, left: list[int] = left) -> Any:
             if outputs.requires_grad:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
 
 from mtcd.errors import ConfigError, MtcdError, listing
 
@@ -35,7 +39,7 @@ def check_folder(target: Path) -> None:
 
 def check_unfinished(target: Path, resume: bool) -> None:
     """Refuse to write over a training that was not finished and can be gone on with, or to go on with nothing."""
-    unfinished = (target / CHECKPOINT).exists() and not (target / MARKER).exists()
+    unfinished = (target / CHECKPOINT).exists() and _status(target / MARKER) in (None, "interrupted")
     if unfinished and not resume:
         raise ConfigError(
             f"{target} holds a training that was not finished: go on with it (--resume), remove it, or choose another "
@@ -43,6 +47,15 @@ def check_unfinished(target: Path, resume: bool) -> None:
         )
     if resume and not (target / CHECKPOINT).exists():
         raise ConfigError(f"There is no {CHECKPOINT} in {target} to go on from: leave --resume out.")
+
+
+def _status(marker: Path) -> str | None:
+    """How a run ended, if it did."""
+    try:
+        told: str | None = json.loads(marker.read_text())["status"]
+        return told
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def check_writable(target: Path) -> None:
@@ -81,6 +94,13 @@ def fresh_folder(target: Path, stays: str | None = None) -> Iterator[Path]:
     finally:
         if writing is not None:
             shutil.rmtree(writing, ignore_errors=True)
+
+
+def plain(value: Any) -> Any:
+    """A number of NumPy as Python's: settings may be such, and JSON does not know them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 def write_whole(path: Path, content: bytes | str) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
-from mtcd.files import CHECKPOINT, MARKER, fresh_folder
+from mtcd.files import CHECKPOINT, MARKER, fresh_folder, plain
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -247,4 +247,4 @@ def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n")
+    path.write_text(json.dumps(content, indent=1, allow_nan=False, default=plain) + "\n")

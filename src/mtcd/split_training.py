@@ -80,7 +80,8 @@ def train_split(
         parties = method.split(problem, network, seed)
         epoch = method.epoch(problem.samples)
         pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
-        keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **_facts(problem, network)})
+        facts = {"method": repr(method), "seed": seed, **_facts(problem, network, costs)}
+        keeper = _Keeper(keeping, problem, parties, facts)
         kept = keeper.read() if keeping.resume else None
         cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
         keep = keeper.keep if keeping.path else None
@@ -88,6 +89,10 @@ def train_split(
         if kept is not None:
             training.go_on([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
         status = training.follow(stop, watch)
+    if not training.rows:
+        raise MtcdError(
+            "The loss is no number before anything is trained: look at the features and at what modules give."
+        )
     return Run(
         status=status,
         message=_divergence(method) if status == "diverged" else sentence(status, training.rows[-1]),
@@ -101,13 +106,14 @@ def train_split(
     )
 
 
-def _facts(problem: NetProblem, network: Network) -> dict[str, Any]:
+def _facts(problem: NetProblem, network: Network, costs: Costs) -> dict[str, Any]:
     """What must be the same when a training goes on, beside the method and the seed."""
     loss = problem.model.loss
     links = hashlib.sha256(repr(network.neighbours).encode()).hexdigest()[:8]
     return {
         "clients": list(problem.clients),
         "network": f"{network.size} clients, {network.graph.number_of_edges()} links ({links})",
+        "costs": f"ratio {costs.ratio:g}, as {costs.account}",
         "samples": problem.samples,
         "classes": None if problem.classes is None else list(problem.classes),
         "parameters": [net.size for net in (*problem.nets, problem.fusion)],

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import yaml
+from numpy.typing import NDArray
 
 from mtcd.config.schema import (
     ComputeSection,
@@ -100,7 +102,7 @@ class Setup:
             self.stop,
             self.costs,
             seed=self.config.seed,
-            standardise=self.config.data.standardise,
+            standardise=self.config.data.standardise and isinstance(self.model, Glm),  # samples are scaled already
             watch=watch,
             compute=self.compute,
             checkpoint=checkpoint,
@@ -183,12 +185,24 @@ def _samples(config: Config, data: VerticalData | VerticalDataset) -> VerticalDa
     if isinstance(data, VerticalDataset):
         return data
     wanted = config.data.test_samples
-    samples = VerticalDataset.from_table(standardise(data)[0] if config.data.standardise else data)
-    if wanted is None:
-        return samples
-    if wanted >= data.samples:
+    if wanted is not None and wanted >= data.samples:
         raise DataError(f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for fewer.")
-    return samples.holdout(wanted / data.samples, config.seed)
+
+    def held_out(samples: VerticalDataset) -> VerticalDataset:
+        return samples if wanted is None else samples.holdout(wanted / data.samples, config.seed)
+
+    if config.data.standardise:
+        rows = held_out(VerticalDataset({"rows": np.arange(data.samples)}, data.labels)).features["rows"]
+        data = _scaled(data, rows)
+    return held_out(VerticalDataset.from_table(data))
+
+
+def _scaled(data: VerticalData, rows: NDArray[np.intp]) -> VerticalData:
+    """All samples, on the scale of those in these rows: a test set must not tell what the scale is."""
+    blocks = tuple(block[rows] for block in data.blocks)
+    part, scaling = standardise(replace(data, blocks=blocks, labels=data.labels[rows]))
+    note = "Columns are scaled by the mean and deviation of the training samples: predict wants new samples scaled so."
+    return replace(data, blocks=scaling.apply(data.blocks), notes=(*part.notes, note))
 
 
 def build_data(config: Config) -> VerticalData | VerticalDataset:

@@ -116,7 +116,8 @@ class SplitSection(Section):
 
 def _model_kind(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    return "<split>" if kind == "split" else "<glm>"
+    networks = isinstance(value, dict) and "client" in value  # whatever its kind is misspelt as
+    return "<split>" if kind == "split" or networks else "<glm>"
 
 
 ModelSection = Annotated[

@@ -11,10 +11,11 @@ from torch import nn
 from mtcd.config.schema import SplitSection
 from mtcd.data.dataset import VerticalDataset
 from mtcd.splitnet.aggregation import check_aggregation, make_aggregation
-from mtcd.splitnet.feed import make_source
+from mtcd.splitnet.feed import draw_seed, make_source
 from mtcd.splitnet.labels import classes_of, find_loss
 from mtcd.splitnet.makers import client_maker, fusion_maker, make_clients, make_fusion
 from mtcd.splitnet.model import SplitModel
+from mtcd.splitnet.modules import seeded
 from mtcd.splitnet.optimiser import named_optimiser
 from mtcd.splitnet.trial import representation_width
 
@@ -33,7 +34,8 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int) -> Spli
     """The modules for this data: what they are made with depends on its shapes and classes."""
     clients = _clients(section, data.shapes, seed)
     sources = {name: make_source(data.features[name], name, CPU) for name in clients}
-    widths = [representation_width(name, module, sources[name]) for name, module in clients.items()]
+    with seeded(draw_seed(seed, "lazy layers"), CPU):  # they start when they are first called
+        widths = [representation_width(name, module, sources[name]) for name, module in clients.items()]
     classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
     return _model(section, clients, widths, classes, seed)
 

@@ -17,7 +17,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from mtcd.errors import MtcdError
-from mtcd.files import write_whole
+from mtcd.files import plain, write_whole
 from mtcd.splitnet.client import NetClient
 from mtcd.splitnet.modules import Trainable
 
@@ -39,7 +39,7 @@ class Checkpoint:
     def write(self, path: Path) -> None:
         """All of it, or nothing."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
-        metadata = {"format": FORMAT, "facts": json.dumps(self.facts, allow_nan=False)}
+        metadata = {"format": FORMAT, "facts": json.dumps(self.facts, allow_nan=False, default=plain)}
         write_whole(path, save(tensors, metadata))
 
     @staticmethod
@@ -64,7 +64,8 @@ def network_tensors(clients: Sequence[NetClient], fusion: Trainable) -> dict[str
     tensors = {f"fusion/{name}": value for name, value in {**fusion.state(), **fusion.buffers()}.items()}
     for client in clients:
         held = {**client.state(), **client.net.buffers()}
-        held |= {f"head.{name}": value for name, value in client.fusion.state().items()}
+        head = {**client.fusion.state(), **client.fusion.buffers()}
+        held |= {f"head.{name}": value for name, value in head.items()}
         tensors |= {f"client/{client.k}/{name}": value for name, value in held.items()}
     return tensors
 
@@ -78,6 +79,8 @@ def load_networks(kept: Checkpoint, clients: Sequence[NetClient], fusion: Traina
             part = kept.part(f"client/{client.k}/")
             client.load(part)
             client.net.load_buffers(part)
-            client.fusion.load(kept.part(f"client/{client.k}/head."))
+            head = kept.part(f"client/{client.k}/head.")
+            client.fusion.load(head)
+            client.fusion.load_buffers(head)
     except (RuntimeError, KeyError) as error:
         raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None

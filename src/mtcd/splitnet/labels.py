@@ -50,7 +50,7 @@ def encode(labels: NDArray[np.generic], classes: Classes | None) -> Tensor:
     if -1 in found:
         row = found.index(-1)
         raise DataError(
-            f"The label of row {row + 1} is {labels[row]!r}, which no training sample has: {listing(classes)}."
+            f"The label of row {row + 1} is {labels.tolist()[row]!r}, which no training sample has: {listing(classes)}."
         )
     return torch.as_tensor(found)
 
@@ -67,17 +67,18 @@ def decide(outputs: Tensor, classes: Classes | None) -> Tensor:
     return (outputs.reshape(-1) > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(dim=1)
 
 
-def check_outputs(outputs: Any, samples: int, classes: Classes | None) -> None:
+def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Loss) -> None:
     """Refuse a fusion module that cannot tell the classes apart."""
     if not isinstance(outputs, Tensor) or outputs.shape[:1] != (samples,):
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ConfigError(f"The fusion module must give a row of outputs for every sample, but gave {shape}.")
-    if classes is not None and (outputs.ndim != 2 or outputs.shape[1] not in _widths(classes)):
+    if classes is not None and (outputs.ndim != 2 or outputs.shape[1] not in _widths(classes, loss)):
         raise ConfigError(
             f"There are {len(classes)} classes ({listing(classes, 5)}), but the fusion module gives outputs of shape "
             f"{tuple(outputs.shape[1:])}: make it give {len(classes)}."
         )
 
 
-def _widths(classes: Sequence[object]) -> tuple[int, ...]:
-    return (len(classes), 1) if len(classes) == 2 else (len(classes),)
+def _widths(classes: Sequence[object], loss: Loss) -> tuple[int, ...]:
+    one_is_enough = len(classes) == 2 and loss is not functional.cross_entropy
+    return (len(classes), 1) if one_is_enough else (len(classes),)

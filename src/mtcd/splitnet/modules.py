@@ -9,7 +9,9 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.instancenorm import _InstanceNorm
 
+from mtcd.errors import ConfigError
 from mtcd.splitnet.optimiser import (
     MakeOptimiser,
     load_optimiser_tensors,
@@ -30,11 +32,12 @@ class Trainable:
     """
 
     def __init__(self, module: nn.Module, device: torch.device, optimiser: MakeOptimiser) -> None:
-        self.module: nn.Module = copy.deepcopy(module).to(device)
+        self.module: nn.Module = _copied(module).to(device)
         self._layout = torch.contiguous_format
         self.module.train()
         self.parameters: list[Tensor] = [p for p in self.module.parameters() if p.requires_grad]
         self.norms = [m for m in self.module.modules() if isinstance(m, _NormBase) and m.track_running_stats]
+        self._momenta = [norm.momentum for norm in self.norms]
         self._track(False)
         self.optimiser = make_optimiser(optimiser, self.parameters)
 
@@ -47,8 +50,8 @@ class Trainable:
         """Pictures with the channels last, which is fastest, unless the module cannot take them so: with views, say."""
         if x.ndim != 4:
             return
-        self._lay_out(torch.channels_last)
         try:
+            self._lay_out(torch.channels_last)
             with self.evaluating():
                 self.module(self.laid_out(x))
         except Exception:  # whatever somebody's module does
@@ -63,8 +66,11 @@ class Trainable:
         return x.contiguous(memory_format=self._layout) if x.ndim == 4 else x
 
     def _track(self, track: bool) -> None:
-        for norm in self.norms:
-            norm.track_running_stats = track
+        for norm, momentum in zip(self.norms, self._momenta, strict=True):
+            if isinstance(norm, _InstanceNorm):  # without track_running_stats it would not use them in evaluation
+                norm.momentum = momentum if track else 0.0
+            else:
+                norm.track_running_stats = track
 
     @contextmanager
     def tracking(self, track: bool = True) -> Iterator[None]:
@@ -141,6 +147,13 @@ class Trainable:
         self._track(False)
         module.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
         return module
+
+
+def _copied(module: nn.Module) -> nn.Module:
+    try:
+        return copy.deepcopy(module)
+    except Exception as error:  # whatever somebody's module holds
+        raise ConfigError(f"{type(module).__name__} cannot be copied, and training works on copies: {error}") from None
 
 
 @contextmanager

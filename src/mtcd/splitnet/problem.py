@@ -17,12 +17,12 @@ from mtcd.protocol.batches import Batches
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.client import NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
-from mtcd.splitnet.feed import Feed, Rows, Source, Stored, make_source
+from mtcd.splitnet.feed import Feed, Rows, Source, Stored, draw_seed, make_source
 from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.graphs import GraphClient, GraphFusion
 from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
 from mtcd.splitnet.lanes import Lanes
-from mtcd.splitnet.modules import Trainable
+from mtcd.splitnet.modules import Trainable, seeded
 from mtcd.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
 from mtcd.splitnet.trial import FUSION, SAMPLES, named, representation_width, trained_on, try_fusion
 
@@ -67,11 +67,12 @@ class NetProblem:
         self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
-        for _, net, source in tried:
-            net.choose_layout(source.rows(torch.arange(SAMPLES)))
-        widths = [representation_width(client, net.module, source) for client, net, source in tried]
-        aggregation = make_aggregation(model.aggregation, data.clients, widths)
-        try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
+        with seeded(draw_seed(seed, "lazy layers"), self.device):  # they start when they are first called
+            for _, net, source in tried:
+                net.choose_layout(source.rows(torch.arange(SAMPLES)))
+            widths = [representation_width(client, net.module, source) for client, net, source in tried]
+            aggregation = make_aggregation(model.aggregation, data.clients, widths)
+            try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
         draws = self._try_training(SAMPLES, aggregation.width)
         self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
         self.staged: list[NetClient] = []
@@ -134,7 +135,7 @@ class NetProblem:
             return Feed(source, Rows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
-            fusion = Trainable(self.model.fusion, self.device, self.make_optimiser)
+            fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)  # lazy layers have sizes by now
             features = feed(self.sources[k], self.clients[k])
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
@@ -183,11 +184,6 @@ class NetProblem:
         mean, share = (torch.stack([total, right]) / len(labels)).tolist()
         return mean, None if self.classes is None else share
 
-    def predict(self, features: VerticalDataset) -> Tensor:
-        """The outputs of new samples, in evaluation mode."""
-        chunks = [outputs for _, outputs in self._outputs(self._sources(features), features.samples)]
-        return torch.cat(chunks).cpu()
-
     def _outputs(self, sources: Sequence[Source], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
         with ExitStack() as modes:
             for one in (*self.nets, self.fusion):
@@ -212,7 +208,10 @@ def find_device(name: str) -> torch.device:
     there = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if there else "cpu")
-    device = torch.device(name)
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise ConfigError(f"compute.device: {error}") from None
     if device.type == "cuda" and (not there or (device.index or 0) >= torch.cuda.device_count()):
         raise ConfigError(f"compute.device is {name!r}, but PyTorch finds no such GPU here: use 'auto' or 'cpu'.")
     return device

@@ -16,6 +16,7 @@ from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
 from mtcd.data.dataset import VerticalDataset
+from mtcd.data.samples import as_samples
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError
 from mtcd.files import WEIGHTS
@@ -49,16 +50,26 @@ class TrainedSplit:
     def decision(self, X: Any) -> NDArray[np.float32]:
         """The outputs of the fusion module for new samples: features by client, or vertical data."""
         features = self._features(X)
-        samples = len(next(iter(features.values())))
+        samples = len(features[self.clients[0]])
         aggregation = make_aggregation(self.aggregation, self.clients, self.widths)
-        sources = [make_source(features[client], client, torch.device("cpu")) for client in self.clients]
+        sources = {client: make_source(features[client], client, torch.device("cpu")) for client in self.clients}
         chunks = []
         with torch.no_grad():
             for rows in torch.split(torch.arange(samples), CHUNK):
-                pairs = zip(self.modules.values(), sources, strict=True)
-                told = [module(source.rows(rows)).float() for module, source in pairs]
+                told = [self._represent(client, source.rows(rows)) for client, source in sources.items()]
                 chunks.append(self.fusion(aggregation.of(told)).float())
         return np.asarray(torch.cat(chunks))
+
+    def _represent(self, client: str, x: Tensor) -> Tensor:
+        try:
+            h: Tensor = self.modules[client](x).float()
+        except Exception as error:  # whatever somebody's module does
+            shape, trained = tuple(x.shape[1:]), self.shapes[client]
+            raise DataError(
+                f"The network of client {client!r} was trained on samples of shape {trained}, and cannot take new ones "
+                f"of shape {shape}: {error}"
+            ) from None
+        return h
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """The labels of the classes, or values."""
@@ -73,10 +84,11 @@ class TrainedSplit:
         missing = [client for client in self.clients if client not in features]
         if missing:
             raise DataError(f"The new samples have no features of client {missing[0]!r}.")
-        lengths = {client: len(features[client]) for client in self.clients}
+        found = {client: as_samples(client, features[client]) for client in self.clients}
+        lengths = {client: len(values) for client, values in found.items()}
         if len(set(lengths.values())) > 1:
             raise DataError(f"The clients do not bring equally many new samples: {lengths}.")
-        return features
+        return found
 
     def weights(self) -> dict[str, Tensor]:
         """All parameters and statistics, by 'client/name' and 'fusion/name'."""

@@ -37,21 +37,30 @@ def try_fusion(module: nn.Module, width: int, labels: Tensor, classes: Classes |
     """Refuse a fusion module that cannot take the aggregate, or whose outputs the loss cannot take."""
     H = torch.zeros(SAMPLES, width, device=labels.device)
     outputs = _tried(module, H, FUSION, f"an aggregate of shape {tuple(H.shape)}")
-    check_outputs(outputs, SAMPLES, classes)
+    check_outputs(outputs, SAMPLES, classes, loss)
     try:
-        value = loss(outputs.float(), labels[:SAMPLES])
+        value = loss(outputs.float().requires_grad_(), labels[:SAMPLES])
     except Exception as error:  # whatever somebody's function does
         raise ConfigError(f"The loss cannot take outputs {tuple(outputs.shape)} with the labels: {error}") from None
     if not isinstance(value, Tensor) or value.numel() != 1:
         raise ConfigError("The loss must give one number: the mean over the samples.")
+    if not value.requires_grad:
+        raise ConfigError("The loss must have a gradient in the outputs, but what it gives does not depend on them.")
 
 
 def trained_on(module: nn.Module, x: Tensor, what: str) -> bool:
     """Refuse a module that cannot take such a batch in training mode; tells whether it draws random numbers there."""
+    before = x._version
     try:
-        return draws_numbers(module, x)
+        draws = draws_numbers(module, x)
     except Exception as error:  # whatever somebody's module does
         raise ConfigError(f"{what} cannot be trained on a batch of {len(x)}: {error}") from None
+    if x._version != before:
+        raise ConfigError(
+            f"{what} changes what it is given in place, but others use that too: begin with a copy, "
+            "or without inplace=True."
+        )
+    return draws
 
 
 def _tried(module: nn.Module, x: Tensor, what: str, given: str) -> Tensor:
