@@ -1,6 +1,7 @@
 """Split networks from the command line: configs, somebody's own modules, run folders, and bad input."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
+import mtcd  # noqa: E402
 from mtcd.cli.app import main  # noqa: E402
 from mtcd.config.build import build  # noqa: E402
 from mtcd.config.read import read_config  # noqa: E402
@@ -129,19 +131,26 @@ def test_lazy_layers_start_from_the_seed_too(folder: Path) -> None:
     assert same_weights(*(load_file(folder / out / "model.safetensors") for out in ("a", "b")))
 
 
-def test_the_test_set_does_not_tell_the_scale(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    config = read_config(folder / "config.yaml", ["data.standardise=true"])
-    data = build(config).data
-    for name, x in data.features.items():
-        assert np.allclose(x.mean(axis=0), 0, atol=1e-6)
-        assert np.allclose(x.std(axis=0), 1, atol=1e-6)
-        assert not np.allclose(data.test.features[name].mean(axis=0), 0, atol=1e-2)
-    plain = build(read_config(folder / "config.yaml")).data
-    assert np.array_equal(data.test.labels, plain.test.labels)
-    scaled = np.corrcoef(data.test.features["left"][:, 0], plain.test.features["left"][:, 0])
-    assert np.allclose(scaled, 1)
-    assert run("train", "config.yaml", "--out", "here", "--set", "data.standardise=true") == 0
-    assert "scaled" in capsys.readouterr().err
+def test_networks_scale_by_the_training_samples_and_so_do_runs_that_are_read_back(folder: Path) -> None:
+    changes = ["data.standardise=true"]
+    setup = build(read_config(folder / "config.yaml", changes))
+    assert run("train", "config.yaml", "--out", "here", "--quiet", "--set", *changes) == 0
+    back = mtcd.load_run(folder / "here")
+    for name, x in setup.data.features.items():
+        for modules in (setup.model.representations, back.modules):
+            scaled = modules[name][0](torch.as_tensor(x))
+            assert np.allclose(scaled.mean(axis=0), 0, atol=1e-5)
+            assert np.allclose(scaled.std(axis=0, correction=0), 1, atol=1e-5)
+    right = back.predict(setup.data.test) == setup.data.test.labels
+    assert right.mean() == pytest.approx(back.final.test_accuracy)
+
+
+def test_a_training_that_began_over_a_finished_one_is_not_written_over(folder: Path) -> None:
+    assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
+    assert run("train", "config.yaml", "--out", "here", "--quiet") == 0
+    kept = folder / "here" / "checkpoint.safetensors"
+    os.utime(kept, (kept.stat().st_atime + 100, kept.stat().st_mtime + 100))  # as if another had begun, and died
+    assert run("train", "config.yaml", "--out", "here", "--quiet") == 2
 
 
 def test_an_interrupted_run_is_not_written_over(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

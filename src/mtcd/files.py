@@ -39,7 +39,7 @@ def check_folder(target: Path) -> None:
 
 def check_unfinished(target: Path, resume: bool) -> None:
     """Refuse to write over a training that was not finished and can be gone on with, or to go on with nothing."""
-    unfinished = (target / CHECKPOINT).exists() and _status(target / MARKER) in (None, "interrupted")
+    unfinished = (target / CHECKPOINT).exists() and not _ended(target)
     if unfinished and not resume:
         raise ConfigError(
             f"{target} holds a training that was not finished: go on with it (--resume), remove it, or choose another "
@@ -47,6 +47,13 @@ def check_unfinished(target: Path, resume: bool) -> None:
         )
     if resume and not (target / CHECKPOINT).exists():
         raise ConfigError(f"There is no {CHECKPOINT} in {target} to go on from: leave --resume out.")
+
+
+def _ended(target: Path) -> bool:
+    """Whether the training of the checkpoint in a folder ended as asked; a later one may have begun since."""
+    if _status(target / MARKER) in (None, "interrupted"):
+        return False
+    return (target / CHECKPOINT).stat().st_mtime <= (target / MARKER).stat().st_mtime
 
 
 def _status(marker: Path) -> str | None:

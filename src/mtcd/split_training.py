@@ -80,8 +80,8 @@ def train_split(
         parties = method.split(problem, network, seed)
         epoch = method.epoch(problem.samples)
         pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
-        facts = {"method": repr(method), "seed": seed, **_facts(problem, network, costs)}
-        keeper = _Keeper(keeping, problem, parties, facts)
+        facts = _facts(problem, network, costs) if keeping.path else {}
+        keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **facts})
         kept = keeper.read() if keeping.resume else None
         cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
         keep = keeper.keep if keeping.path else None
@@ -115,6 +115,7 @@ def _facts(problem: NetProblem, network: Network, costs: Costs) -> dict[str, Any
         "network": f"{network.size} clients, {network.graph.number_of_edges()} links ({links})",
         "costs": f"ratio {costs.ratio:g}, as {costs.account}",
         "samples": problem.samples,
+        "data": problem.data.fingerprint,
         "classes": None if problem.classes is None else list(problem.classes),
         "parameters": [net.size for net in (*problem.nets, problem.fusion)],
         "aggregation": problem.model.aggregation,

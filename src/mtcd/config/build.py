@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import yaml
-from numpy.typing import NDArray
 
 from mtcd.config.schema import (
     ComputeSection,
@@ -22,8 +20,7 @@ from mtcd.config.schema import (
     TableData,
 )
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.datasets.catalogue import first_present, load_dataset
-from mtcd.data.scaling import standardise
+from mtcd.data.datasets.catalogue import first_present, load_dataset, load_table
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
@@ -123,7 +120,7 @@ def build(config: Config) -> Setup:
         find("mtcd.splitnet.model")
         from mtcd.config.split import split_model
 
-        data, model = samples, split_model(config.model, samples, config.seed)
+        data, model = samples, split_model(config.model, samples, config.seed, config.data.standardise)
         compute = Compute(**(config.compute or ComputeSection()).model_dump())
     network = build_network(config, data.clients)
     return Setup(config, data, model, network, method, stop, costs, notes, compute)
@@ -181,42 +178,24 @@ def _settled(config: Config) -> Config:
 
 
 def _samples(config: Config, data: VerticalData | VerticalDataset) -> VerticalDataset:
-    """The samples of a split network, with a test set where one is asked for. Tables may be scaled first."""
+    """The samples of a split network, with a test set where one is asked for."""
     if isinstance(data, VerticalDataset):
         return data
     wanted = config.data.test_samples
     if wanted is not None and wanted >= data.samples:
         raise DataError(f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for fewer.")
-
-    def held_out(samples: VerticalDataset) -> VerticalDataset:
-        return samples if wanted is None else samples.holdout(wanted / data.samples, config.seed)
-
-    if config.data.standardise:
-        rows = held_out(VerticalDataset({"rows": np.arange(data.samples)}, data.labels)).features["rows"]
-        data = _scaled(data, rows)
-    return held_out(VerticalDataset.from_table(data))
-
-
-def _scaled(data: VerticalData, rows: NDArray[np.intp]) -> VerticalData:
-    """All samples, on the scale of those in these rows: a test set must not tell what the scale is."""
-    blocks = tuple(block[rows] for block in data.blocks)
-    part, scaling = standardise(replace(data, blocks=blocks, labels=data.labels[rows]))
-    note = "Columns are scaled by the mean and deviation of the training samples: predict wants new samples scaled so."
-    return replace(data, blocks=scaling.apply(data.blocks), notes=(*part.notes, note))
+    samples = VerticalDataset.from_table(data)
+    return samples if wanted is None else samples.holdout(wanted / data.samples, config.seed)
 
 
 def build_data(config: Config) -> VerticalData | VerticalDataset:
     """The data of a config; synthetic test samples are still among the others."""
     section = config.data
     if isinstance(section, DatasetData):
-        return load_dataset(
-            section.dataset[0],
-            section.clients,
-            section.samples,
-            section.features,
-            section.seed,
-            section.test_samples,
-        )
+        name, part = section.dataset[0], (section.samples, section.features, section.seed)
+        if isinstance(config.model, GlmSection):
+            return load_table(name, section.clients, *part)
+        return load_dataset(name, section.clients, *part, section.test_samples)
     if isinstance(section, TableData):
         clients: Any = section.clients
         if isinstance(clients, dict):

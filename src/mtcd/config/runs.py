@@ -26,7 +26,8 @@ def load_run(folder: str | Path) -> Run:
 
     try:
         about = json.loads((place / MARKER).read_text())
-        model = saved_model(config.model, about["split"], config.seed) if "split" in about else None
+        told = about.get("split")
+        model = None if told is None else saved_model(config.model, told, config.seed, config.data.standardise)
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
     return Run.load(place, model)

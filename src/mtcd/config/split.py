@@ -16,6 +16,7 @@ from mtcd.splitnet.labels import classes_of, find_loss
 from mtcd.splitnet.makers import client_maker, fusion_maker, make_clients, make_fusion
 from mtcd.splitnet.model import SplitModel
 from mtcd.splitnet.modules import seeded
+from mtcd.splitnet.nets.scaling import Standardise, scaling_of
 from mtcd.splitnet.optimiser import named_optimiser
 from mtcd.splitnet.trial import representation_width
 
@@ -30,9 +31,14 @@ def check_split(section: SplitSection) -> None:
     fusion_maker(section.fusion, section.code)
 
 
-def split_model(section: SplitSection, data: VerticalDataset, seed: int) -> SplitModel:
-    """The modules for this data: what they are made with depends on its shapes and classes."""
+def split_model(section: SplitSection, data: VerticalDataset, seed: int, standardise: bool = False) -> SplitModel:
+    """The modules for this data: what they are made with depends on its shapes and classes.
+
+    With ``standardise``, they begin with scaling by the means and deviations of the training samples.
+    """
     clients = _clients(section, data.shapes, seed)
+    if standardise:
+        clients = {name: nn.Sequential(scaling_of(data.features[name]), module) for name, module in clients.items()}
     sources = {name: make_source(data.features[name], name, CPU) for name in clients}
     with seeded(draw_seed(seed, "lazy layers"), CPU):  # they start when they are first called
         widths = [representation_width(name, module, sources[name]) for name, module in clients.items()]
@@ -40,10 +46,13 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int) -> Spli
     return _model(section, clients, widths, classes, seed)
 
 
-def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int) -> SplitModel:
+def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
     """The modules of a run, from what its folder tells about them."""
     shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
-    return _model(section, _clients(section, shapes, seed), about["widths"], about["classes"], seed)
+    clients = _clients(section, shapes, seed)
+    if standardise:
+        clients = {name: nn.Sequential(Standardise(*shapes[name]), module) for name, module in clients.items()}
+    return _model(section, clients, about["widths"], about["classes"], seed)
 
 
 def _clients(section: SplitSection, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, nn.Module]:

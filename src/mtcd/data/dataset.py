@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from mtcd.checks import check_number, check_whole
 from mtcd.data.checks import check_labels
-from mtcd.data.samples import Rows, as_samples, check_samples, is_tensor, sample_shape, take
+from mtcd.data.samples import Rows, as_samples, check_samples, is_array, is_tensor, sample_shape, take
 from mtcd.data.vertical import VerticalData, as_labels
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
@@ -64,6 +65,17 @@ class VerticalDataset:
         with np.errstate(over="ignore"):  # what is too large is told by the checks
             features = {client: _single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
         return cls(features, data.labels, notes=data.notes)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A digest of labels and features, as far as these are arrays or tensors: equal data, equal fingerprint."""
+        digest = hashlib.blake2b(repr(self.labels.tolist()).encode(), digest_size=16)
+        for client, values in self.features.items():
+            digest.update(f"{client} {self.shapes[client]}".encode())
+            if is_array(values):
+                plain = values.detach().cpu().numpy() if is_tensor(values) else values
+                digest.update(np.ascontiguousarray(plain).data)
+        return digest.hexdigest()
 
     @property
     def clients(self) -> tuple[str, ...]:

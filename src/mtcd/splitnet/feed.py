@@ -44,7 +44,7 @@ class Fetched(Source):
         numbers = range(len(self.dataset)) if rows is None else rows.tolist()
         try:
             return torch.stack([as_tensor(self.dataset[i]) for i in numbers]).to(self.device)
-        except (TypeError, ValueError, RuntimeError) as error:
+        except Exception as error:  # whatever somebody's data set does
             raise DataError(
                 f"The dataset of client {self.client!r} must give one tensor of the same shape for every sample, "
                 f"without the label: {error}"
