@@ -16,7 +16,7 @@ from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.methods.token_parties import TokenServer
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.model import ClientNetwork, SplitStage, State, Tensor
+from mtcd.protocol.model import ClientNetwork, SplitStage, State, Tensor, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress
 from mtcd.protocol.token import Token
 
@@ -60,19 +60,19 @@ class SplitClient(TokenHost):
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         assert isinstance(token, SplitToken)
         plan, full_batch = self.plan, self.plan.batches.size is None
+        asked = Visit(
+            t=token.t,
+            hop=token.hop if full_batch else None,
+            local_updates=plan.local_updates,
+            stepsize=plan.stepsize_at(token.t),
+            fuses=self.fuses,
+            settles=full_batch and (plan.hops is None or plan.tokens_return),
+        )
         with self.stage.lane(token.index):
             if token.t != self.t:
                 self.settle(token.t)
             self.take_up(token.index)
-            token.aggregate = self.network.improve(
-                token.aggregate,
-                token.theta_0,
-                token.t,
-                token.hop if full_batch else None,
-                plan.local_updates,
-                plan.stepsize_at(token.t),
-                self.fuses,
-            )
+            token.aggregate = self.network.improve(token.aggregate, token.theta_0, asked)
         if full_batch and plan.hops is not None:
             token.tally.visited.add(self.number)
 

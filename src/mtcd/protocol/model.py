@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,19 +90,35 @@ State: TypeAlias = Mapping[str, Tensor]
 """A copy theta_k(gamma) of a network: its parameters, what its optimiser remembers, what it put into the token."""
 
 
+class Visit(NamedTuple):
+    """What a token's visit asks of a client: Q ``local_updates`` of this ``stepsize`` on the batch of iteration t.
+
+    ``hop`` tells the visits of a full batch apart; it is None where the batch changes with t, so that all visits in it
+    see the same. ``fuses``: theta_0 is updated too. ``settles``: no upload follows, so this is where running statistics
+    take the batch in.
+    """
+
+    t: int
+    hop: int | None
+    local_updates: int
+    stepsize: float
+    fuses: bool = False
+    settles: bool = False
+
+    @property
+    def draw(self) -> tuple[int, ...]:
+        """What dropout depends on: one draw for each batch, or for each visit of the full batch."""
+        return (self.t,) if self.hop is None else (self.t, self.hop)
+
+
 class ClientNetwork(Protocol):
     """The representation network of one client, with its data and parameters."""
 
     def represent(self, t: int) -> Tensor:
         """h_k on the batch of iteration t: what the client puts into the aggregate."""
 
-    def improve(
-        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool
-    ) -> Tensor:
-        """Q local updates of theta_k, and of theta_0 in place with ``fuse``; returns the aggregate, kept true.
-
-        ``hop`` is None where the batch changes with t, so that all visits in it see the same.
-        """
+    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+        """Local updates of theta_k, and of theta_0 in place where the visit asks for it; returns H, kept true."""
 
     def state(self) -> State:
         """The copy that the network holds."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mtcd.errors import ConfigError
+from mtcd.protocol.model import Visit
 from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.feed import Feed, draw_seed
 from mtcd.splitnet.modules import State, Trainable, seeded
@@ -72,22 +73,16 @@ class NetClient:
             h: Tensor = self.net.module(x)
         return h.float()
 
-    def improve(
-        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool = False
-    ) -> Tensor:
-        """Q local updates of theta_k; returns the token's H, kept true. With ``fuse`` theta_0 too, in place.
-
-        ``hop`` tells the visits of a full batch apart: each then has dropout of its own, and its last pass is the one
-        that batch norm keeps in mind.
-        """
-        x, y, aggregation = self.net.laid_out(self.features.batch(t)), self.labels.batch(t), self.around.aggregation
-        draw = draw_of(t, hop)
+    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+        """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
+        x, y = self.net.laid_out(self.features.batch(visit.t)), self.labels.batch(visit.t)
+        aggregation = self.around.aggregation
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
         self.fusion.put(theta_0)
-        for _ in range(Q):
-            self.update(rest, x, y, draw, eta, fuse)
-        self.contribution = self.forward(x, draw, track=hop is not None)
-        for kept, updated in zip(theta_0, self.fusion.values() if fuse else theta_0, strict=True):
+        for _ in range(visit.local_updates):
+            self.update(rest, x, y, visit.draw, visit.stepsize, visit.fuses)
+        self.contribution = self.forward(x, visit.draw, track=visit.settles)
+        for kept, updated in zip(theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True):
             kept.copy_(updated)
         return aggregation.put(rest, self.k, self.contribution)
 
@@ -134,11 +129,6 @@ class NetClient:
                 f"What {kind} remembers at first is not 0, so its copies cannot be mixed: use SGD or Adam."
             )
         return {name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names}
-
-
-def draw_of(t: int, hop: int | None) -> tuple[int, ...]:
-    """One draw for each batch, or for each visit of the full batch."""
-    return (t,) if hop is None else (t, hop)
 
 
 def _mix(values: Sequence[Tensor | None], weight: float) -> Tensor:

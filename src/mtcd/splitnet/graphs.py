@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from mtcd.splitnet.client import NetClient, draw_of
+from mtcd.protocol.model import Visit
+from mtcd.splitnet.client import NetClient
 from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.lanes import new_stream
 from mtcd.splitnet.modules import Trainable
@@ -89,25 +90,23 @@ class GraphClient(NetClient):
     def represent(self, t: int) -> Tensor:
         """h_k on the batch of iteration t."""
         self._read(t)
-        self._pass(t, None, track=True)
+        self._pass((t,), track=True)
         return self.h.clone()
 
-    def improve(
-        self, H: Tensor, theta_0: Sequence[Tensor], t: int, hop: int | None, Q: int, eta: float, fuse: bool = False
-    ) -> Tensor:
-        """Q local updates of theta_k; returns the token's H, kept true. With ``fuse`` theta_0 too, in place."""
-        self._read(t)
+    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+        """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
+        self._read(visit.t)
         aggregation = self.around.aggregation
         self.rest.copy_(aggregation.rest(H, self.k, self.h))  # before it has put anything in, h is 0
         self.fusion.put(theta_0)
         for one in (self.net, self.fusion):
-            one.set_rate(eta)
-        update = self._update(fuse)
-        for _ in range(Q):
-            with self.around.drawing(self.k, draw_of(t, hop)):
+            one.set_rate(visit.stepsize)
+        update = self._update(visit.fuses)
+        for _ in range(visit.local_updates):
+            with self.around.drawing(self.k, visit.draw):
                 update.replay()
-        self._pass(t, hop, track=hop is not None)
-        if fuse:
+        self._pass(visit.draw, track=visit.settles)
+        if visit.fuses:
             torch._foreach_copy_(list(theta_0), self.fusion.parameters)
         return aggregation.put(self.rest, self.k, self.h)
 
@@ -117,10 +116,10 @@ class GraphClient(NetClient):
         self._forward(track=True)
         self._update(fuse=False)
 
-    def _pass(self, t: int, hop: int | None, track: bool) -> None:
+    def _pass(self, draw: tuple[int, ...], track: bool) -> None:
         """The representation of the batch, into its place."""
         forward = self._forward(track)
-        with self.around.drawing(self.k, draw_of(t, hop)):
+        with self.around.drawing(self.k, draw):
             forward.replay()
         self.contribution = self.h
 
