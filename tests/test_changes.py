@@ -172,7 +172,7 @@ def test_all_follow_the_plain_versions(data: st.DataObject) -> None:
     many = replace(data.draw(mtcd_settings(case, ALL)), batch=None)
     ours, plain = iterates(case, many, 7), reference.mtcd(problem, network, many, seed, T=6)
     if many.combine_rule == "optimal":  # where f is flat, rounding decides on the weights
-        np.testing.assert_allclose([*map(problem.evaluate, ours)], [*map(problem.evaluate, plain)], rtol=1e-5)
+        np.testing.assert_allclose([*map(problem.evaluate, ours)], [*map(problem.evaluate, plain)], rtol=1e-4)
     else:
         assert_same(ours, plain)
     server = SVFL(2, 2e-3)

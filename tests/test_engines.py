@@ -57,7 +57,7 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     for thetas, ledger in others:
         assert ledger == first[1]
         if rule == "optimal":  # so does this, and where f is flat, rounding decides on the weights
-            assert problem.evaluate(thetas) == pytest.approx(problem.evaluate(first[0]), rel=1e-5)
+            assert problem.evaluate(thetas) == pytest.approx(problem.evaluate(first[0]), rel=1e-4)
             continue
         for ours, theirs in zip(thetas, first[0], strict=True):
             np.testing.assert_allclose(ours, theirs, rtol=tolerance, atol=tolerance / 10)
