@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import mtcd
-from mtcd.cli.app import main
+from commands import outcome, run
 
 CONFIG = """
 data: {{table: {table}, label: y, id: pid, clients: 3}}
@@ -35,16 +35,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "config.yaml").write_text(CONFIG.format(table="patients.csv"))
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code or 0
-
-
-def outcome(capsys: pytest.CaptureFixture[str]) -> dict:
-    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
 
 @pytest.mark.parametrize("table", ["patients.csv", "patients.parquet"])

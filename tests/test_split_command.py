@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
+from commands import outcome, run
+
 torch = pytest.importorskip("torch")
 from safetensors.torch import load_file  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.cli.app import main  # noqa: E402
 from mtcd.config.build import build  # noqa: E402
 from mtcd.config.read import read_config  # noqa: E402
 from split_problems import same_weights  # noqa: E402
@@ -65,16 +66,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("mynets", None)
     yield tmp_path
     sys.modules.pop("mynets", None)
-
-
-def run(*arguments: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code or 0
-
-
-def outcome(capsys: pytest.CaptureFixture[str]) -> dict:
-    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
 
 def test_train_leaves_a_whole_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

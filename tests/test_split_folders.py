@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 import mtcd
-from mtcd.cli.app import main
+from commands import run
 from mtcd.errors import ConfigError
 from mtcd.splitnet.makers import client_maker
 
@@ -27,9 +27,7 @@ def make(shape, width):
 
 
 def train(folder: Path, out: str) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["train", str(folder / "config.yaml"), "--out", out, "--quiet"])
-    assert left.value.code == 0
+    assert run("train", str(folder / "config.yaml"), "--out", out, "--quiet") == 0
 
 
 @pytest.mark.parametrize("client", ["mlp", "nets:make"])
@@ -39,12 +37,12 @@ def test_a_run_of_the_command_line_predicts_again(client: str, tmp_path, monkeyp
     (tmp_path / "nets.py").write_text(NETS.replace("WIDE", "5"))
     train(tmp_path, "out")
     monkeypatch.chdir("/")
-    run = mtcd.load_run(tmp_path / "out")
+    back = mtcd.load_run(tmp_path / "out")
     X = {name: np.random.default_rng(0).normal(size=(6, 4)).astype("f4") for name in ("client_0", "client_1")}
     inputs = {name: torch.as_tensor(x) for name, x in X.items()}
-    by_hand = run.fusion(sum(net(inputs[name]) for name, net in run.modules.items()))
-    assert run.predict(X).tolist() == by_hand.argmax(dim=1).tolist()
-    assert run.final.test_accuracy is not None
+    by_hand = back.fusion(sum(net(inputs[name]) for name, net in back.modules.items()))
+    assert back.predict(X).tolist() == by_hand.argmax(dim=1).tolist()
+    assert back.final.test_accuracy is not None
 
 
 def test_of_a_linear_model_too_and_other_folders_are_refused(tmp_path) -> None:
