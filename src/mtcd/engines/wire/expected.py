@@ -48,7 +48,7 @@ class Expected:
     """Of an aggregate."""
     server: bool = True
     tokens: int = 0
-    hops: int = MOST
+    hops: int = MOST - 1
     """The largest hop of a token in an iteration."""
     iterations: int = MOST
     """t stays below."""
@@ -167,13 +167,13 @@ def _of_tokens(bare: Expected, method: MTCD, network: Network, seed: int, sample
     elif bare.split is None:
         kinds = frozenset({Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress})
     else:
-        kinds = SPLIT_KINDS
+        kinds = SPLIT_KINDS - {Done} if plan.tokens_return else SPLIT_KINDS
     return replace(
         bare,
         kinds=kinds,
         server=plan.hops is not None,
         tokens=plan.tokens,
-        hops=MOST if plan.hops is None else plan.hops,
+        hops=MOST - 1 if plan.hops is None else plan.hops,
         carries_change=plan.carries_change,
         optimal=method.combine_rule == OPTIMAL,
         kept=0 if plan.acceleration is None else plan.depth + 1,

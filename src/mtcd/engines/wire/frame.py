@@ -1,4 +1,4 @@
-"""A message as bytes: a head that says what it is and whose, then the payload. Versioned, and no larger than planned."""
+"""A message as bytes: a head that says what it is and whose it is, then the payload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from struct import Struct, error
 
 from mtcd.engines.wire.expected import LONGEST_RUN_ID, MOST, Expected
 from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, Codec, limit, way
-from mtcd.engines.wire.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Reader, padded
+from mtcd.engines.wire.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Numbers, Reader, padded
 from mtcd.errors import WireError
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.version import PROTOCOL
@@ -129,10 +129,12 @@ def _view(data: object) -> memoryview:
     if not isinstance(data, bytes | bytearray | memoryview):
         raise WireError("frame", "is not made of bytes")
     view = memoryview(data)
+    if not view.nbytes:
+        raise WireError("frame", CUT_SHORT)
     if not view.c_contiguous:
         raise WireError("frame", "is not in one piece")
     return view.cast("B")
 
 
-def _size(chunk: object) -> int:
-    return memoryview(chunk).nbytes  # type: ignore[arg-type]
+def _size(chunk: bytes | Numbers) -> int:
+    return len(chunk) if isinstance(chunk, bytes) else chunk.nbytes

@@ -12,7 +12,7 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from mtcd.engines.wire.expected import Expected
+from mtcd.engines.wire.expected import MOST, Expected
 from mtcd.engines.wire.fields import (
     Aggregate,
     Clients,
@@ -38,6 +38,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Part, Progress
 from mtcd.protocol.token import Instruction, Tally, Token
 
 Check = Callable[[Any, Expected], None]
+UNTOLD = Instruction(0)
 
 
 class Record(Field):
@@ -90,6 +91,8 @@ def way(sender: int, to: int) -> str:
 def check_token(token: Token, expected: Expected) -> None:
     """What the fields of a token must be together."""
     told, tally = token.instruction, token.tally
+    if told != UNTOLD and not expected.kept:
+        raise WireError("instruction", "is none that this run gives")
     if len(tally.products) != (expected.tokens if expected.optimal else told.products):
         raise WireError("tally.products", "has another length than the plan says")
     if any(t >= token.t for t in token.past):
@@ -119,7 +122,7 @@ def last_iteration(expected: Expected) -> int:
 
 
 INSTRUCTION = (
-    Whole("instruction.tour", lambda e: 0 if not e.kept else last_iteration(e)),
+    Whole("instruction.tour", lambda e: MOST - 1 if e.kept else 0),
     Row("instruction.weights", "kept", lambda found: tuple(found.tolist())),
     Whole("instruction.keep", "kept"),
     Flag("instruction.starts"),
