@@ -14,7 +14,7 @@ from mtcd.methods.hosting import Done, Share
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Message
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 from wired import LINEAR, RUN, SPLIT, changing, followed, linear, split, wired
 
 
@@ -91,6 +91,8 @@ def token(**others: object) -> Token:
         (sent(token(sync_change=np.ones(6))), "sync_change"),
         (sent(token(past={0: np.ones(2)})), "past"),
         (sent(token(extra=1)), "extra"),
+        (sent(token(tally=Tally(np.ones(3)))), "tally.products"),
+        (sent(token(tally=Tally(NOTHING, visited={1}))), "tally.visited"),
         (sent(token(), sender=4), "sender"),
         (sent(token(), to=4), "receiver"),
         (sent(token(), to=-3), "receiver"),
@@ -113,6 +115,13 @@ def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(frame: b
         decode(frame, expected(kept=50))  # leaves room for longer messages, so that not all are just too large
     assert refused.value.field == field
     assert isinstance(refused.value, MtcdError)
+
+
+def test_instructions_are_for_accelerated_tours() -> None:
+    frame = sent(token(instruction=Instruction(0, trial=True)))
+    assert decode(frame, expected(kept=2))[0].payload.instruction.trial
+    with pytest.raises(WireError, match="instruction is none that this run gives"):
+        decode(frame, expected())
 
 
 def test_who_sends_on_a_link_cannot_speak_for_another() -> None:

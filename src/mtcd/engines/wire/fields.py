@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.wire.expected import F8, MOST, Expected, Shape
-from mtcd.engines.wire.reading import REAL, WORD, Chunks, Reader, padded, put_array, put_numbers
-from mtcd.errors import WireError
+from mtcd.engines.wire.reading import REAL, WORD, Chunks, Reader, padded, put_array, put_numbers, put_wholes
 from mtcd.extras import find
 
 Bound = int | str | Callable[[Expected], int]
@@ -91,7 +90,8 @@ class Row(Field):
 
     def write(self, value: Any, chunks: Chunks) -> None:
         chunks.append(WORD.pack(len(value)))
-        put_numbers(self.name, np.asarray(value, np.float64), chunks)
+        if len(value):
+            put_numbers(self.name, np.asarray(value, np.float64), chunks)
 
     def read(self, frame: Reader) -> Any:
         count = frame.whole(self.name, 0, self.high(frame.expected) + 1)
@@ -109,14 +109,11 @@ class Clients(Field):
         self.make = make
 
     def write(self, value: Any, chunks: Chunks) -> None:
-        chunks += [WORD.pack(len(value)), np.array(sorted(value), "<i8")]
+        put_wholes(value, chunks)
 
     def read(self, frame: Reader) -> Any:
         count = frame.whole(self.name, 0, frame.expected.most_visited + 1)
-        found: list[int] = frame.wholes(self.name, count).tolist()
-        if found and not (found[0] >= 0 and found[-1] < frame.expected.clients):
-            raise WireError(self.name, "names a client that there is not")
-        return self.make(found)
+        return self.make(frame.wholes(self.name, count, frame.expected.clients))
 
     def most(self, expected: Expected) -> int:
         return 8 + 8 * expected.most_visited
@@ -126,16 +123,14 @@ class Past(Field):
     """Weights of all tokens, by iteration."""
 
     def write(self, value: Mapping[int, Any], chunks: Chunks) -> None:
-        chunks += [WORD.pack(len(value)), np.array(sorted(value), "<i8")]
+        put_wholes(value, chunks)
         for t in sorted(value):
             put_numbers(self.name, value[t], chunks)
 
     def read(self, frame: Reader) -> dict[int, Any]:
         expected = frame.expected
         count = frame.whole(self.name, 0, expected.most_past + 1)
-        times: list[int] = frame.wholes(self.name, count).tolist()
-        if times and not (times[0] >= 0 and times[-1] < expected.iterations):
-            raise WireError(self.name, "is of an iteration out of range")
+        times = frame.wholes(self.name, count, expected.iterations)
         return {t: frame.numbers(self.name, expected.tokens) for t in times}
 
     def most(self, expected: Expected) -> int:

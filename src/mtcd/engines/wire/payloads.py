@@ -48,12 +48,13 @@ class Record(Field):
         super().__init__(name)
         self.kind, self.parts = kind, tuple(parts)
         own = [f.name for f in fields(kind)] if is_dataclass(kind) else list(getattr(kind, "_fields", ()))
-        if own != [part.name.rpartition(".")[2] for part in parts]:
+        self.named = tuple((part.name.rpartition(".")[2], part) for part in parts)
+        if own != [name for name, _ in self.named]:
             raise TypeError(f"the fields of {kind.__name__} are not those that are sent")
 
     def write(self, value: Any, chunks: Chunks) -> None:
-        for part in self.parts:
-            part.write(getattr(value, part.name.rpartition(".")[2]), chunks)
+        for name, part in self.named:
+            part.write(getattr(value, name), chunks)
 
     def read(self, frame: Reader) -> Any:
         return self.kind(*[part.read(frame) for part in self.parts])

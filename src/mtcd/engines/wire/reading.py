@@ -7,6 +7,7 @@ zeros to whole words, so that arrays can be used where they lie.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from functools import lru_cache
 from struct import Struct, error
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.engines.wire.expected import F4, F8, Expected, Shape
+from mtcd.engines.wire.expected import F8, Expected, Shape
 from mtcd.errors import WireError
 
 WORD, REAL = Struct("<q"), Struct("<d")
@@ -22,7 +23,7 @@ NOT_FINITE = "holds numbers that are not finite"
 CUT_SHORT = "is cut short"
 OUT_OF_RANGE = "is out of range"
 CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
-WIRE = {8: F8, 4: F4}
+I8 = np.dtype("<i8")
 MOST_DIMENSIONS = 8
 
 Numbers = NDArray[Any]
@@ -61,12 +62,17 @@ class Reader:
         self.at += 8
         return value
 
-    def wholes(self, name: str, count: int) -> NDArray[np.int64]:
-        """So many whole numbers, each larger than the one before: none can be there twice."""
-        found = self._take(name, count, np.dtype("<i8"))
-        if count > 1 and not (found[1:] > found[:-1]).all():
+    def wholes(self, name: str, count: int, below: int) -> list[int]:
+        """So many whole numbers from 0 on, each larger than the one before: none can be there twice."""
+        if not count:
+            return []
+        found = self._take(name, count, I8)
+        if not (found[1:] > found[:-1]).all():
             raise WireError(name, "is not in ascending order")
-        return found
+        if not (found[0] >= 0 and found[-1] < below):
+            raise WireError(name, OUT_OF_RANGE)
+        listed: list[int] = found.tolist()
+        return listed
 
     def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
         """An array of just this shape and type."""
@@ -91,6 +97,8 @@ class Reader:
 
     def numbers(self, name: str, count: int, dtype: np.dtype[Any] = F8) -> Numbers:
         """So many finite numbers, which may be written to: where they lie if that is possible, or copied."""
+        if not count:
+            return np.empty(0, dtype)
         found = self._take(name, count, dtype)
         if not np.isfinite(found).all():
             raise WireError(name, NOT_FINITE)
@@ -103,8 +111,6 @@ class Reader:
             raise WireError(name, CUT_SHORT)
         if end > self.at + size and any(self.view[self.at + size : end]):
             raise WireError(name, "is followed by something else than zeros")
-        if not count:
-            return np.empty(0, dtype)
         found = np.frombuffer(self.view, dtype, count, self.at)
         self.at = end
         return found
@@ -140,6 +146,13 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")))
     if value.nbytes % 8:
         chunks.append(bytes(-value.nbytes % 8))
+
+
+def put_wholes(values: Collection[int], chunks: Chunks) -> None:
+    """How many there are, and each of them, in order."""
+    chunks.append(WORD.pack(len(values)))
+    if values:
+        chunks.append(np.array(sorted(values), I8))
 
 
 def _of_tensor(name: str, value: Any) -> Numbers:
