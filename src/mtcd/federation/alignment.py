@@ -24,6 +24,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 
 from mtcd.errors import DataError
 from mtcd.extras import find
@@ -84,7 +85,7 @@ def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
         raise DataError("The announcement of common ids is not readable.") from None
     if not isinstance(common, list) or not common or not all(isinstance(one, str) for one in common):
         raise DataError("The announcement of common ids is not a list of ids.")
-    if any(a >= b for a, b in zip(common, common[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(common)):
         raise DataError("The announcement of common ids is not sorted, or names one twice.")
     place = {one: row for row, one in enumerate(ids)}
     unknown = sum(one not in place for one in common)
@@ -141,7 +142,7 @@ def _digests(ids: Sequence[str], secret: bytes) -> dict[bytes, str]:
 
 def _split(content: bytes) -> set[bytes]:
     digests = [content[i : i + DIGEST] for i in range(0, len(content), DIGEST)]
-    if len(content) % DIGEST or any(a >= b for a, b in zip(digests, digests[1:], strict=False)):
+    if len(content) % DIGEST or any(a >= b for a, b in pairwise(digests)):
         raise DataError("A message of hashed alignment is not a sorted list of hashes.")
     return set(digests)
 
