@@ -76,17 +76,13 @@ class Authority:
         secret = read_file(folder / "alignment.key", what)
         return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
 
-    def save(self, kits: Path) -> None:
-        """Write all of it."""
+    def save(self, kits: Path, founding: bool = False) -> None:
+        """Write what has changed; all of it when the federation is founded."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
-        files = {
-            "ca.key": self.issued.key_pem,
-            "ca.pem": self.issued.certificate_pem,
-            "alignment.key": self.secret,
-            "federation.yaml": as_yaml(self.federation),
-            "revoked.pem": self.revocations,
-            "issued.json": listed.encode(),
-        }
+        files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
+        if founding:
+            files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
+            files["alignment.key"], files["federation.yaml"] = self.secret, as_yaml(self.federation)
         write_files(kits / AUTHORITY, files)
 
     @property

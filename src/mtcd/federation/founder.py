@@ -53,7 +53,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
         out.parent.mkdir(parents=True, exist_ok=True)
         writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # for its owner only
         (writing / AUTHORITY).mkdir(mode=0o700)
-        authority.save(writing)
+        authority.save(writing, founding=True)
         _write_kits(authority, writing, made)
         os.replace(writing, out)  # takes the place of an empty folder, never of another
     except OSError as error:
