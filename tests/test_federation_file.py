@@ -11,6 +11,7 @@ from federations import written
 from mtcd.errors import MtcdError
 from mtcd.federation.file import network_of, read_federation
 from mtcd.federation.names import LONGEST, parse_address, usable_name
+from mtcd.model.linear import LOSSES
 
 
 def test_a_good_file_says_who_talks_to_whom(tmp_path: Path) -> None:
@@ -22,12 +23,37 @@ def test_a_good_file_says_who_talks_to_whom(tmp_path: Path) -> None:
     assert notes == ()
 
 
+def test_the_file_in_the_docs_can_be_founded(tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "federation.md").read_text()
+    (tmp_path / "docs.yaml").write_text(page.split("```yaml\n")[1].split("```")[0])
+    federation, notes = read_federation(tmp_path / "docs.yaml")
+    assert federation.parties["hospital_b"].listen == "0.0.0.0:7447"
+    assert notes == ()
+
+
 def test_without_a_server_the_method_is_stcd(tmp_path: Path) -> None:
     assert read_federation(written(tmp_path, server=None, method=None))[0].method.kind == "stcd"
     assert read_federation(written(tmp_path, server=None, method={"walk": "tour"}))[0].method.kind == "stcd"
     assert read_federation(written(tmp_path, server=None, method={"kind": "dcpa"}))[0].method.kind == "dcpa"
     notes = read_federation(written(tmp_path, server=None, method={"kind": "stcd", "hops": 3}))[1]
     assert "hops" in notes[0]
+
+
+@pytest.mark.parametrize("kind", LOSSES)
+def test_every_model_and_method_can_be_federated(kind: str, tmp_path: Path) -> None:
+    for method in ("mtcd", "svfl"):
+        read_federation(written(tmp_path, method={"kind": method, "batch": 50}, model={"kind": kind}))
+    read_federation(written(tmp_path, server=None, method={"kind": "stcd"}, model={"kind": kind}))
+
+
+def test_split_networks_need_the_labels_at_the_server(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    model, both = {"kind": "split", "client": "mlp"}, ["parties", "server"]
+    read_federation(written(tmp_path, model=model, labels__shared_with=both))
+    with pytest.raises(MtcdError, match="fusion module takes the labels at the server"):
+        read_federation(written(tmp_path, model=model))
+    with pytest.raises(MtcdError, match="linear models"):
+        read_federation(written(tmp_path, model=model, server=None, method={"kind": "dcpa"}))
 
 
 def test_mtcd_with_a_server_works_on_pieces(tmp_path: Path) -> None:
@@ -80,6 +106,15 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"alignment": "given order"}, ["parties.b.data.id", "nobody looks at ids"]),
     ({"labels__column": "x"}, ["parties.b.data.columns", "'x' is the label"]),
     ({"stop": {"gap": 1e-4}}, ["stop.gap", "nobody in a federation"]),
+    ({"stop": {"epochs": 3}}, ["stop.epochs", "method.batch"]),
+    ({"server": None, "method": {"kind": "dcpa"}, "model": {"kind": "multinomial"}}, ["dcpa", "Use mtcd"]),
+    (
+        {"server": None, "method": {"acceleration": "conjugate", "walk": "tour"}, "model__l1": 1},
+        ["cannot cope with l1"],
+    ),
+    ({"server": None, "method": {"kind": "dcpa", "batch": 3}, "model__kind": "split"}, ["model.client"]),
+    ({"method__walk": "tuor"}, ["tour"]),
+    ({"method__tokens": 100_000}, ["method.tokens"]),
     ({"limits": {"message_mb": 0}}, ["limits.message_mb"]),
     ({"limits": {"lease_ms": True}}, ["limits.lease_ms", "should be a number"]),
     ({"model": {"kind": "rigde"}}, ["ridge"]),

@@ -183,6 +183,8 @@ def test_no_certificate_outlives_its_authority() -> None:
     authority = make_authority("x", then)
     made = issue(authority, "a", parse_address("[::1]:1"), 365)
     assert made.certificate.not_valid_after_utc == authority.certificate.not_valid_after_utc
+    with pytest.raises(MtcdError, match="The authority expired on"):
+        issue(make_authority("x", then - timedelta(days=60)), "a", parse_address("[::1]:1"), 365)
 
 
 def test_keys_do_not_show_when_printed() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +11,20 @@ from pydantic import ValidationError
 from mtcd.config.build import build_settings
 from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
-from mtcd.config.schema import Config, SplitSection, SyntheticData
+from mtcd.config.schema import Config, GlmSection, SplitSection, SyntheticData
+from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import Federation
 from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
+from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 
 WITHOUT_SERVER = ("stcd", "dcpa")
+SAMPLES = 20  # of the rehearsal
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -48,10 +52,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     _check_server(federation)
     _check_labels(federation, method)
     _check_given_order(federation)
-    network = network_of(federation)
-    method.check_network(network)
-    if isinstance(method, MTCD):  # making the plan refuses what cannot work
-        method.with_stepsize(1.0).plan(method.batch or 1, 1, network, federation.seed)
+    _rehearse(federation, method, network_of(federation))
     return notes
 
 
@@ -66,6 +67,8 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
             "stop.gap: the gap is told from the optimum, which nobody in a federation can compute alone. Stop by "
             "iterations, epochs, seconds or cost."
         )
+    if federation.stop.epochs is not None and method.batch is None:
+        raise ConfigError("stop.epochs: epochs are counted in mini-batches. Give method.batch, or stop by iterations.")
     return method, notes
 
 
@@ -87,6 +90,26 @@ def network_of(federation: Federation) -> Network:
     return network_from_edges([(a, b) for a, b in section.links], names)
 
 
+def _rehearse(federation: Federation, method: Method, network: Network) -> None:
+    """Make the parties on a few samples of made-up data: that refuses what an in-process training would refuse."""
+    method.check_network(network)
+    settled: Any = method.with_stepsize(1.0)
+    if settled.batch is not None:
+        settled = replace(settled, batch=min(settled.batch, SAMPLES))
+    if isinstance(federation.model, GlmSection):
+        data = synthetic(federation.model.kind, SAMPLES, network.size, network.size)
+        settled.cast(Glm(**federation.model.model_dump()).problem(data), network, federation.seed)
+        return
+    linear_only = federation.method.acceleration is not None or federation.method.combine == OPTIMAL
+    if method.kind == "dcpa" or linear_only:
+        raise ConfigError(
+            "method: dcpa, acceleration and combine: optimal are for linear models. Split networks train by mtcd, stcd "
+            "or svfl without them."
+        )
+    if isinstance(method, MTCD):  # making the plan refuses what cannot work
+        settled.plan(SAMPLES, 1, network, federation.seed)
+
+
 def _check_server(federation: Federation) -> None:
     kind = federation.method.kind
     if federation.server is not None and kind in WITHOUT_SERVER:
@@ -103,6 +126,10 @@ def _check_labels(federation: Federation, method: Method) -> None:
     if labels.held_by not in federation.parties:
         hint = did_you_mean(labels.held_by, federation.parties)
         raise ConfigError(f"labels.held_by: no party is called {labels.held_by!r}; {hint}")
+    if labels.column in (federation.parties[labels.held_by].data.columns or []):
+        raise ConfigError(
+            f"parties.{labels.held_by}.data.columns: {labels.column!r} is the label, not a feature: leave it out."
+        )
     if "server" in labels.shared_with and federation.server is None:
         raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
     if "parties" not in labels.shared_with:
@@ -129,5 +156,3 @@ def _check_given_order(federation: Federation) -> None:
                 f"parties.{name}.data.id: with 'alignment: given order' nobody looks at ids. Leave the id out, or "
                 "align by psi or hashed."
             )
-        if labelled := federation.labels.column in (party.data.columns or []) and federation.labels.column:
-            raise ConfigError(f"parties.{name}.data.columns: {labelled!r} is the label, not a feature: leave it out.")

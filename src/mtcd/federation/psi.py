@@ -65,7 +65,7 @@ class PsiAnswerer(Answerer):
         known = server.CreateSetupMessage(
             NO_FILTER, len(asked.encrypted_elements), self.ids, library.DataStructure.RAW
         ).SerializeToString()
-        return LENGTH.pack(len(known)) + known + answer
+        return bytes(LENGTH.pack(len(known)) + known + answer)
 
 
 def _first_line(error: Exception) -> str:
