@@ -75,6 +75,17 @@ def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def test_missing_psi_is_told_when_ids_are_aligned() -> None:
+    script = (
+        "import sys; sys.modules['private_set_intersection'] = sys.modules['google'] = None\n"
+        "from mtcd.errors import NotInstalledError; from mtcd.federation.alignment import asker\n"
+        "try: asker('psi', ['a'])\nexcept NotInstalledError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "Federations need private_set_intersection" in done.stdout
+    assert "pip install 'mtcd[federation]'" in done.stdout
+
+
 def test_help_of_other_commands_needs_no_federation() -> None:
     script = (
         "import sys, mtcd.cli.app\n"

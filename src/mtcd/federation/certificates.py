@@ -77,9 +77,7 @@ def issue(authority: Issued, name: str, address: Address, days: int, now: dateti
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
     if now >= authority.certificate.not_valid_after_utc:
         ended = authority.certificate.not_valid_after_utc
-        raise ConfigError(
-            f"The authority expired on {ended:%Y-%m-%d}: found the federation anew (mtcd federation init)."
-        )
+        raise ConfigError(f"The authority expired on {ended:%Y-%m-%d}: found a new one (mtcd federation init).")
     ip = address.ip
     host = x509.DNSName(address.host) if ip is None else x509.IPAddress(ip)
     issuer = authority.certificate

@@ -9,8 +9,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+import private_set_intersection.python as library
 from google.protobuf.message import DecodeError
-from private_set_intersection import python as library
 
 from mtcd.errors import DataError
 from mtcd.federation.alignment import Answerer, Asker
