@@ -1,7 +1,6 @@
-"""The Zenoh configuration of a kit: by its text, and on loopback with real sessions, some of which cheat."""
+"""The Zenoh configuration of a kit on loopback, with real sessions, some of which cheat."""
 
 import json
-import socket
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,33 +11,16 @@ import pytest
 
 pytest.importorskip("cryptography")
 
-from federations import written
+from kits_on_disk import Config, found, settings
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import issue
-from mtcd.federation.founder import init_federation, renew, revoke
+from mtcd.federation.founder import renew, revoke
 from mtcd.federation.keys import alive_key, channel, message_key
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
 from mtcd.federation.private_files import write_files
 
-Config = dict[str, Any]
 Open = Callable[[Config], Any]
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
-def found(folder: Path) -> Path:
-    folder.mkdir(exist_ok=True)
-    places = dict(zip(["a", "b", "c", "server"], [f"127.0.0.1:{port}" for port in free_ports(4)], strict=True))
-    server = places.pop("server")
-    init_federation(written(folder, parties=places, server=server, labels__column=None), folder / "kits", 90)
-    return folder / "kits"
 
 
 @pytest.fixture
@@ -60,10 +42,6 @@ def opened() -> Iterator[Open]:
         session.close()
 
 
-def settings(kits: Path, name: str) -> Config:
-    return read_kit(kits / name).zenoh()
-
-
 def cheating(config: Config, *calls: str) -> Config:
     """A party that has taken the rules out of its own configuration, and calls whom it likes."""
     connect = {**config["connect"], "endpoints": [*config["connect"]["endpoints"], *calls]}
@@ -83,60 +61,6 @@ def until(done: Callable[[], Any], seconds: float = 10.0) -> bool:
     while not done() and time.monotonic() < end:
         time.sleep(0.02)
     return bool(done())
-
-
-def test_the_settings_are_those_of_the_trial(kits: Path) -> None:
-    config = settings(kits, "b")
-    assert config["mode"] == "peer"
-    assert config["scouting"] == {"multicast": {"enabled": False}, "gossip": {"enabled": False}}
-    assert config["transport"]["shared_memory"]["enabled"] is False
-    assert config["transport"]["link"]["tx"]["lease"] == 2000
-    assert config["transport"]["link"]["protocols"] == ["tls"]
-    tls = config["transport"]["link"]["tls"]
-    assert tls["enable_mtls"] is True
-    assert tls["verify_name_on_connect"] is True
-    assert {Path(tls[key]).name for key in tls if key.endswith(("key", "certificate"))} == {
-        "ca.pem",
-        "key.pem",
-        "cert.pem",
-    }
-    assert config["listen"]["endpoints"] == [f"tls/{read_kit(kits / 'b').config.address}"]
-    assert "PRIVATE" not in json.dumps(config)
-
-
-def test_every_link_is_called_from_one_side(kits: Path) -> None:
-    address = {name: read_kit(kits / name).config.address for name in ("a", "b", "c", "server")}
-    called = [
-        {name, next(other for other in address if endpoint == f"tls/{address[other]}")}
-        for name in address
-        for endpoint in settings(kits, name)["connect"]["endpoints"]
-    ]
-    wanted = [{"a", "b"}, {"b", "c"}, {"a", "server"}, {"b", "server"}, {"c", "server"}]
-    assert len(called) == 5
-    assert all(pair in called for pair in wanted)
-
-
-def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
-    rules = settings(kits, "b")["access_control"]
-    assert (rules["enabled"], rules["default_permission"]) == (True, "deny")
-    assert {s["id"]: s["cert_common_names"] for s in rules["subjects"]} == {
-        name: [name] for name in ("a", "c", "server")
-    }
-    by_id = {rule["id"]: rule for rule in rules["rules"]}
-    assert {rule["permission"] for rule in by_id.values()} == {"allow"}
-    for policy in rules["policies"]:
-        [peer] = policy["subjects"]
-        mine = [by_id[rule] for rule in policy["rules"]]
-        assert all(len(rule["flows"]) == len(rule["key_exprs"]) == 1 for rule in mine)
-        keys = {(rule["flows"][0], message): rule["key_exprs"][0] for rule in mine for message in rule["messages"]}
-        assert keys["ingress", "put"] == keys["ingress", "query"] == f"mtcd/clinics/to/b/from/{peer}/**"
-        assert keys["egress", "put"] == keys["egress", "query"] == f"mtcd/clinics/to/{peer}/from/b/**"
-        assert keys["ingress", "liveliness_token"] == f"mtcd/clinics/alive/{peer}"
-        assert ("ingress", "delete") not in keys
-    revoke(kits, "a")
-    rules = settings(kits, "b")["access_control"]
-    assert [s["id"] for s in rules["subjects"]] == ["c", "server"]
-    assert "from/a" not in json.dumps(rules)
 
 
 def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Open) -> None:
@@ -163,6 +87,16 @@ def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Ope
     assert alive("c", "a") == 0  # no neighbours
     tokens[1].undeclare()
     assert until(lambda: alive("b", "a") == 0)
+
+
+@pytest.mark.parametrize("who", ["a", "c"])
+def test_a_party_that_comes_back_is_connected_again(who: str, kits: Path, opened: Open) -> None:
+    b = opened(settings(kits, "b"))  # b calls a, and c calls b
+    for _ in range(2):
+        other = opened(settings(kits, who))
+        assert until(lambda: len(b.info.peers_zid()) == 1)
+        other.close()
+        assert until(lambda: b.info.peers_zid() == [])
 
 
 def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(kits: Path, opened: Open) -> None:

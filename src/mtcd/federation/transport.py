@@ -28,6 +28,7 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
         "mode": "peer",
         "listen": {"endpoints": [f"tls/{kit.listen or kit.address}"], "timeout_ms": 0, "exit_on_failure": True},
         "connect": {"endpoints": calls(kit), "timeout_ms": -1, "exit_on_failure": False, "retry": retry},
+        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # who is not there is waited for
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "adminspace": {"enabled": False},
         "transport": {
