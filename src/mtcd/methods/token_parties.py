@@ -74,6 +74,10 @@ class TokenClient(TokenHost):
         """
         self.theta, self.copies, self.t = self.combined, {}, t
 
+    def undo_visits(self) -> None:
+        """Be again as at the start of the iteration, which is started anew."""
+        self.combined, self.copies = self.theta, {}
+
     def parameters(self) -> Array:
         """theta_k, copies combined."""
         return self.combined[0]
