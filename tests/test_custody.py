@@ -156,7 +156,7 @@ def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, s
     for postman in world.postmen.values():
         postman.dead = frozenset()
     world.start(2)
-    best = optimum(DATA.blocks, PROBLEM.y, MODEL.loss, [PROBLEM.client(k)._penalty for k in range(5)]).value
+    best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
     while world.told[-1].payload.hop < 9000:
         world.step()
     assert_the_server_knows_what_clients_hold(world)

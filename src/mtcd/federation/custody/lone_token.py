@@ -5,6 +5,9 @@ asks all others; while they are asked, they take in no token. If one of them has
 has, the token is made anew from the copy, in the next generation, and goes round the one who is gone. Who comes
 back with a visit that no longer counts undoes it: its journal has the parameters from before.
 
+Two may look for it at the same time, each believing the other gone. Somebody else is asked by both, and answers the
+one with the earlier hop first: the other then hears what came of it, before it decides.
+
 The question must reach everybody but the one who is gone. If the network falls apart without that one, nobody can
 tell whether the other side has the token, and it is waited for.
 """
@@ -60,13 +63,20 @@ class LonePostman(Postman):
     # The token
 
     def must_wait(self, letter: Letter) -> bool:
-        return bool(self.frozen) and isinstance(letter.message.payload, Token)
+        """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""
+        match letter.message.payload:
+            case Freeze(hop):
+                return any((asked, who) < (hop, letter.sender) for who, asked in self.frozen)
+            case Token():
+                return bool(self.frozen)
+        return False
 
     def process(self, letter: Letter) -> list[Message]:
         match letter.message.payload:
             case Freeze(hop):
+                latest = max([self.hop, *(asked for _, asked in self.frozen)])  # who asks has had it too
                 self.frozen.append((letter.sender, hop))
-                self._tell(letter.sender, Frozen(hop, self.hop))
+                self._tell(letter.sender, Frozen(hop, latest))
             case Frozen(asked, hop):
                 self._hear(letter.sender, asked, hop)
             case Thaw(hop):
@@ -119,7 +129,7 @@ class LonePostman(Postman):
 
     def seek(self, gone: int) -> bool:
         """Ask all others, if it was passed on to the one who is ``gone``; whether there is anything to ask."""
-        if self.asking is not None or self.passed is None or self.passed.to != gone or not self.can_seek(gone):
+        if self.frozen or self.passed is None or self.passed.to != gone or not self.can_seek(gone):
             return False
         hop = self.passed.message.payload.hop
         others = [k for k in range(self.network.size) if k not in (gone, self.number)]
@@ -127,14 +137,13 @@ class LonePostman(Postman):
         self.frozen.append((self.number, hop))
         for k in others:
             self._tell(k, Freeze(hop))
-        self._decide()
         self.commit()
         return True
 
     def can_seek(self, gone: int) -> bool:
-        """Whether all others can be reached without the one who is gone."""
+        """Whether there are others, and all can be reached without the one who is gone."""
         rest = self.network.graph.subgraph([k for k in range(self.network.size) if k != gone])
-        return bool(nx.is_connected(rest))
+        return len(rest) > 1 and bool(nx.is_connected(rest))
 
     def _hear(self, client: int, asked: int, hop: int) -> None:
         asking = self.asking
