@@ -84,7 +84,9 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 def server_world(name: str, seed: int) -> World:
     def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        return iteration_postman(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
+        return iteration_postman(
+            number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening
+        )
 
     return World(casting(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING)
 
@@ -130,7 +132,7 @@ def start_anew(world: World) -> None:
             world.crash(SERVER, world.time + 5)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("name", ["clusters", "average", "visitors"])
 def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, seed: int) -> None:
     world = server_world(name, seed)

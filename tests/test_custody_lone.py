@@ -73,7 +73,7 @@ def seek(world: World, who: int, gone: int) -> bool:
 
 
 @pytest.mark.parametrize("network", ["cycle", "complete"])
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_false_suspicions_never_double_or_lose_the_token(network: str, seed: int) -> None:
     world = lone_world(make_network(network, DATA.clients), seed, FAULTS)
     asked: Counter[str] = Counter()
@@ -92,12 +92,14 @@ def test_false_suspicions_never_double_or_lose_the_token(network: str, seed: int
     assert assert_kept(world).hop > hop + 50
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_token_of_a_dead_client_is_made_anew_and_the_client_undoes_its_visit(seed: int) -> None:
     world = lone_world(make_network("cycle", DATA.clients), seed, Faults(loss=0.05, double=0.1))
     for _ in range(100 + seed):
         world.step()
-    holder = next(k for k, postman in world.postmen.items() if postman.hop == max(p.hop for p in world.postmen.values()))
+    holder = next(
+        k for k, postman in world.postmen.items() if postman.hop == max(p.hop for p in world.postmen.values())
+    )
     world.crash(holder)
     hop = assert_kept(world).hop
     for _ in range(3000):
@@ -110,7 +112,7 @@ def test_the_token_of_a_dead_client_is_made_anew_and_the_client_undoes_its_visit
         postman.dead = frozenset()
     world.faults = Faults()
     world.start(holder)
-    while max(postman.hop for postman in world.postmen.values()) < 1500:
+    while max(postman.hop for postman in world.postmen.values()) < 2500:
         world.step()
     token = assert_kept(world)
     best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value

@@ -20,9 +20,7 @@ from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
 PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering)
-KINDS: dict[str, type] = {
-    kind.__name__: kind for kind in (*PAYLOADS, Letter, Receipt, Freeze, Frozen, Thaw)
-}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, Letter, Receipt, Freeze, Frozen, Thaw)}
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = ("<f8", "<f4", "<i8")
 
