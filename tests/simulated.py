@@ -27,7 +27,7 @@ class Faults:
     hang: float = 0.0
 
 
-class Killed(Exception):
+class Killed(Exception):  # noqa: N818 - nothing is wrong with it
     """In the middle of a commit."""
 
 

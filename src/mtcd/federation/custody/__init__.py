@@ -21,7 +21,7 @@ Open:
 - Mini-batches and svfl wait for a client that stays dead: nobody can say what its upload would be.
 - Without a server: if the one who asks where the token is stays dead before it has told the outcome, the others wait
   for it; so they do if the holder and the one it had the token from stay dead together.
-- Tours (``walk: tour``) have their next client by the number of the hop alone and must not take detours yet.
+- Tours (``walk: tour``) have their next client by the number of the hop alone: they take no detours, and wait.
 - Fences are kept for ever; they are few, one for each time that something was made anew.
 - Accelerated tours, optimal sync, dcpa, split networks and changing networks are refused: their parties keep more.
 - The wire format has no codecs for receipts and for the questions of ``lone_token``, and no place for fences.

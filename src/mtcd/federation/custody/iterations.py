@@ -44,8 +44,10 @@ class IterationPostman(Postman):
         token, party = message.payload, self.party
         if isinstance(token, Token) and message.to in self.dead and isinstance(party, TokenClient):
             roaming = party.plan.roaming
-            draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
-            message.to = detour(roaming.walks[token.index].near(self.number), self.dead, self.number, draw)
+            walk = roaming.walks[token.index]
+            if walk.length is None:  # a tour knows its next client from the hop alone: it cannot leave its way
+                draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
+                message.to = detour(walk.near(self.number), self.dead, self.number, draw)
         return message
 
 

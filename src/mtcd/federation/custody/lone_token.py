@@ -95,9 +95,14 @@ class LonePostman(Postman):
         return letter
 
     def routed(self, message: Message) -> Message:
-        if message.to in self.dead:
+        if message.to in self.dead and not self._tours:
             message.to = self._detour(message.payload)
         return message
+
+    @property
+    def _tours(self) -> bool:
+        """Whether the walk knows its next client from the hop alone, so that it cannot leave its way."""
+        return self.party.plan.roaming.walks[0].length is not None
 
     def _detour(self, token: Token) -> int:
         roaming = self.party.plan.roaming
@@ -143,7 +148,7 @@ class LonePostman(Postman):
     def can_seek(self, gone: int) -> bool:
         """Whether there are others, and all can be reached without the one who is gone."""
         rest = self.network.graph.subgraph([k for k in range(self.network.size) if k != gone])
-        return len(rest) > 1 and bool(nx.is_connected(rest))
+        return not self._tours and len(rest) > 1 and bool(nx.is_connected(rest))
 
     def _hear(self, client: int, asked: int, hop: int) -> None:
         asking = self.asking
