@@ -23,7 +23,8 @@ Open:
   for it; so they do if the holder and the one it had the token from stay dead together.
 - Tours (``walk: tour``) have their next client by the number of the hop alone: they take no detours, and wait.
 - Fences are kept for ever; they are few, one for each time that something was made anew.
-- Accelerated tours, optimal sync, dcpa, split networks and changing networks are refused: their parties keep more.
+- Accelerated tours, optimal sync, dcpa, split networks, and stcd on changing networks are refused: their parties keep
+  more. Mtcd and svfl on changing networks are not refused, but no test has tried them.
 - The wire format has no codecs for receipts and for the questions of ``lone_token``, and no place for fences.
 - Relaying questions from neighbour to neighbour is left to the links.
 """
