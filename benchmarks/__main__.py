@@ -1,6 +1,6 @@
 """Everything: ``python -m benchmarks``."""
 
-from benchmarks import hops, memory, startup
+from benchmarks import hops, memory, startup, wire
 
-for benchmark in (hops, startup, memory):
+for benchmark in (hops, wire, startup, memory):
     benchmark.main()

@@ -1,7 +1,7 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import hops
+from benchmarks import hops, wire
 
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd import STCD
@@ -15,3 +15,8 @@ def test_hops_and_syncs_are_reported_as_ratios(capsys: pytest.CaptureFixture[str
     hops.hop("a hop", problem, network, STCD(local_updates=3, stepsize=1e-4), 10)
     hops.sync("a visit", problem, network, 2, 4, floor=1e-6)
     assert capsys.readouterr().out.count("ratio") == 2
+
+
+def test_tokens_as_bytes_are_reported_as_ratios(capsys: pytest.CaptureFixture[str]) -> None:
+    wire.token(20, repeats=2)
+    assert capsys.readouterr().out.count("ratio") == 3

@@ -30,6 +30,17 @@ class DivergedError(MtcdError):
     """A result was asked of a run that diverged: it has no model."""
 
 
+class WireError(MtcdError):
+    """A message between parties is not as it must be: which ``field``, and what its ``problem`` is.
+
+    The text never holds numbers of the payload, so that it may be logged anywhere.
+    """
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"The message was refused: {field} {problem}.")
+        self.field, self.problem = field, problem
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint to append to an error: the nearest known word, or all of them if none is near.
 

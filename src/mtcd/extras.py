@@ -7,7 +7,14 @@ from types import ModuleType
 
 from mtcd.errors import NotInstalledError
 
-EXTRAS = {"torch": "torch", "safetensors": "torch"}  # the package that may be missing, and the extra that brings it
+EXTRAS = {  # the package that may be missing, and the extra that brings it
+    "torch": "torch",
+    "safetensors": "torch",
+    "zenoh": "federation",
+    "cryptography": "federation",
+    "private_set_intersection": "federation",
+}
+USERS = {"torch": "Split neural networks", "federation": "Federations"}
 
 
 def find(module: str) -> ModuleType:
@@ -18,7 +25,7 @@ def find(module: str) -> ModuleType:
         missing = (error.name or "").partition(".")[0]
         if missing not in EXTRAS:
             raise
+        extra = EXTRAS[missing]
         raise NotInstalledError(
-            f"Split neural networks need {missing}, which is not installed. To install it: "
-            f"pip install 'mtcd[{EXTRAS[missing]}]'"
+            f"{USERS[extra]} need {missing}, which is not installed. To install it: pip install 'mtcd[{extra}]'"
         ) from None

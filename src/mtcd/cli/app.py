@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mtcd.cli.federation import federation
 from mtcd.errors import ConfigError, MtcdError
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.add_typer(federation, name="federation")
 
 ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.yaml", help="What to train, on what, and how.")]
 Changes = Annotated[

@@ -53,7 +53,7 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
 def _known(schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int]) -> list[str]:
     """The keys that the section around the last of these knows."""
     section = schema
-    if schema is Config and len(keys) == 2 and keys[0] in ("data", "model"):
+    if len(keys) == 2 and str(place[1]) in KINDS:
         section = KINDS[str(place[1])]
     elif schema is Config and len(keys) > 2 and keys[0] == "data":
         section = OwnTable

@@ -99,6 +99,8 @@ class SVFL(Method):
 class SVFLClient(Client):
     """Client k: Q steps on a private copy of the aggregate."""
 
+    kept = ("theta",)
+
     def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
         self.number, self.model, self.batches = number, model, batches
         self.local_updates, self.method = method.local_updates, method
@@ -119,6 +121,8 @@ class SVFLClient(Client):
 
 class SVFLServer(Party):
     """Sums the representations and sends the sum to all. Of those who have left, the last one stays in it."""
+
+    kept = ("round", "aggregate", "penalty", "gathering")
 
     def __init__(self, network: Network, aggregate: Array, batches: Batches) -> None:
         self.clients, self.batches, self.absences = network.size, batches, absences(network)

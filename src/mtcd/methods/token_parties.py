@@ -29,6 +29,8 @@ class TokenClient(TokenHost):
     Parameters are kept together with their penalty r(theta_k), so that it is computed once.
     """
 
+    kept = ("t", "theta", "copies", "combined")
+
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         self.number, self.model, self.plan = number, model, plan
         self.t = 0
@@ -72,6 +74,10 @@ class TokenClient(TokenHost):
         """
         self.theta, self.copies, self.t = self.combined, {}, t
 
+    def undo_visits(self) -> None:
+        """Be again as at the start of the iteration, which is started anew."""
+        self.combined, self.copies = self.theta, {}
+
     def parameters(self) -> Array:
         """theta_k, copies combined."""
         return self.combined[0]
@@ -92,6 +98,8 @@ class TokenClient(TokenHost):
 
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
+
+    kept = ("t", "aggregate", "penalty", "back", "gathering")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
         self.clients, self.plan, self._problem = clients, plan, problem

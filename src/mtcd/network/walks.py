@@ -45,6 +45,10 @@ class Walk(ABC):
         """The walk of the piece that the client is in."""
         return self
 
+    def near(self, client: int) -> Sequence[int]:
+        """Where the token may go from a client, if it cannot go where the walk leads."""
+        return self._inside(client)
+
     def _inside(self, client: int) -> Sequence[int]:
         """The neighbours that the walk may go to."""
         if self._within is None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -18,12 +19,12 @@ class Fresh(NamedTuple):
     penalty: float
 
 
+@dataclass
 class Gathering:
-    """One upload from each of K clients, in whatever order they come. Those of ``absent`` clients are there already."""
+    """One upload from each of K clients, in whatever order they come. Those of absent clients are ``here`` already."""
 
-    def __init__(self, clients: int, absent: Mapping[int, Fresh] | None = None) -> None:
-        self.clients = clients
-        self._here = dict(absent or {})
+    clients: int
+    here: dict[int, Fresh] = field(default_factory=dict)
 
     def add(self, client: int, fresh: Fresh, leaving: Collection[int] = ()) -> tuple[Array, float] | None:
         """The sums of both when the last client has come (then it starts anew), None before.
@@ -31,9 +32,9 @@ class Gathering:
         Summed in the order of the clients, so that it does not matter who came first. The uploads of those
         who are away next time stay.
         """
-        self._here[client] = fresh
-        if len(self._here) < self.clients:
+        self.here[client] = fresh
+        if len(self.here) < self.clients:
             return None
-        uploads = [self._here[k] for k in range(self.clients)]
-        self._here = {k: self._here[k] for k in leaving}
+        uploads = [self.here[k] for k in range(self.clients)]
+        self.here = {k: self.here[k] for k in leaving}
         return np.asarray(sum(one.representation for one in uploads)), sum(one.penalty for one in uploads)

@@ -1,0 +1,102 @@
+"""mtcd federation: the founder's commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from mtcd.extras import find
+
+federation = typer.Typer(
+    help=(
+        "Found a federation: parties on their own hosts that train together.\n\n"
+        "From one file that names the parties, [bold]init[/bold] makes a certificate authority and a kit for each of "
+        "them. The folder authority stays with the founder; each kit goes to its party, and to nobody else."
+    ),
+    no_args_is_help=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init made.")]
+PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")]
+Days = Annotated[int, typer.Option(metavar="N", help="How long certificates last.")]
+
+
+@federation.command()
+def init(
+    file: Annotated[
+        Path, typer.Argument(metavar="FEDERATION.yaml", help="Who takes part, where, and what is trained.")
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the kits.")] = Path("kits"),
+    days: Days = 365,
+) -> None:
+    """Make the authority, and one kit for each party."""
+    founder = find("mtcd.federation.founder")
+    authority, notes = founder.init_federation(file, out, days)
+    from mtcd.cli.show import screen, show_notes
+
+    show_notes(notes)
+    names = list(authority.federation.places)
+    screen.print(f"{len(names)} kits are in {out}: {', '.join(names)}.", highlight=False, markup=False, soft_wrap=True)
+    screen.print(
+        f"Give each to its party over a safe way, then delete it here. Keep {out / 'authority'} to yourself: whoever "
+        "has it can join. Each README.txt says what to do.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@federation.command()
+def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
+    """Give a party a new key and certificate: before the old one expires, or after it was revoked."""
+    standing = find("mtcd.federation.founder").renew(kits, name, days)
+    from mtcd.cli.show import screen
+
+    screen.print(
+        f"{kits / name} has a new key and certificate, until {standing.until:%Y-%m-%d}. Give it to {name}. If the last "
+        "certificate was revoked, give the new party.yaml to the others too.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@federation.command()
+def revoke(kits: Kits, name: PartyName) -> None:
+    """Let the certificates of a party count no more, when its key was seen by others or it has left."""
+    new = find("mtcd.federation.founder").revoke(kits, name)
+    from mtcd.cli.show import screen
+
+    told = "is revoked" if new else "was revoked before; the kits are up to date"
+    screen.print(
+        f"{name} {told}. Give party.yaml and revoked.pem to all others: from their next start they refuse it. "
+        f"To let {name} in again: mtcd federation renew {kits} {name}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+@federation.command("list")
+def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
+    """Show everybody: address, until when the certificate counts, whether it was revoked."""
+    standings = find("mtcd.federation.founder").standings(kits)
+    if as_json:
+        import json
+
+        rows = [
+            {"name": s.name, "address": s.address, "until": s.until.isoformat(), "state": s.state} for s in standings
+        ]
+        typer.echo(json.dumps(rows))
+        return
+    from rich.table import Table
+
+    from mtcd.cli.show import screen
+
+    table = Table("name", "address", "until", "days left", "certificate")
+    for s in standings:
+        table.add_row(s.name, s.address, f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
+    screen.print(table)

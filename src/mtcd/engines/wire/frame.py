@@ -1,0 +1,140 @@
+"""A message as bytes: a head that says what it is and whose it is, then the payload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct, error
+
+from mtcd.engines.wire.expected import LONGEST_RUN_ID, MOST, Expected
+from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, Codec, limit, way
+from mtcd.engines.wire.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Numbers, Reader, padded
+from mtcd.errors import WireError
+from mtcd.protocol.party import MONITOR, SERVER, Message
+from mtcd.version import PROTOCOL
+
+MAGIC = b"MTCDWIRE"
+FORMAT = 1
+# magic, format, protocol, kind, length of the run's id; length of all; sender, receiver; floats, hop_floats; custody
+HEAD = Struct("<8sHHHHQqqqqqq")
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """Whose message it is, and which: a token that is made anew after a loss gets the next ``generation``, and every
+    message of a run the next ``sequence``, so that one that comes twice can be told.
+    """
+
+    run: str
+    sender: int
+    receiver: int
+    generation: int = 0
+    sequence: int = 0
+
+
+def encode(message: Message, envelope: Envelope) -> bytes:
+    """The message as bytes. What is not finite is refused here already: the training has diverged."""
+    codec = BY_CLASS.get(type(message.payload))
+    if codec is None:
+        raise WireError("kind", "is none that can be sent")
+    if (message.sender, message.to) != (envelope.sender, envelope.receiver):
+        raise WireError("envelope", "is for another message")
+    run = envelope.run.encode()
+    if not 1 <= len(run) <= LONGEST_RUN_ID:
+        raise WireError("run", "is no id of 1 to 64 characters")
+    chunks: Chunks = [b"", run, bytes(-len(run) % 8)]
+    try:
+        codec.record.write(message.payload, chunks)
+        length = HEAD.size + sum(map(_size, chunks))
+        custody = envelope.generation, envelope.sequence
+        who = message.sender, message.to, message.floats, message.hop_floats
+        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, codec.number, len(run), length, *who, *custody)
+    except (error, TypeError, ValueError, AttributeError):
+        raise WireError(codec.kind.__name__, "has a field of the wrong type") from None
+    return b"".join(chunks)
+
+
+def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Envelope]:
+    """The message, if all of it is as ``expected``; otherwise a ``WireError``, and nothing has happened.
+
+    Out of ``bytes`` the arrays are copied once, as parties write to them. A ``bytearray`` is taken over: its arrays
+    stay where they are, so it must not be used again.
+    """
+    view = _view(data)
+    codec, sender, to, numbers = _head(view, expected)
+    start = HEAD.size + padded(len(expected.run_bytes))
+    frame = Reader(view, start, expected, sender)
+    payload = codec.read(frame)
+    if frame.at != frame.end:
+        raise WireError("frame", "goes on after its end")
+    floats, hop_floats, generation, sequence = numbers
+    envelope = Envelope(expected.run, sender, to, generation, sequence)
+    return Message(sender, to, payload, floats, hop_floats), envelope
+
+
+def largest(expected: Expected) -> int:
+    """The most bytes that any message of the run can have: what a link need not take in."""
+    return _largest(expected)
+
+
+@lru_cache(maxsize=4096)
+def _largest(expected: Expected) -> int:
+    most = max(limit(BY_CLASS[kind], expected) for kind in expected.kinds)
+    return HEAD.size + padded(len(expected.run_bytes)) + most
+
+
+def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[int, int, int, int]]:
+    """What the head says, if it says what it must."""
+    if len(view) < HEAD.size:
+        raise WireError("frame", CUT_SHORT)
+    if len(view) > _largest(expected):
+        raise WireError("frame", "is larger than any message of this run")
+    magic, version, protocol, kind, run_length, length, sender, to, *others = HEAD.unpack_from(view)
+    if magic != MAGIC:
+        raise WireError("magic", "is not that of mtcd")
+    if version != FORMAT or protocol != PROTOCOL:
+        told = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
+        raise WireError("version", f"is another one ({told}): the parties need the same version of mtcd")
+    if length != len(view):
+        raise WireError("length", "is not that of the frame")
+    run, end = expected.run_bytes, HEAD.size + run_length
+    if run_length != len(run) or view[HEAD.size : end] != run or any(view[end : HEAD.size + padded(len(run))]):
+        raise WireError("run", "is another one")
+    codec = BY_NUMBER.get(kind)
+    if codec is None or codec.kind not in expected.kinds:
+        raise WireError("kind", "is none that this run sends")
+    if length > HEAD.size + padded(len(run)) + limit(codec, expected):
+        raise WireError("length", "is more than such a message can have")
+    _check_parties(codec, sender, to, expected)
+    floats, hop_floats, generation, sequence = others
+    if not (0 <= floats <= expected.most_floats and 0 <= hop_floats <= expected.most_floats):
+        raise WireError("floats", OUT_OF_RANGE)
+    if not (0 <= generation < MOST and 0 <= sequence < MOST):
+        raise WireError("custody", OUT_OF_RANGE)
+    return codec, sender, to, (floats, hop_floats, generation, sequence)
+
+
+def _check_parties(codec: Codec, sender: int, to: int, expected: Expected) -> None:
+    """They exist, are those of the link, and may tell each other such a thing."""
+    lowest = SERVER if expected.server else 0
+    if not lowest <= sender < expected.clients or expected.sender not in (None, sender):
+        raise WireError("sender", "is not one who may send this")
+    if not (lowest <= to < expected.clients or to == MONITOR) or expected.receiver not in (None, to):
+        raise WireError("receiver", "is not one who may get this")
+    if way(sender, to) not in codec.ways:
+        raise WireError("receiver", "is not told such things by this sender")
+
+
+def _view(data: object) -> memoryview:
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise WireError("frame", "is not made of bytes")
+    view = memoryview(data)
+    if not view.nbytes:
+        raise WireError("frame", CUT_SHORT)
+    if not view.c_contiguous:
+        raise WireError("frame", "is not in one piece")
+    return view.cast("B")
+
+
+def _size(chunk: bytes | Numbers) -> int:
+    return len(chunk) if isinstance(chunk, bytes) else chunk.nbytes

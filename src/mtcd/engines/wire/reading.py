@@ -1,0 +1,164 @@
+"""Bytes in words of eight: what is written, and read with a check at every step.
+
+Whole numbers and reals are one word each. An array is its kind, its dimensions, and its numbers, filled up with
+zeros to whole words, so that arrays can be used where they lie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from functools import lru_cache
+from struct import Struct, error
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.engines.wire.expected import F8, Expected, Shape
+from mtcd.errors import WireError
+
+WORD, REAL = Struct("<q"), Struct("<d")
+NOT_FINITE = "holds numbers that are not finite"
+CUT_SHORT = "is cut short"
+OUT_OF_RANGE = "is out of range"
+CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
+I8 = np.dtype("<i8")
+MOST_DIMENSIONS = 8
+
+Numbers = NDArray[Any]
+Chunks = list[Any]
+"""Bytes and arrays, to be joined once."""
+
+
+class Reader:
+    """A frame, and how far it has been read. All that is read is checked to be there first."""
+
+    __slots__ = ("at", "end", "expected", "sender", "view")
+
+    def __init__(self, view: memoryview, at: int, expected: Expected, sender: int) -> None:
+        self.view, self.at, self.end = view, at, len(view)
+        self.expected, self.sender = expected, sender
+
+    def whole(self, name: str, low: int, below: int) -> int:
+        """A whole number, from ``low`` on."""
+        try:
+            value: int = WORD.unpack_from(self.view, self.at)[0]
+        except error:
+            raise WireError(name, CUT_SHORT) from None
+        if not low <= value < below:
+            raise WireError(name, OUT_OF_RANGE)
+        self.at += 8
+        return value
+
+    def real(self, name: str) -> float:
+        """A finite number."""
+        try:
+            value: float = REAL.unpack_from(self.view, self.at)[0]
+        except error:
+            raise WireError(name, CUT_SHORT) from None
+        if not math.isfinite(value):
+            raise WireError(name, NOT_FINITE)
+        self.at += 8
+        return value
+
+    def wholes(self, name: str, count: int, below: int) -> list[int]:
+        """So many whole numbers from 0 on, each larger than the one before: none can be there twice."""
+        if not count:
+            return []
+        found = self._take(name, count, I8)
+        if not (found[1:] > found[:-1]).all():
+            raise WireError(name, "is not in ascending order")
+        if not (found[0] >= 0 and found[-1] < below):
+            raise WireError(name, OUT_OF_RANGE)
+        listed: list[int] = found.tolist()
+        return listed
+
+    def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
+        """An array of just this shape and type."""
+        head = description(dtype.itemsize, shape)
+        found = self.view[self.at : self.at + len(head)]
+        if found != head:
+            if len(found) < len(head):
+                raise WireError(name, CUT_SHORT)
+            wrong = "another type of numbers" if found[:8] != head[:8] else "another shape"
+            raise WireError(name, f"has {wrong} than the plan says")
+        self.at += len(head)
+        return self.numbers(name, math.prod(shape), dtype).reshape(shape)
+
+    def array_up_to(self, name: str, most: int, dimensions: int, dtype: np.dtype[Any]) -> Numbers:
+        """An array of at most so many numbers and dimensions."""
+        self.whole(name, dtype.itemsize, dtype.itemsize + 1)
+        count = self.whole(name, 1, dimensions + 1)
+        shape = tuple(self.whole(name, 0, most + 1) for _ in range(count))
+        if math.prod(shape) > most:
+            raise WireError(name, "has more numbers than the plan allows")
+        return self.numbers(name, math.prod(shape), dtype).reshape(shape)
+
+    def numbers(self, name: str, count: int, dtype: np.dtype[Any] = F8) -> Numbers:
+        """So many finite numbers, which may be written to: where they lie if that is possible, or copied."""
+        if not count:
+            return np.empty(0, dtype)
+        found = self._take(name, count, dtype)
+        if not np.isfinite(found).all():
+            raise WireError(name, NOT_FINITE)
+        return found if found.flags.writeable and found.flags.aligned else found.copy()
+
+    def _take(self, name: str, count: int, dtype: np.dtype[Any]) -> Numbers:
+        size = count * dtype.itemsize
+        end = self.at + padded(size)
+        if end > self.end:
+            raise WireError(name, CUT_SHORT)
+        if end > self.at + size and any(self.view[self.at + size : end]):
+            raise WireError(name, "is followed by something else than zeros")
+        found = np.frombuffer(self.view, dtype, count, self.at)
+        self.at = end
+        return found
+
+
+def padded(size: int) -> int:
+    """In whole words."""
+    return -(-size // 8) * 8
+
+
+@lru_cache(maxsize=1024)
+def description(itemsize: int, shape: Shape) -> bytes:
+    """What stands before an array."""
+    return b"".join(WORD.pack(word) for word in (itemsize, len(shape), *shape))
+
+
+def put_array(name: str, value: Any, chunks: Chunks) -> None:
+    """An array or a tensor, with what stands before it."""
+    if not isinstance(value, np.ndarray):
+        value = _of_tensor(name, value)
+    if value.dtype not in CODES or value.ndim > MOST_DIMENSIONS:
+        raise WireError(name, "is no array of float64 or float32")
+    chunks.append(description(CODES[value.dtype], value.shape))
+    put_numbers(name, value, chunks)
+
+
+def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
+    """The numbers alone."""
+    if not value.size:
+        return
+    if not np.isfinite(value).all():
+        raise WireError(name, NOT_FINITE)
+    chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")))
+    if value.nbytes % 8:
+        chunks.append(bytes(-value.nbytes % 8))
+
+
+def put_wholes(values: Collection[int], chunks: Chunks) -> None:
+    """How many there are, and each of them, in order."""
+    chunks.append(WORD.pack(len(values)))
+    if values:
+        chunks.append(np.array(sorted(values), I8))
+
+
+def _of_tensor(name: str, value: Any) -> Numbers:
+    """Of a tensor, whose library need not be known here."""
+    try:
+        found = value.detach().cpu().numpy()
+    except (AttributeError, TypeError, RuntimeError):
+        raise WireError(name, "is no array of float64 or float32") from None
+    return np.asarray(found)

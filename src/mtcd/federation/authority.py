@@ -1,0 +1,138 @@
+"""The founder's folder: the authority's key, the federation, and a record of every certificate it signed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from mtcd.config.read import read_yaml
+from mtcd.errors import ConfigError, did_you_mean
+from mtcd.federation.certificates import (
+    Issued,
+    certificate_name,
+    issue,
+    load_certificate,
+    load_key,
+    make_authority,
+    revocation_list,
+)
+from mtcd.federation.file import check_federation, check_keys
+from mtcd.federation.kit_schema import as_yaml
+from mtcd.federation.names import AUTHORITY, parse_address
+from mtcd.federation.private_files import read_file, write_files
+from mtcd.federation.schema import Federation
+
+
+@dataclass(frozen=True)
+class Record:
+    """A certificate that was signed."""
+
+    party: str
+    generation: int
+    serial: int
+    until: datetime
+    revoked: datetime | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """In plain values."""
+        return {
+            "party": self.party,
+            "generation": self.generation,
+            "serial": f"{self.serial:x}",
+            "until": self.until.isoformat(),
+            "revoked": self.revoked and self.revoked.isoformat(),
+        }
+
+
+@dataclass
+class Authority:
+    """What the founder keeps. Changes are on disk once ``save`` was called."""
+
+    federation: Federation
+    issued: Issued
+    secret: bytes  # of hashed alignment
+    records: list[Record]
+
+    @classmethod
+    def found(cls, federation: Federation, secret: bytes) -> Authority:
+        """A new one."""
+        return cls(federation, make_authority(federation.name), secret, [])
+
+    @classmethod
+    def load(cls, kits: Path) -> Authority:
+        """That of a folder of kits."""
+        folder = kits / AUTHORITY
+        what = "the authority of a federation (mtcd federation init makes one)"
+        key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))
+        certificate = load_certificate(read_file(folder / "ca.pem", what), str(folder / "ca.pem"))
+        if key.public_key() != certificate.public_key():
+            raise ConfigError(f"{folder}: ca.key is not the key of ca.pem: restore both from a copy.")
+        path = folder / "federation.yaml"
+        federation = check_keys(read_yaml(path, "federation", "name, parties, labels"), str(path))
+        check_federation(federation)
+        secret = read_file(folder / "alignment.key", what)
+        return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
+
+    def save(self, kits: Path, founding: bool = False) -> None:
+        """Write what has changed; all of it when the federation is founded."""
+        listed = json.dumps([record.as_json() for record in self.records], indent=1)
+        files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
+        if founding:
+            files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
+            files["alignment.key"], files["federation.yaml"] = self.secret, as_yaml(self.federation)
+        write_files(kits / AUTHORITY, files)
+
+    @property
+    def revocations(self) -> bytes:
+        """The signed list of certificates that count no more."""
+        return revocation_list(self.issued, [(r.serial, r.revoked) for r in self.records if r.revoked is not None])
+
+    def last(self, party: str) -> Record:
+        """The newest certificate of a party, or of the server."""
+        if party not in self.federation.places:
+            raise ConfigError(f"No party is called {party!r}; {did_you_mean(party, self.federation.places)}")
+        return next(record for record in reversed(self.records) if record.party == party)
+
+    def certificates(self) -> dict[str, str | None]:
+        """What everybody's certificate is called; None where it was revoked."""
+        lasts = {party: self.last(party) for party in self.federation.places}
+        return {p: None if r.revoked is not None else certificate_name(p, r.generation) for p, r in lasts.items()}
+
+    def sign(self, party: str, generation: int, days: int) -> Issued:
+        """A new key and certificate for a party."""
+        address = parse_address(self.federation.places[party].address)
+        made = issue(self.issued, certificate_name(party, generation), address, days)
+        until = made.certificate.not_valid_after_utc
+        self.records.append(Record(party, generation, made.certificate.serial_number, until))
+        return made
+
+    def revoke(self, party: str) -> bool:
+        """Revoke all certificates of a party; False if they were before."""
+        if self.last(party).revoked is not None:
+            return False
+        now = datetime.now(UTC).replace(microsecond=0)
+        self.records = [
+            replace(record, revoked=record.revoked or now) if record.party == party else record
+            for record in self.records
+        ]
+        return True
+
+
+def _records(path: Path, what: str) -> list[Record]:
+    content = read_file(path, what)
+    try:
+        return [
+            Record(
+                str(given["party"]),
+                int(given["generation"]),
+                int(given["serial"], 16),
+                datetime.fromisoformat(given["until"]),
+                None if given["revoked"] is None else datetime.fromisoformat(given["revoked"]),
+            )
+            for given in json.loads(content)
+        ]
+    except (ValueError, TypeError, KeyError):
+        raise ConfigError(f"{path} is damaged: restore it from a copy.") from None

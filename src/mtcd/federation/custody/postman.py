@@ -1,0 +1,179 @@
+"""A party with its mail: what arrives is processed exactly once, and what is sent arrives, through any restarts.
+
+A postman does no I/O. Whoever owns the links gives it the letters and receipts that arrive, and sends again and
+again what it has ``waiting``. What it did and what it is about to send go into the journal together, before the
+receipt: after a restart at any moment the party is where the others believe it to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from mtcd.errors import ConfigError
+from mtcd.federation.custody.journal import Journal
+from mtcd.federation.custody.letters import Fences, Letter, Receipt
+from mtcd.methods.svfl import SVFLClient, SVFLServer
+from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.protocol.party import MONITOR, Message, Party
+
+KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
+"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
+
+
+class Delivery(NamedTuple):
+    """What came of a letter: the receipt to send, or None for 'not now', and what the monitor is told."""
+
+    receipt: Receipt | None
+    told: Sequence[Message] = ()
+
+
+class Postman:
+    """One party's custody. ``opening``: the messages of the cast that set the training going.
+
+    If anything here raises an error, the party must be made anew from its journal: it may have done half of it.
+    """
+
+    def __init__(self, number: int, party: Party, journal: Journal, opening: Iterable[Message] = ()) -> None:
+        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
+            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
+        self.number, self.party, self.journal = number, party, journal
+        self.dead: frozenset[int] = frozenset()
+        """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
+        self.outbox: dict[tuple[int, int], Letter] = {}
+        self.sent: dict[int, int] = {}
+        self.seen: dict[int, tuple[int, list[int]]] = {}
+        self.fences: Fences = {}
+        kept = journal.last()
+        if kept is None:
+            self.post([message for message in opening if message.sender == number], None)
+            self.commit()
+        else:
+            self.reload(kept)
+
+    # The journal
+
+    def record(self) -> dict[str, Any]:
+        """All that a restart needs."""
+        return {
+            "party": self.party.state(),
+            "outbox": list(self.outbox.values()),
+            "sent": self.sent,
+            "seen": self.seen,
+            "fences": self.fences,
+        }
+
+    def reload(self, kept: dict[str, Any]) -> None:
+        """Go on from what a journal had."""
+        self.party.restore(kept["party"])
+        self.outbox = {(letter.to, letter.sequence): letter for letter in kept["outbox"]}
+        self.sent, self.seen, self.fences = kept["sent"], kept["seen"], kept["fences"]
+
+    def commit(self) -> None:
+        """Write all down."""
+        self.journal.commit(self.record())
+
+    # Letters that arrive
+
+    def deliver(self, letter: Letter) -> Delivery:
+        """Do what a letter asks for, once. The letter must not be used again: the party may write to its arrays."""
+        if self.was_seen(letter):
+            return Delivery(self._receipt(letter))
+        if self.must_wait(letter):
+            return Delivery(None)
+        self.heed(letter.fences)
+        self._mark_seen(letter)
+        told = [] if self.is_void(letter) else self.process(letter)
+        self.commit()
+        return Delivery(self._receipt(letter), told)
+
+    def process(self, letter: Letter) -> list[Message]:
+        """Have the party do it."""
+        return self.post(self.party.receive(letter.message), letter)
+
+    def must_wait(self, letter: Letter) -> bool:
+        """Whether the letter cannot be taken in now; it will come again."""
+        return False
+
+    def was_seen(self, letter: Letter) -> bool:
+        """Whether it was taken in before."""
+        upto, beyond = self.seen.get(letter.sender, (0, []))
+        return letter.sequence < upto or letter.sequence in beyond
+
+    def _mark_seen(self, letter: Letter) -> None:
+        """Kept short: all below a number, and those beyond that came too early."""
+        upto, before = self.seen.get(letter.sender, (0, []))
+        beyond = {*before, letter.sequence}
+        while upto in beyond:
+            beyond.remove(upto)
+            upto += 1
+        self.seen[letter.sender] = upto, sorted(beyond)
+
+    def _receipt(self, letter: Letter) -> Receipt:
+        return Receipt(letter.sender, letter.to, letter.sequence, dict(self.fences))
+
+    # Letters to send
+
+    def post(self, messages: Iterable[Message], cause: Letter | None) -> list[Message]:
+        """Put messages into the outbox; those for the monitor come back. ``cause``: the letter they answer."""
+        told = []
+        for message in messages:
+            if message.to == MONITOR:
+                told.append(message)
+            else:
+                self.put(self.routed(message), self.iteration_of(message, cause))
+        return told
+
+    def put(self, message: Message, iteration: int) -> Letter:
+        """Into the outbox, with the next number."""
+        sequence = self.sent.get(message.to, 0)
+        self.sent[message.to] = sequence + 1
+        generation = self.generation_of(iteration)
+        letter = Letter(self.number, message.to, sequence, iteration, generation, dict(self.fences), message)
+        self.outbox[message.to, sequence] = letter
+        return letter
+
+    def iteration_of(self, message: Message, cause: Letter | None) -> int:
+        """The iteration that the message says it is of, or that of the letter it answers."""
+        told: int | None = getattr(message.payload, "t", None)
+        return told if told is not None else 0 if cause is None else cause.iteration
+
+    def routed(self, message: Message) -> Message:
+        """The message, or the same to somebody who is there."""
+        return message
+
+    def waiting(self) -> list[Letter]:
+        """What is to be sent, until there is a receipt for it."""
+        return list(self.outbox.values())
+
+    def received(self, receipt: Receipt) -> None:
+        """A receipt came. Nothing is written down: if it is forgotten, the letter is sent once more, and ignored."""
+        if self.heed(receipt.fences):
+            self.commit()
+        self.outbox.pop((receipt.to, receipt.sequence), None)
+
+    # Generations: see iterations.py and lone_token.py
+
+    def generation_of(self, iteration: int) -> int:
+        """The generation of what is sent now."""
+        return 0
+
+    def heed(self, fences: Fences) -> bool:
+        """Take note of what no longer counts; whether any of it was new."""
+        return False
+
+    def is_void(self, letter: Letter) -> bool:
+        """Whether it is of a generation that no longer counts."""
+        return letter.generation < self.generation_of(letter.iteration)
+
+    def mark_void(self) -> None:
+        """What no longer counts is still sent, so that no number is missing, but tells why it does not count."""
+        for place, letter in self.outbox.items():
+            if self.is_void(letter):
+                self.outbox[place] = letter._replace(fences=dict(self.fences))
+
+
+def detour(near: Collection[int], dead: Collection[int], here: int, draw: float) -> int:
+    """Somebody near who is there; here itself if there is nobody."""
+    living = [k for k in sorted(near) if k not in dead] or [here]
+    return living[int(draw * len(living))]

@@ -1,0 +1,158 @@
+"""Reading a federation file, and checking what its keys say together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mtcd.config.build import build_settings
+from mtcd.config.explain import explain
+from mtcd.config.read import read_yaml
+from mtcd.config.schema import Config, GlmSection, SplitSection, SyntheticData
+from mtcd.data.synthetic import synthetic
+from mtcd.errors import ConfigError, NetworkError, did_you_mean
+from mtcd.federation.names import SERVER
+from mtcd.federation.schema import Federation
+from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.model.linear import Glm
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network, make_network
+
+WITHOUT_SERVER = ("stcd", "dcpa")
+SAMPLES = 20  # of the rehearsal
+
+
+def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
+    """The federation in a file, checked, and notes on what in it has no effect."""
+    content = read_yaml(path, "federation", "name, parties, labels, network, method")
+    federation = check_keys(content, str(path))
+    try:
+        return federation, check_federation(federation)
+    except (ConfigError, NetworkError) as error:
+        raise type(error)(f"{path}: {error}") from None
+
+
+def check_keys(content: dict[str, Any], where: str) -> Federation:
+    """A Federation from plain values; one error that names every wrong key. Empty sections count as left out."""
+    given = {key: value for key, value in content.items() if value is not None}
+    try:
+        return Federation.model_validate(given)
+    except ValidationError as error:
+        raise ConfigError(f"{where}: {explain(error, given, Federation)}") from None
+
+
+def check_federation(federation: Federation) -> tuple[str, ...]:
+    """Refuse what each key allows and all together do not; returns notes."""
+    method, notes = method_of(federation)
+    _check_server(federation)
+    _check_labels(federation, method)
+    _check_given_order(federation)
+    _rehearse(federation, method, network_of(federation))
+    return notes
+
+
+def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
+    """The method, with notes about it; model, method, stop and costs are checked as those of a config are."""
+    parts = ("model", "method", "stop", "costs", "compute", "seed")
+    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
+    config = Config.model_construct(data=nothing, **{part: getattr(federation, part) for part in parts})
+    method, notes, _, _ = build_settings(config)
+    if federation.stop.gap is not None:
+        raise ConfigError(
+            "stop.gap: the gap is told from the optimum, which nobody in a federation can compute alone. Stop by "
+            "iterations, epochs, seconds or cost."
+        )
+    if federation.stop.epochs is not None and method.batch is None:
+        raise ConfigError("stop.epochs: epochs are counted in mini-batches. Give method.batch, or stop by iterations.")
+    return method, notes
+
+
+def network_of(federation: Federation) -> Network:
+    """Who talks to whom; clients are numbered in the order of the file."""
+    section, names = federation.network, list(federation.parties)
+    if section.links is None:
+        seed = federation.seed if section.seed is None else section.seed
+        return make_network(str(section.kind), names, p=section.p, rows=section.rows, seed=seed)
+    for i, pair in enumerate(section.links):
+        for name in pair:
+            if name not in federation.parties:
+                hint = did_you_mean(name, names)
+                if name == SERVER:
+                    hint = "every party talks to the server anyway: leave it out of the links"
+                raise NetworkError(f"network.links.{i}: no party is called {name!r}; {hint}")
+        if pair[0] == pair[1]:
+            raise NetworkError(f"network.links.{i}: {pair[0]!r} is linked to itself: leave this link out.")
+    return network_from_edges([(a, b) for a, b in section.links], names)
+
+
+def _rehearse(federation: Federation, method: Method, network: Network) -> None:
+    """Make the parties on a few samples of made-up data: that refuses what an in-process training would refuse."""
+    method.check_network(network)
+    settled: Any = method.with_stepsize(1.0)
+    if settled.batch is not None:
+        settled = replace(settled, batch=min(settled.batch, SAMPLES))
+    if isinstance(federation.model, GlmSection):
+        data = synthetic(federation.model.kind, SAMPLES, network.size, network.size)
+        settled.cast(Glm(**federation.model.model_dump()).problem(data), network, federation.seed)
+        return
+    linear_only = federation.method.acceleration is not None or federation.method.combine == OPTIMAL
+    if method.kind == "dcpa" or linear_only:
+        raise ConfigError(
+            "method: dcpa, acceleration and combine: optimal are for linear models. Split networks train by mtcd, stcd "
+            "or svfl without them."
+        )
+    if isinstance(method, MTCD):  # making the plan refuses what cannot work
+        settled.plan(SAMPLES, 1, network, federation.seed)
+
+
+def _check_server(federation: Federation) -> None:
+    kind = federation.method.kind
+    if federation.server is not None and kind in WITHOUT_SERVER:
+        raise ConfigError(
+            f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which syncs there."
+        )
+    if federation.server is None and kind not in WITHOUT_SERVER:
+        raise ConfigError(f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs none.")
+
+
+def _check_labels(federation: Federation, method: Method) -> None:
+    """In the relaxed protocol clients compute the loss themselves; that takes the holder's explicit consent."""
+    labels = federation.labels
+    if labels.held_by not in federation.parties:
+        hint = did_you_mean(labels.held_by, federation.parties)
+        raise ConfigError(f"labels.held_by: no party is called {labels.held_by!r}; {hint}")
+    if labels.column in (federation.parties[labels.held_by].data.columns or []):
+        raise ConfigError(
+            f"parties.{labels.held_by}.data.columns: {labels.column!r} is the label, not a feature: leave it out."
+        )
+    if "server" in labels.shared_with and federation.server is None:
+        raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
+    if "parties" not in labels.shared_with:
+        raise ConfigError(
+            f"labels.shared_with: {method.kind} lets every party compute the loss itself, which takes the labels. If "
+            f"{labels.held_by!r} may tell them to all parties, write 'shared_with: parties'; if not, this federation "
+            "cannot train."
+        )
+    at_server = isinstance(federation.model, SplitSection) or (
+        isinstance(method, MTCD) and method.combine_rule == OPTIMAL
+    )
+    if federation.server is not None and at_server and "server" not in labels.shared_with:
+        what = "the fusion module" if isinstance(federation.model, SplitSection) else "combine: optimal"
+        raise ConfigError(
+            f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
+            "'shared_with: [parties, server]'."
+        )
+
+
+def _check_given_order(federation: Federation) -> None:
+    for name, party in federation.parties.items():
+        if federation.alignment == "given order" and party.data.id is not None:
+            raise ConfigError(
+                f"parties.{name}.data.id: with 'alignment: given order' nobody looks at ids. Leave the id out, or "
+                "align by psi or hashed."
+            )

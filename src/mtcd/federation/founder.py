@@ -1,0 +1,131 @@
+"""What the founder of a federation does: make all kits, renew one, revoke one, and see how they stand."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.federation.authority import Authority
+from mtcd.federation.certificates import Issued
+from mtcd.federation.file import network_of, read_federation
+from mtcd.federation.kit_schema import KitConfig, as_yaml, kit_config
+from mtcd.federation.names import AUTHORITY, SERVER
+from mtcd.federation.private_files import write_files
+from mtcd.federation.readme import readme
+
+SECRET_BYTES = 32
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a party's certificate stands."""
+
+    name: str
+    address: str
+    until: datetime
+    revoked: bool
+
+    @property
+    def days_left(self) -> int:
+        """Whole days until it expires; below 0 when it has."""
+        return (self.until - datetime.now(UTC)).days
+
+    @property
+    def state(self) -> str:
+        """In a word."""
+        return "revoked" if self.revoked else "expired" if self.days_left < 0 else "valid"
+
+
+def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[str, ...]]:
+    """Make the authority and all kits, in a folder that is new or empty; whole or not at all."""
+    federation, notes = read_federation(path)
+    _check_empty(out)
+    authority = Authority.found(federation, secrets.token_bytes(SECRET_BYTES).hex().encode())
+    made = {name: authority.sign(name, 1, days) for name in federation.places}
+    out, writing = out.absolute(), None
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # for its owner only
+        (writing / AUTHORITY).mkdir(mode=0o700)
+        authority.save(writing, founding=True)
+        _write_kits(authority, writing, made)
+        os.replace(writing, out)  # takes the place of an empty folder, never of another
+    except OSError as error:
+        raise MtcdError(f"The kits could not be written to {out}: {error.strerror or error}.") from None
+    finally:
+        if writing is not None:
+            shutil.rmtree(writing, ignore_errors=True)
+    return authority, notes
+
+
+def renew(kits: Path, name: str, days: int) -> Standing:
+    """A new key and certificate for a party. One that was revoked comes back under a new certificate name."""
+    authority = Authority.load(kits)
+    last = authority.last(name)
+    made = authority.sign(name, last.generation + (last.revoked is not None), days)
+    authority.save(kits)
+    _write_kits(authority, kits, {name: made})
+    return standing(authority, name)
+
+
+def revoke(kits: Path, name: str) -> bool:
+    """Let the certificates of a party count no more; False if that was so before. All kits are brought up to date."""
+    authority = Authority.load(kits)
+    new = authority.revoke(name)
+    authority.save(kits)
+    _write_kits(authority, kits, {})
+    return new
+
+
+def standings(kits: Path) -> list[Standing]:
+    """How everybody's certificate stands."""
+    authority = Authority.load(kits)
+    return [standing(authority, name) for name in authority.federation.places]
+
+
+def standing(authority: Authority, name: str) -> Standing:
+    """How one certificate stands."""
+    last = authority.last(name)
+    return Standing(name, authority.federation.places[name].address, last.until, last.revoked is not None)
+
+
+def _check_empty(out: Path) -> None:
+    try:
+        if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
+            raise ConfigError(
+                f"{out} is there already and not an empty folder: choose another. New kits would not fit those that "
+                "the parties have; to replace one, use: mtcd federation renew"
+            )
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be used ({error.strerror}): choose another folder.") from None
+
+
+def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> None:
+    """Bring all kits up to date; those in ``made`` get a new key. Kits that were taken away get their public part."""
+    federation = authority.federation
+    network, certificates, revoked = network_of(federation), authority.certificates(), authority.revocations
+    for name in federation.places:
+        config = kit_config(federation, name, network, certificates)
+        files = {
+            "party.yaml": as_yaml(config),
+            "ca.pem": authority.issued.certificate_pem,
+            "revoked.pem": revoked,
+            "README.txt": readme(config, federation.server is not None),
+        }
+        if name in made:
+            files |= _private_part(config, made[name], authority.secret)
+        (kits / name).mkdir(mode=0o700, exist_ok=True)
+        write_files(kits / name, files)
+
+
+def _private_part(config: KitConfig, made: Issued, secret: bytes) -> dict[str, bytes]:
+    files = {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
+    if config.alignment == "hashed" and config.name != SERVER:
+        files["alignment.key"] = secret
+    return files

@@ -1,0 +1,28 @@
+"""The key space: every key names its receiver and its sender, so that access rules can tell who may write where.
+
+mtcd/FEDERATION/to/RECEIVER/from/SENDER/...    messages, as queries or puts; the rest is the party process's
+mtcd/FEDERATION/alive/NAME                     the liveliness token of a party
+"""
+
+from __future__ import annotations
+
+ROOT = "mtcd"
+
+
+def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
+    """Where ``sender`` writes to reach ``receiver``.
+
+    >>> message_key("clinics", "b", "a", "run1", "token")
+    'mtcd/clinics/to/b/from/a/run1/token'
+    """
+    return "/".join([ROOT, federation, "to", receiver, "from", sender, *rest])
+
+
+def channel(federation: str, receiver: str, sender: str) -> str:
+    """All keys from one to the other: what a receiver declares, once per peer, and what a rule allows."""
+    return message_key(federation, receiver, sender, "**")
+
+
+def alive_key(federation: str, name: str) -> str:
+    """The key under which a party shows that it is there."""
+    return f"{ROOT}/{federation}/alive/{name}"

@@ -1,0 +1,96 @@
+"""Reading a kit, as a party or the server does when it starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from mtcd.config.explain import explain
+from mtcd.config.read import read_yaml
+from mtcd.errors import ConfigError
+from mtcd.federation.certificates import check_certificate, load_certificate, load_key, revoked_serials
+from mtcd.federation.kit_schema import PROTOCOL, KitConfig
+from mtcd.federation.names import SERVER
+from mtcd.federation.private_files import read_file
+from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, zenoh_config
+
+WHAT = "a whole kit"
+SOON = 30  # days before the end at which to say so
+
+
+@dataclass(frozen=True)
+class Kit:
+    """A kit whose parts belong together and count today. Keys stay in their files."""
+
+    folder: Path
+    config: KitConfig
+    until: datetime
+    revoked: frozenset[int]  # serial numbers
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its person should know."""
+        left = (self.until - datetime.now(UTC)).days
+        cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
+        notes = [f"{name!r} was revoked: it is not talked to." for name in cut_off]
+        if left < SOON:
+            notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the founder to renew it.")
+        return tuple(notes)
+
+    def zenoh(self) -> dict[str, Any]:
+        """The settings of its session."""
+        return zenoh_config(self.config, self.folder)
+
+    def alignment_secret(self) -> bytes:
+        """The secret of hashed alignment, the same at all parties."""
+        try:
+            return bytes.fromhex(read_file(self.folder / "alignment.key", WHAT).decode())
+        except ValueError:
+            raise ConfigError(
+                f"{self.folder / 'alignment.key'} is damaged: ask the founder for this kit again."
+            ) from None
+
+
+def read_kit(folder: Path) -> Kit:
+    """The kit in a folder; refused if a file is missing, open to others, expired, revoked or of somebody else."""
+    folder = folder.absolute()
+    if not folder.is_dir():
+        raise ConfigError(f"There is no folder {folder}: give that of a kit, such as kits/hospital_a.")
+    config = _config(folder / "party.yaml")
+    key = load_key(read_file(folder / KEY_FILE, WHAT), str(folder / KEY_FILE))
+    where = str(folder / CERTIFICATE_FILE)
+    certificate = load_certificate(read_file(folder / CERTIFICATE_FILE, WHAT), where)
+    authority = load_certificate(read_file(folder / CA_FILE, WHAT), str(folder / CA_FILE))
+    listed = read_file(folder / "revoked.pem", WHAT)
+    revoked = revoked_serials(listed, authority, str(folder / "revoked.pem"))
+    check_certificate(certificate, authority, config.certificate, where)
+    if certificate.serial_number in revoked:
+        raise ConfigError(f"{where} was revoked: ask the founder for a new kit (mtcd federation renew).")
+    if key.public_key() != certificate.public_key():
+        raise ConfigError(f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the founder for a new kit.")
+    kit = Kit(folder, config, certificate.not_valid_after_utc, revoked)
+    if config.alignment == "hashed" and not config.is_server:
+        kit.alignment_secret()
+    return kit
+
+
+def _config(path: Path) -> KitConfig:
+    content = read_yaml(path, "party", "name, address, peers")
+    if content.get("protocol") != PROTOCOL:
+        raise ConfigError(
+            f"{path} is for protocol {content.get('protocol')!r}, but this version of mtcd speaks {PROTOCOL}: install "
+            "the version that the founder uses, or ask for a new kit."
+        )
+    try:
+        config = KitConfig.model_validate(content)
+    except ValidationError as error:
+        raise ConfigError(f"{path}: {explain(error, content, KitConfig)}") from None
+    known = {*config.parties, SERVER}
+    named = {config.name, config.labels.held_by, *config.peers, *(name for pair in config.links for name in pair)}
+    if strangers := sorted(named - known):
+        raise ConfigError(f"{path}: {strangers[0]!r} is none of the parties: ask the founder for this file again.")
+    return config

@@ -1,0 +1,132 @@
+"""What a kit tells its party: party.yaml, key by key."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import yaml
+from pydantic import AfterValidator
+
+from mtcd.config.build import USED
+from mtcd.config.schema import (
+    ComputeSection,
+    CostsSection,
+    MethodSection,
+    ModelSection,
+    Section,
+    Seed,
+    StopSection,
+    Whole,
+)
+from mtcd.federation.names import SERVER, usable_name
+from mtcd.federation.schema import (
+    AddressText,
+    Alignment,
+    Federation,
+    LabelsSection,
+    LimitsSection,
+    ListenText,
+    Name,
+    PartyData,
+)
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import Network
+
+PROTOCOL = 1  # parties of different versions do not talk
+
+
+def _certificate(name: str) -> str:
+    party, mark, generation = name.partition("~")
+    if mark and not (generation.isdecimal() and generation.isascii()):
+        raise ValueError(f"{name!r} is not the name of a certificate")
+    usable_name(party)
+    return name
+
+
+CertificateName = Annotated[str, AfterValidator(_certificate)]
+
+
+class PeerSection(Section):
+    """Somebody this party talks to: a neighbour or the server. Without a certificate it was revoked: nobody talks."""
+
+    address: AddressText
+    certificate: CertificateName | None = None
+
+
+class KitConfig(Section):
+    """A whole party.yaml: the party's own part of the federation, and what all parties must agree on."""
+
+    protocol: Whole
+    federation: Name
+    name: Name
+    certificate: CertificateName
+    address: AddressText
+    listen: ListenText | None = None
+    parties: list[Name]  # client k is the k-th
+    links: list[tuple[Name, Name]]
+    peers: dict[Name, PeerSection]
+    data: PartyData = PartyData()
+    labels: LabelsSection
+    alignment: Alignment
+    standardise: bool
+    model: ModelSection
+    method: MethodSection
+    stop: StopSection
+    costs: CostsSection
+    compute: ComputeSection | None = None
+    limits: LimitsSection
+    seed: Seed
+
+    @property
+    def network(self) -> Network:
+        """The network of all parties."""
+        return network_from_edges(self.links, self.parties)
+
+    @property
+    def is_server(self) -> bool:
+        """Whether this is the server's kit."""
+        return self.name == SERVER
+
+    @property
+    def rank(self) -> dict[str, int]:
+        """Of two who talk, the one of higher rank calls the other: parties in their order, all of them the server."""
+        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}}
+
+
+def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:
+    """The kit of a party, or of the server: of others' data it tells nothing."""
+    place, names = federation.places[name], list(federation.parties)
+    if name == SERVER:
+        near = names
+    else:
+        near = [names[j] for j in network.neighbours[names.index(name)]]
+        near += [SERVER] if federation.server is not None else []
+    holder = name == federation.labels.held_by
+    shared = ("alignment", "standardise", "model", "method", "stop", "costs", "compute", "limits", "seed")
+    return KitConfig(
+        protocol=PROTOCOL,
+        federation=federation.name,
+        name=name,
+        certificate=certificates[name] or name,
+        address=place.address,
+        listen=place.listen,
+        parties=names,
+        links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
+        peers={
+            peer: PeerSection(address=federation.places[peer].address, certificate=certificates[peer]) for peer in near
+        },
+        data=PartyData() if name == SERVER else federation.parties[name].data,
+        labels=federation.labels if holder else federation.labels.model_copy(update={"column": None}),
+        **{key: getattr(federation, key) for key in shared},
+    )
+
+
+def as_yaml(section: Federation | KitConfig) -> bytes:
+    """The file, with all defaults filled in."""
+    content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
+    content["method"] = section.method.model_dump(
+        mode="json", exclude_none=True, include=USED[section.method.kind] | {"kind"}
+    )
+    if section.method.acceleration in (None, "momentum"):
+        content["method"].pop("depth", None)
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode()

@@ -1,0 +1,49 @@
+"""Writing and reading what only its owner may read."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from mtcd.errors import ConfigError, MtcdError
+
+PRIVATE = frozenset({"key.pem", "ca.key", "alignment.key"})
+
+
+def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Put the files there. All are written aside first, so a full disk leaves everything as it was."""
+    try:
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
+            for name, content in files.items():
+                _create(Path(aside) / name, content)
+            for name in files:
+                os.replace(Path(aside) / name, folder / name)
+    except OSError as error:
+        raise MtcdError(f"{folder} could not be written: {error.strerror or error}.") from None
+
+
+def _create(path: Path, content: bytes) -> None:
+    """A new file; a private one is for the owner only from its first moment, whatever the umask."""
+    mode = 0o600 if path.name in PRIVATE else 0o644
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_file(path: Path, what: str) -> bytes:
+    """The content of a file of a kit; a private one must be the owner's only."""
+    try:
+        if path.name in PRIVATE and os.name == "posix" and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
+            raise ConfigError(
+                f"Others can read {path} (its mode is {mode:o}), and it must stay with its owner. Run: chmod 600 {path}"
+            )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"{path.parent} is not {what}: there is no {path.name} in it.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror or error}.") from None

@@ -1,0 +1,102 @@
+"""The Zenoh configuration of a kit: who is called, with which certificate, and who may write where.
+
+Rules are checked by each party on its own links. Zenoh drops what they do not allow without a word to the sender.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mtcd.federation.keys import alive_key, channel
+from mtcd.federation.kit_schema import KitConfig
+
+CA_FILE, CERTIFICATE_FILE, KEY_FILE = "ca.pem", "cert.pem", "key.pem"
+MEGABYTE = 1024 * 1024
+SESSIONS = 10_000  # Zenoh's own limit of 1000 is near for a server
+WRITE = ["put", "query"]
+ANSWER = ["reply", "declare_subscriber", "declare_queryable"]
+ALIVE = ["liveliness_token"]
+WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
+
+
+def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
+    """The settings of a party's session, in the shape of Zenoh's JSON5 files; ``folder`` is that of the kit."""
+    key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
+    retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
+    return {
+        "mode": "peer",
+        "listen": {"endpoints": [f"tls/{kit.listen or kit.address}"], "timeout_ms": 0, "exit_on_failure": True},
+        "connect": {"endpoints": calls(kit), "timeout_ms": -1, "exit_on_failure": False, "retry": retry},
+        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # who is not there is waited for
+        "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
+        "adminspace": {"enabled": False},
+        "transport": {
+            "unicast": {"max_sessions": SESSIONS},
+            "link": {
+                "protocols": ["tls"],
+                "tx": {"lease": kit.limits.lease_ms},
+                "rx": {"max_message_size": kit.limits.message_mb * MEGABYTE},
+                "tls": {
+                    "root_ca_certificate": str(folder / CA_FILE),
+                    "listen_private_key": key,
+                    "listen_certificate": certificate,
+                    "connect_private_key": key,
+                    "connect_certificate": certificate,
+                    "enable_mtls": True,
+                    "verify_name_on_connect": True,
+                    "close_link_on_expiration": True,
+                },
+            },
+            "shared_memory": {"enabled": False},
+        },
+        "access_control": access_control(kit),
+    }
+
+
+def calls(kit: KitConfig) -> list[str]:
+    """Whom this party calls. One of two calls the other, so that there is one connection between them."""
+    rank = kit.rank
+    return [
+        f"tls/{peer.address}"
+        for name, peer in kit.peers.items()
+        if peer.certificate is not None and rank[name] < rank[kit.name]
+    ]
+
+
+def access_control(kit: KitConfig) -> dict[str, Any]:
+    """Nothing is allowed but what a peer writes to us under its own name, what we write to it, and the answers."""
+    rules, subjects, policies = [], [], []
+    for peer, section in kit.peers.items():
+        if section.certificate is None:
+            continue
+        own = _rules(kit.federation, kit.name, peer)
+        rules += own
+        subjects.append({"id": peer, "cert_common_names": [section.certificate]})
+        policies.append({"rules": [rule["id"] for rule in own], "subjects": [peer]})
+    return {
+        "enabled": True,
+        "default_permission": "deny",
+        "rules": rules,
+        "subjects": subjects,
+        "policies": policies,
+    }
+
+
+def _rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
+    inbox, outbox = channel(federation, me, peer), channel(federation, peer, me)
+    here, there = alive_key(federation, me), alive_key(federation, peer)
+    allowed = {
+        f"{peer} writes to us": ("ingress", WRITE, inbox),
+        f"we answer {peer}": ("egress", ANSWER, inbox),
+        f"we write to {peer}": ("egress", WRITE, outbox),
+        f"{peer} answers us": ("ingress", ANSWER, outbox),
+        f"{peer} is alive": ("ingress", ALIVE, there),
+        f"we watch {peer}": ("egress", WATCH, there),
+        f"{peer} hears that we are alive": ("egress", ALIVE, here),
+        f"{peer} watches us": ("ingress", WATCH, here),
+    }
+    return [
+        {"id": name, "permission": "allow", "flows": [flow], "messages": messages, "key_exprs": [key]}
+        for name, (flow, messages, key) in allowed.items()
+    ]

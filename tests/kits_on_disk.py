@@ -1,0 +1,50 @@
+"""Kits on disk, for tests; needs cryptography."""
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from federations import written
+from mtcd.errors import MtcdError
+from mtcd.federation.founder import init_federation
+from mtcd.federation.kit import read_kit
+
+Config = dict[str, Any]
+EVERYBODY = ["a", "b", "c", "server"]
+
+
+def certificate(kits: Path, name: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate((kits / name / "cert.pem").read_bytes())
+
+
+def refused(kits: Path, name: str, *words: str) -> None:
+    with pytest.raises(MtcdError) as told:
+        read_kit(kits / name)
+    for word in words:
+        assert word in str(told.value)
+    assert "PRIVATE" not in str(told.value)
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+def found(folder: Path) -> Path:
+    """A federation on free ports of this machine: a path of three, and a server."""
+    folder.mkdir(exist_ok=True)
+    places = dict(zip(["a", "b", "c", "server"], [f"127.0.0.1:{port}" for port in free_ports(4)], strict=True))
+    server = places.pop("server")
+    init_federation(written(folder, parties=places, server=server, labels__column=None), folder / "kits", 90)
+    return folder / "kits"
+
+
+def settings(kits: Path, name: str) -> Config:
+    """The Zenoh settings of a kit."""
+    return read_kit(kits / name).zenoh()

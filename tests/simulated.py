@@ -1,0 +1,169 @@
+"""A federation without a network: letters in a bag, delivered in any order, lost, doubled; parties crash and return."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtcd.federation.custody.journal import Journal, MemoryJournal
+from mtcd.federation.custody.letters import Letter, Receipt
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.records import pack, unpack
+from mtcd.protocol.party import SERVER, Cast, Message
+
+
+@dataclass
+class Faults:
+    """Chances, per step of the simulation."""
+
+    loss: float = 0.0
+    double: float = 0.0
+    crash: float = 0.0
+    cut: float = 0.0
+    hang: float = 0.0
+
+
+class Killed(Exception):  # noqa: N818 - nothing is wrong with it
+    """In the middle of a commit."""
+
+
+class DeadlyJournal(MemoryJournal):
+    """May kill its party just before it writes, or just after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deadly: Callable[[], bool] = lambda: False
+
+    def _write(self, content: bytes) -> None:
+        if self.deadly():
+            raise Killed
+        super()._write(content)
+        if self.deadly():
+            raise Killed
+
+
+Make = Callable[[int, Cast, Journal], Postman]
+
+
+def plain_postman(number: int, cast: Cast, journal: Journal) -> Postman:
+    return Postman(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
+
+
+@dataclass
+class World:
+    """Time is the number of steps. In each, a fault may happen, and one letter or receipt of the bag arrives."""
+
+    cast: Callable[[], Cast]
+    seed: int
+    make: Make = plain_postman
+    faults: Faults = field(default_factory=Faults)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(self.seed)
+        first = self.cast()
+        numbers = [*range(len(first.clients)), *([] if first.server is None else [SERVER])]
+        self.numbers = numbers
+        self.journals: dict[int, DeadlyJournal] = {}
+        for number in numbers:
+            self.journals[number] = DeadlyJournal()
+        self.postmen: dict[int, Postman] = {}
+        self.away: dict[int, int] = {}  # crashed, until this time; for ever if -1
+        self.hung: dict[int, int] = {}
+        self.cuts: dict[frozenset[int], int] = {}
+        self.bag: list[bytes] = []
+        self.told: list[Message] = []
+        self.processed: Counter[tuple[int, int, int]] = Counter()
+        self.happened: Counter[str] = Counter()
+        self.time = 0
+        for number in numbers:
+            self.start(number)
+            self.journals[number].deadly = lambda: self.random.random() < self.faults.crash
+
+    def start(self, number: int) -> None:
+        """A process from nothing but the plan and its journal."""
+        self.postmen[number] = self.make(number, self.cast(), self.journals[number])
+        self.away.pop(number, None)
+
+    def crash(self, number: int, until: int = -1) -> None:
+        self.postmen.pop(number, None)
+        self.away[number] = until
+        self.happened["crash"] += 1
+
+    def step(self) -> None:
+        self.time += 1
+        self._faults()
+        if not self.bag:
+            self.bag = [pack(letter) for postman in self.postmen.values() for letter in postman.waiting()]
+            self.random.shuffle(self.bag)
+            if not self.bag:
+                return
+        place = self.random.randrange(len(self.bag))
+        self.bag[place], self.bag[-1] = self.bag[-1], self.bag[place]
+        data = self.bag.pop()
+        if self.random.random() < self.faults.double:
+            self.bag.append(data)
+            self.happened["double"] += 1
+        if self.random.random() < self.faults.loss:
+            self.happened["loss"] += 1
+            return
+        thing = unpack(data)
+        at = thing.sender if isinstance(thing, Receipt) else thing.to
+        try:
+            self.arrive(thing, data)
+        except Killed:
+            self.crash(at, self.time + self.random.randrange(60))
+
+    def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
+        back = isinstance(thing, Receipt)
+        at, other = (thing.sender, thing.to) if back else (thing.to, thing.sender)
+        if at not in self.postmen or (at != other and frozenset({at, other}) in self.cuts):
+            return
+        if at in self.hung:
+            self.bag.append(data)
+            return
+        postman = self.postmen[at]
+        if isinstance(thing, Receipt):
+            postman.received(thing)
+            return
+        before = set(postman.outbox)
+        new = not postman.was_seen(thing)
+        try:
+            receipt, told = postman.deliver(thing)
+        except Killed:
+            last = self.journals[at].last()
+            cast = self.make(at, self.cast(), self.journals[at])
+            self.processed[thing.sender, thing.to, thing.sequence] += new and cast.was_seen(thing) and bool(last)
+            raise
+        if receipt is None:
+            return
+        self.processed[thing.sender, thing.to, thing.sequence] += new
+        self.told += told
+        self.bag += [pack(receipt), *(pack(postman.outbox[place]) for place in postman.outbox if place not in before)]
+
+    def _faults(self) -> None:
+        for number, until in list(self.away.items()):
+            if 0 <= until <= self.time:
+                self.start(number)
+        self.hung = {number: until for number, until in self.hung.items() if until > self.time}
+        self.cuts = {link: until for link, until in self.cuts.items() if until > self.time}
+        chance, pick = self.random.random, self.random.choice
+        until = self.time + self.random.randrange(1, 80)
+        if chance() < self.faults.crash and self.postmen:
+            self.crash(pick(sorted(self.postmen)), until)
+        if chance() < self.faults.hang:
+            self.hung[pick(self.numbers)] = until
+            self.happened["hang"] += 1
+        if chance() < self.faults.cut:
+            self.cuts[frozenset(self.random.sample(self.numbers, 2))] = until
+            self.happened["cut"] += 1
+
+    def parameters(self) -> list[np.ndarray]:
+        """What the clients hold, from their journals: also of those who are not there."""
+        cast = self.cast()
+        for k, client in enumerate(cast.clients):
+            client.restore(self.journals[k].last()["party"])
+        return cast.parameters()

@@ -1,0 +1,166 @@
+"""Custody: whatever is lost, doubled, delayed or killed, the training is the same, bit by bit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mtcd.engines.local import LocalEngine
+from mtcd.federation.custody.iterations import iteration_postman
+from mtcd.federation.custody.journal import Journal, MemoryJournal
+from mtcd.federation.custody.postman import Postman
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.party import SERVER, Cast
+from problems import make_data
+from simulated import Faults, Killed, World
+
+METHODS: dict[str, Method] = {
+    "stcd": STCD(stepsize=0.02, local_updates=5),
+    "clusters": MTCD(clusters=[[0, 1, 2], [3, 4]], hops=3, stepsize=0.02, local_updates=5),
+    "average": MTCD(tokens=3, hops=3, stepsize=0.02, local_updates=5),
+    "visitors": MTCD(tokens=2, hops=3, stepsize=0.02, local_updates=5, combine="visitors"),
+    "mini-batch": MTCD(tokens=2, hops=2, stepsize=0.02, batch=4),
+    "svfl": SVFL(stepsize=0.01),
+}
+MODEL = Glm("ridge", alpha=0.7)
+DATA = make_data(MODEL, 12, [2, 1, 3, 2, 2], seed=3)
+PROBLEM = MODEL.problem(DATA)
+EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+
+
+def casting(name: str, network: str = "cycle") -> Callable[[], Cast]:
+    return lambda: METHODS[name].cast(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
+
+
+def moments_without_faults(cast: Cast, most: int) -> dict[int, tuple[Any, float]]:
+    told = LocalEngine(cast, Ledger()).run()
+    found = {}
+    for one, _ in zip(told, range(most), strict=False):  # a lone token goes on changing: copied
+        found[one.hop] = None if one.aggregate is None else one.aggregate.copy(), float(one.penalty)
+    return found
+
+
+def assert_same(name: str, world: World, most: int = 200) -> None:
+    """All moments told are those of a training without faults, bit by bit.
+
+    Where tokens cross, what they tell of the sync is added up in the order of their visits, in any engine: then the
+    penalty is the same but for rounding, and with 'visitors' so is the aggregate.
+    """
+    expected = moments_without_faults(world.cast(), most)
+    for message in world.told:
+        told, (aggregate, penalty) = message.payload, expected[message.payload.hop]
+        if name in ("average", "visitors"):
+            assert told.penalty == pytest.approx(penalty, rel=1e-11)
+        else:
+            assert told.penalty == penalty
+        if name == "visitors":
+            np.testing.assert_allclose(told.aggregate, aggregate, rtol=1e-11, atol=1e-12)
+        elif aggregate is not None:
+            assert told.aggregate.tobytes() == aggregate.tobytes()
+
+
+def run(world: World, moments: int, most: int = 60_000) -> None:
+    while len({message.payload.hop for message in world.told}) < moments:
+        world.step()
+        assert world.time < most, world.happened
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", METHODS)
+def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
+    world = World(casting(name), seed, faults=EVERYTHING)
+    run(world, 50)
+    assert_same(name, world)
+    assert set(world.processed.values()) <= {0, 1}
+    assert min(world.happened[kind] for kind in ("crash", "loss", "double", "cut", "hang")) > 3
+
+
+def server_world(name: str, seed: int) -> World:
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        return iteration_postman(
+            number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening
+        )
+
+    return World(casting(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", ["clusters", "average", "visitors", "mini-batch"])
+def test_iterations_started_anew_at_any_moment_are_the_same(name: str, seed: int) -> None:
+    world = server_world(name, seed)
+    anew = 0
+    while len(world.told) < 40:
+        world.step()
+        server = world.postmen.get(SERVER)
+        if server is not None and world.random.random() < 0.01:
+            try:
+                anew += server.start_anew()
+            except Killed:
+                world.crash(SERVER, world.time + 5)
+        assert world.time < 60_000
+    assert_same(name, world)
+    assert anew > 5
+
+
+def assert_the_server_knows_what_clients_hold(world: World) -> None:
+    """Z^t is the aggregate of theta^t, read from the journals of the living and the dead. True at any moment."""
+    server = world.journals[SERVER].last()
+    t, held = server["party"]["t"], []
+    for k in range(len(DATA.clients)):
+        journal = MemoryJournal()
+        journal.content = world.journals[k].content
+        client = world.make(k, world.cast(), journal)
+        client.heed(server["fences"])  # as it does when it hears anything
+        held.append((client.party.theta if client.party.t == t else client.party.combined)[0])
+    np.testing.assert_allclose(PROBLEM.aggregate(held), server["party"]["aggregate"], rtol=0, atol=1e-9)
+    penalty = sum(PROBLEM.client(k).penalty(theta) for k, theta in enumerate(held))
+    assert server["party"]["penalty"] == pytest.approx(penalty, abs=1e-9)
+
+
+def start_anew(world: World) -> None:
+    if SERVER in world.postmen:
+        try:
+            world.postmen[SERVER].start_anew()
+        except Killed:
+            world.crash(SERVER, world.time + 5)
+
+
+@pytest.mark.parametrize("seed", range(1))
+@pytest.mark.parametrize("name", ["clusters", "average", "visitors"])
+def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, seed: int) -> None:
+    world = server_world(name, seed)
+    while len(world.told) < 10:
+        world.step()
+    world.crash(2)
+    before = world.parameters()
+    quiet, moments = world.time + 300, 60
+    while len(world.told) < moments:
+        for postman in world.postmen.values():
+            postman.dead = frozenset({2})
+        world.step()
+        if world.time > quiet:
+            quiet = world.time + 300
+            start_anew(world)
+        if world.time % 50 == 0:
+            assert_the_server_knows_what_clients_hold(world)
+        assert world.time < 60_000, world.happened
+    held = world.parameters()
+    np.testing.assert_array_equal(held[2], before[2])
+    assert all(np.abs(held[k] - before[k]).max() > 1e-6 for k in (0, 1, 3, 4))
+    world.faults = Faults()
+    for postman in world.postmen.values():
+        postman.dead = frozenset()
+    world.start(2)
+    best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
+    while world.told[-1].payload.hop < 2400:
+        world.step()
+    assert_the_server_knows_what_clients_hold(world)
+    last = world.told[-1].payload
+    assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(best, rel=1e-5)

@@ -1,0 +1,203 @@
+"""Certificates and kits: who signs whom, who may read what, and what becomes of those renewed or revoked."""
+
+import os
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import yaml
+
+pytest.importorskip("cryptography")
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.x509.oid import ExtensionOID
+
+from federations import written
+from kits_on_disk import EVERYBODY, certificate, refused
+from mtcd.errors import MtcdError
+from mtcd.federation import private_files
+from mtcd.federation.authority import Authority
+from mtcd.federation.certificates import common_name, issue, make_authority
+from mtcd.federation.founder import init_federation
+from mtcd.federation.kit import read_kit
+from mtcd.federation.names import parse_address
+
+
+@pytest.fixture
+def kits(tmp_path: Path) -> Path:
+    init_federation(written(tmp_path, alignment="hashed"), tmp_path / "kits", 90)
+    return tmp_path / "kits"
+
+
+def test_every_kit_reads_and_tells_its_own_part_only(kits: Path) -> None:
+    read = {name: read_kit(kits / name) for name in EVERYBODY}
+    assert {name: list(kit.config.peers) for name, kit in read.items()} == {
+        "a": ["b", "server"],
+        "b": ["a", "c", "server"],
+        "c": ["b", "server"],
+        "server": ["a", "b", "c"],
+    }
+    for name, kit in read.items():
+        assert kit.config.name == name
+        assert kit.config.network.neighbours == ((1,), (0, 2), (1,))
+        assert kit.config.method.hops == 4
+        assert kit.notes == ()
+        text = (kits / name / "party.yaml").read_text()
+        assert [word in text for word in ("patient", "b.csv", "outcome")] == [name == "b"] * 3  # whose data it is
+    assert "c.example.org" not in (kits / "a" / "party.yaml").read_text()  # no neighbour
+    secrets = {read[name].alignment_secret() for name in "abc"}
+    assert len(secrets) == 1
+    assert len(secrets.pop()) == 32
+    assert not (kits / "server" / "alignment.key").exists()
+    assert "mtcd party kits/a --data table.csv" in (kits / "a" / "README.txt").read_text()
+    assert "mtcd server kits/server" in (kits / "server" / "README.txt").read_text()
+
+
+def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None:
+    authority = x509.load_pem_x509_certificate((kits / "authority" / "ca.pem").read_bytes())
+    for name in EVERYBODY:
+        made = certificate(kits, name)
+        made.verify_directly_issued_by(authority)
+        assert common_name(made) == name
+        days = made.not_valid_after_utc - datetime.now(UTC)
+        assert timedelta(days=89) < days <= timedelta(days=90)
+        names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        where = [str(one.value) for one in names]
+        assert where == (["c.example.org"] if name == "c" else ["127.0.0.1"])
+        assert isinstance(next(iter(names)), x509.DNSName if name == "c" else x509.IPAddress)
+        assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        assert not made.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+        assert made.extensions.get_extension_for_oid(ExtensionOID.EXTENDED_KEY_USAGE)
+    assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
+    assert len({certificate(kits, name).serial_number for name in EVERYBODY}) == 4
+
+
+def test_only_the_owner_reads_keys(tmp_path: Path) -> None:
+    before = os.umask(0)  # the worst case
+    try:
+        init_federation(written(tmp_path, alignment="hashed"), tmp_path / "kits", 90)
+    finally:
+        os.umask(before)
+    private = [path for path in (tmp_path / "kits").rglob("*") if path.name in private_files.PRIVATE]
+    assert len(private) == 4 + 3 + 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
+    folders = [path for path in (tmp_path / "kits").rglob("*") if path.is_dir()]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "kits", *folders]} == {0o700}
+    keyed = [path for path in (tmp_path / "kits").rglob("*") if path.is_file() and b"PRIVATE" in path.read_bytes()]
+    assert {path.name for path in keyed} == {"key.pem", "ca.key"}
+
+
+def test_private_files_are_private_from_their_first_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    modes = {}
+    really = os.open
+
+    def watched(path: str, flags: int, mode: int = 0o777, **others: int) -> int:
+        modes[Path(path).name] = (mode, bool(flags & os.O_EXCL))
+        return really(path, flags, mode, **others)
+
+    monkeypatch.setattr(private_files.os, "open", watched)
+    private_files.write_files(tmp_path, {"key.pem": b"k", "cert.pem": b"c"})
+    made = {name: mode for name, mode in modes.items() if name.endswith(".pem")}
+    assert made == {"key.pem": (0o600, True), "cert.pem": (0o644, True)}
+
+
+@pytest.mark.parametrize("name", ["key.pem", "alignment.key"])
+def test_a_key_that_others_can_read_is_refused_with_the_command_to_run(kits: Path, name: str) -> None:
+    path = kits / "a" / name
+    for mode in (0o640, 0o604):
+        path.chmod(mode)
+        refused(kits, "a", f"chmod 600 {path}")
+    path.chmod(0o600)
+    read_kit(kits / "a")
+
+
+def test_init_takes_an_empty_folder_and_no_other(kits: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+    with pytest.raises(MtcdError, match="not an empty folder"):
+        init_federation(tmp_path / "federation.yaml", kits, 90)
+    assert before == {path: path.read_bytes() for path in kits.rglob("*") if path.is_file()}
+    with pytest.raises(MtcdError, match="not an empty folder"):
+        init_federation(tmp_path / "federation.yaml", tmp_path / "federation.yaml", 90)
+    (tmp_path / "empty").mkdir()
+    init_federation(tmp_path / "federation.yaml", tmp_path / "empty", 90)
+    read_kit(tmp_path / "empty" / "a")
+
+
+@pytest.mark.parametrize("days", [0, -3, 10_000])
+def test_init_is_whole_or_nothing(tmp_path: Path, days: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path)
+    with pytest.raises(MtcdError, match="lasts 1 to"):
+        init_federation(path, tmp_path / "kits", days)
+    calls = []
+
+    def full(*_: object) -> None:
+        calls.append(1)
+        if len(calls) > 12:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(private_files.os, "fsync", full)
+    with pytest.raises(MtcdError, match="No space left"):
+        init_federation(path, tmp_path / "kits", 90)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_path: Path) -> None:
+    init_federation(tmp_path / "federation.yaml", tmp_path / "others", 90)
+    good = {path.name: path.read_bytes() for path in (kits / "a").iterdir()}
+
+    def with_file(name: str, content: bytes, *words: str) -> None:
+        private_files.write_files(kits / "a", {**good, name: content})
+        refused(kits, "a", *words)
+        private_files.write_files(kits / "a", good)
+
+    with_file("cert.pem", (tmp_path / "others" / "a" / "cert.pem").read_bytes(), "not of this federation")
+    with_file("cert.pem", (kits / "b" / "cert.pem").read_bytes(), "is for 'b', but this kit is for 'a'")
+    with_file("key.pem", (kits / "b" / "key.pem").read_bytes(), "is not the key of cert.pem")
+    with_file("revoked.pem", (tmp_path / "others" / "a" / "revoked.pem").read_bytes(), "not signed by")
+    with_file("ca.pem", (kits / "b" / "cert.pem").read_bytes(), "not signed by")
+    for name, words in (("cert.pem", "not a certificate"), ("key.pem", "not a private key"), ("revoked.pem", "list")):
+        with_file(name, b"nonsense", words)
+    with_file("alignment.key", b"zz", "damaged")
+    text = good["party.yaml"].decode()
+    with_file("party.yaml", text.replace("protocol: 1", "protocol: 2").encode(), "protocol 2", "install")
+    with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")
+    with_file("party.yaml", text.replace("held_by: b", "held_by: z").encode(), "'z' is none of the parties")
+    with_file("party.yaml", b"[]", "is not a party")
+    (kits / "a" / "cert.pem").unlink()
+    refused(kits, "a", "there is no cert.pem")
+    refused(kits, "nobody", "There is no folder")
+
+
+@pytest.mark.parametrize(("ago", "words"), [(100, "expired on"), (-2, "Is the clock here right?")])
+def test_a_certificate_out_of_its_time_is_refused(kits: Path, ago: int, words: str) -> None:
+    authority = Authority.load(kits)
+    when = datetime.now(UTC) - timedelta(days=ago)
+    made = issue(authority.issued, "a", parse_address("127.0.0.1:7001"), 90, now=when)
+    private_files.write_files(kits / "a", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    refused(kits, "a", words)
+
+
+def test_no_certificate_outlives_its_authority() -> None:
+    then = datetime.now(UTC) - timedelta(days=3600)
+    authority = make_authority("x", then)
+    made = issue(authority, "a", parse_address("[::1]:1"), 365)
+    assert made.certificate.not_valid_after_utc == authority.certificate.not_valid_after_utc
+    with pytest.raises(MtcdError, match="The authority expired on"):
+        issue(make_authority("x", then - timedelta(days=60)), "a", parse_address("[::1]:1"), 365)
+
+
+def test_keys_do_not_show_when_printed() -> None:
+    made = make_authority("x")
+    number = str(made.key.private_numbers().private_value)
+    der = made.key.private_bytes(
+        serialization.Encoding.DER, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    assert repr(made) == "Issued('mtcd x')"
+    assert number not in repr(made)
+    assert der.hex() not in repr(made)
+
+
+def test_party_files_are_plain_yaml(kits: Path) -> None:
+    for name in EVERYBODY:
+        assert yaml.safe_load((kits / name / "party.yaml").read_text())["name"] == name

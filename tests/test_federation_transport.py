@@ -1,0 +1,199 @@
+"""The Zenoh configuration of a kit on loopback, with real sessions, some of which cheat."""
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from kits_on_disk import Config, found, settings
+from mtcd.federation.authority import Authority
+from mtcd.federation.certificates import issue
+from mtcd.federation.founder import renew, revoke
+from mtcd.federation.keys import alive_key, channel, message_key
+from mtcd.federation.kit import read_kit
+from mtcd.federation.names import parse_address
+from mtcd.federation.private_files import write_files
+
+Open = Callable[[Config], Any]
+
+
+@pytest.fixture
+def kits(tmp_path: Path) -> Path:
+    return found(tmp_path / "ours")
+
+
+@pytest.fixture
+def opened() -> Iterator[Open]:
+    zenoh = pytest.importorskip("zenoh")
+    sessions = []
+
+    def open_one(config: Config) -> Any:
+        sessions.append(zenoh.open(zenoh.Config.from_json5(json.dumps(config))))
+        return sessions[-1]
+
+    yield open_one
+    for session in sessions:
+        session.close()
+
+
+def cheating(config: Config, *calls: str) -> Config:
+    """A party that has taken the rules out of its own configuration, and calls whom it likes."""
+    connect = {**config["connect"], "endpoints": [*config["connect"]["endpoints"], *calls]}
+    return {**config, "access_control": {"enabled": False}, "connect": connect}
+
+
+def inbox(session: Any, *keys: str) -> list[tuple[str, str]]:
+    """What arrives under these keys from now on: under which key, and what it says."""
+    heard: list[tuple[str, str]] = []
+    for key in keys:
+        session.declare_subscriber(key, lambda told: heard.append((str(told.key_expr), told.payload.to_string())))
+    return heard
+
+
+def until(done: Callable[[], Any], seconds: float = 10.0) -> bool:
+    end = time.monotonic() + seconds
+    while not done() and time.monotonic() < end:
+        time.sleep(0.02)
+    return bool(done())
+
+
+def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Open) -> None:
+    sessions = {name: opened(settings(kits, name)) for name in ("c", "a", "b", "server")}  # any order
+    tokens = [session.liveliness().declare_token(alive_key("clinics", me)) for me, session in sessions.items()]
+    for me, session in sessions.items():
+        for peer in read_kit(kits / me).config.peers:
+            session.declare_queryable(channel("clinics", me, peer), lambda query: query.reply(query.key_expr, b"here"))
+
+    def answers(sender: str, receiver: str) -> int:
+        return len(list(sessions[sender].get(message_key("clinics", receiver, sender, "x"), timeout=2.0)))
+
+    linked = [(a, b) for a in sessions for b in read_kit(kits / a).config.peers]
+    assert len(linked) == 10
+    for pair in linked:
+        assert until(lambda pair=pair: answers(*pair) == 1), pair
+    assert answers("a", "c") == answers("c", "a") == 0
+    assert [len(s.info.peers_zid()) for s in sessions.values()] == [2, 2, 3, 3]
+
+    def alive(watcher: str, name: str) -> int:
+        return len(list(sessions[watcher].liveliness().get(alive_key("clinics", name), timeout=2.0)))
+
+    assert until(lambda: alive("b", "a") == 1)
+    assert alive("c", "a") == 0  # no neighbours
+    tokens[1].undeclare()
+    assert until(lambda: alive("b", "a") == 0)
+
+
+@pytest.mark.parametrize("who", ["a", "c"])
+def test_a_party_that_comes_back_is_connected_again(who: str, kits: Path, opened: Open) -> None:
+    b = opened(settings(kits, "b"))  # b calls a, and c calls b
+    for _ in range(2):
+        other = opened(settings(kits, who))
+        assert until(lambda: len(b.info.peers_zid()) == 1)
+        other.close()
+        assert until(lambda: b.info.peers_zid() == [])
+
+
+def test_a_party_that_cheats_cannot_write_as_another_nor_listen_to_others(kits: Path, opened: Open) -> None:
+    b, c = opened(settings(kits, "b")), opened(settings(kits, "c"))
+    at_b = inbox(b, *(channel("clinics", "b", peer) for peer in ("a", "c", "server")), "mtcd/other/**")
+    at_c = inbox(c, channel("clinics", "c", "b"))
+    a = opened(cheating(settings(kits, "a")))
+    at_a = inbox(a, "**", "mtcd/clinics/**", channel("clinics", "c", "b"), channel("clinics", "a", "b"))
+    honest = message_key("clinics", "b", "a", "x")
+    forged = [message_key("clinics", "b", who, "x") for who in ("c", "server", "b")]
+    forged += [message_key("clinics", "c", "b", "x"), alive_key("clinics", "c"), "mtcd/other/to/b/from/a/x"]
+
+    def forbidden_then_allowed() -> bool:
+        for key in [*forged, honest]:
+            a.put(key, b"by a")
+        b.put(message_key("clinics", "c", "b", "x"), b"by b")
+        b.put(message_key("clinics", "a", "b", "x"), b"by b")
+        heard = (honest, "by a") in at_b, (message_key("clinics", "a", "b", "x"), "by b") in at_a
+        return all(heard) and len(at_c) > 5
+
+    assert until(forbidden_then_allowed)
+    time.sleep(0.2)
+    assert set(at_b) == {(honest, "by a")}
+    assert set(at_c) == {(message_key("clinics", "c", "b", "x"), "by b")}
+    assert {key for key, sender in at_a if sender == "by b"} == {message_key("clinics", "a", "b", "x")}
+
+
+def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(kits: Path, opened: Open) -> None:
+    c, b = opened(settings(kits, "c")), opened(settings(kits, "b"))
+    heard = inbox(c, channel("clinics", "c", "a"), channel("clinics", "c", "b"))
+    a = opened(cheating(settings(kits, "a"), f"tls/{read_kit(kits / 'c').config.address}"))
+    assert until(lambda: len(c.info.peers_zid()) == 2)
+
+    def both_write() -> bool:
+        a.put(message_key("clinics", "c", "a", "x"), b"x")
+        a.put(message_key("clinics", "c", "b", "x"), b"forged")
+        b.put(message_key("clinics", "c", "b", "x"), b"by b")
+        return len(heard) > 5
+
+    assert until(both_write)
+    assert set(heard) == {(message_key("clinics", "c", "b", "x"), "by b")}
+
+
+def stranger(kits: Path, tmp_path: Path) -> Config:
+    """Somebody with a kit of the same names from another authority."""
+    theirs = settings(found(tmp_path / "theirs"), "b")
+    return {**theirs, "connect": settings(kits, "b")["connect"]}
+
+
+def expired(kits: Path, _: Path) -> Config:
+    config = settings(kits, "b")
+    long_ago = datetime.now(UTC) - timedelta(days=100)
+    made = issue(Authority.load(kits).issued, "b", parse_address("127.0.0.1:1"), 90, now=long_ago)
+    write_files(kits / "b", {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    return config
+
+
+def without_certificate(kits: Path, _: Path) -> Config:
+    config = settings(kits, "b")
+    tls = {"root_ca_certificate": config["transport"]["link"]["tls"]["root_ca_certificate"]}
+    config["transport"]["link"]["tls"] = tls
+    return {**config, "listen": {"endpoints": []}}
+
+
+@pytest.mark.parametrize("who", [stranger, expired, without_certificate])
+def test_who_has_no_good_certificate_cannot_connect(who: Any, kits: Path, tmp_path: Path, opened: Open) -> None:
+    a = opened(settings(kits, "a"))
+    intruder = opened(cheating(who(kits, tmp_path)))
+    opened(cheating(settings(kits, "c"), f"tls/{read_kit(kits / 'a').config.address}"))
+    assert until(lambda: a.info.peers_zid())  # c is of the same authority: that one gets through
+    time.sleep(1.0)
+    assert len(a.info.peers_zid()) == 1
+    assert intruder.info.peers_zid() == []
+
+
+def test_a_revoked_certificate_lets_nobody_write_though_its_party_was_renewed(kits: Path, opened: Open) -> None:
+    stolen = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
+    revoke(kits, "b")
+    renew(kits, "b", 90)
+    new = settings(kits, "b")
+    a = opened(settings(kits, "a"))
+    heard = inbox(a, channel("clinics", "a", "b"))
+    renewed = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
+    write_files(kits / "b", stolen)
+    thief = opened(cheating(new))
+    assert until(lambda: a.info.peers_zid())  # the session opens: rules then give it nothing
+    end = time.monotonic() + 0.7
+    while time.monotonic() < end:
+        thief.put(message_key("clinics", "a", "b", "x"), b"x")
+        time.sleep(0.05)
+    assert heard == []
+    thief.close()
+    write_files(kits / "b", renewed)
+    b = opened(new)
+
+    def writes() -> bool:
+        b.put(message_key("clinics", "a", "b", "x"), b"x")
+        return bool(heard)
+
+    assert until(writes)

@@ -1,0 +1,183 @@
+"""The wire format: trainings whose messages travel as bytes are the same, bit by bit, and frames are as planned."""
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from mtcd.engines.wire import Envelope, Expected, WireError, decode, encode, expect, largest
+from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, CODECS
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.methods.hosting import Done, Share
+from mtcd.methods.mtcd import MTCD
+from mtcd.network.topology import make_network
+from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from wired import LINEAR, RUN, SPLIT, changing, followed, linear, split, wired
+
+
+def kinds(frames: list[bytes]) -> set[str]:
+    return {BY_NUMBER[int.from_bytes(frame[12:14], "little")].kind.__name__ for frame in frames}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_trainings_by_wire_are_the_same(name: str) -> None:
+    plain, ours, wire = linear(name)
+    moments = 60
+    assert list(followed(wired(ours, wire), moments)) == list(followed(plain, moments))
+    for mine, theirs in zip(ours.parameters(), plain.parameters(), strict=True):
+        assert mine.tobytes() == theirs.tobytes()
+        assert np.abs(mine).max() > 0
+    assert kinds(wire.frames) == {kind.__name__ for kind in wire.expected.kinds}
+    assert max(map(len, wire.frames)) <= largest(wire.expected)
+
+
+def test_a_training_through_changes_by_wire_is_the_same() -> None:
+    plain, ours, wire = changing()
+    assert list(followed(wired(ours, wire), 30)) == list(followed(plain, 30))
+
+
+@pytest.mark.parametrize("name", SPLIT)
+def test_split_trainings_by_wire_are_the_same(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    plain, ours, wire, problem, other = split(name)
+    assert list(followed(wired(ours, wire), 8)) == list(followed(plain, 8))
+    for mine, theirs in zip((*other.nets, other.fusion), (*problem.nets, problem.fusion), strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(mine.values(), theirs.values(), strict=True))
+    assert kinds(wire.frames) == {kind.__name__ for kind in wire.expected.kinds}
+    assert max(map(len, wire.frames)) <= largest(wire.expected)
+
+
+def test_every_payload_has_a_number_of_its_own() -> None:
+    assert len(BY_CLASS) == len(BY_NUMBER) == len(CODECS)
+    assert {codec.kind.__name__ for codec in CODECS} == {
+        *("NoneType", "Token", "SplitToken", "Done", "Share", "Fresh", "Shared", "UpdateFusion", "Offer", "Part"),
+        "Progress",
+    }
+
+
+def expected(**others: object) -> Expected:
+    network = make_network("cycle", [f"c{k}" for k in range(4)])
+    made = expect(MTCD(tokens=2, hops=3, stepsize=0.1, batch=6), network, 0, 20, 1, RUN)
+    return replace(made, **others)  # type: ignore[arg-type]
+
+
+def sent(payload: object, sender: int = 0, to: int = 1, run: str = RUN, **custody: int) -> bytes:
+    return encode(Message(sender, to, payload), Envelope(run, sender, to, **custody))
+
+
+def token(**others: object) -> Token:
+    made = Token(0, 0, 0, np.ones(6), 0.5)
+    for name, value in others.items():
+        setattr(made, name, value)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("frame", "field"),
+    [
+        (sent(token(index=2)), "index"),
+        (sent(token(index=-1)), "index"),
+        (sent(token(t=-1)), "t"),
+        (sent(token(t=2**60)), "t"),
+        (sent(token(hop=4)), "hop"),
+        (sent(token(previous=4)), "previous"),
+        (sent(token(previous=-2)), "previous"),
+        (sent(token(aggregate=np.ones(7))), "aggregate"),
+        (sent(token(aggregate=np.ones((6, 1)))), "aggregate"),
+        (sent(token(aggregate=np.ones(6, np.float32))), "aggregate"),
+        (sent(token(sync_change=np.ones(6))), "sync_change"),
+        (sent(token(past={0: np.ones(2)})), "past"),
+        (sent(token(extra=1)), "extra"),
+        (sent(token(tally=Tally(np.ones(3)))), "tally.products"),
+        (sent(token(tally=Tally(NOTHING, visited={1}))), "tally.visited"),
+        (sent(token(), sender=4), "sender"),
+        (sent(token(), to=4), "receiver"),
+        (sent(token(), to=-3), "receiver"),
+        (sent(token(), run="other"), "run"),
+        (sent(token(), sequence=-1), "custody"),
+        (sent(token(), generation=2**50), "custody"),
+        (sent(token(aggregate=np.ones(1000))), "frame"),
+        (sent(Share(-1), SERVER), "t"),
+        (sent(Share(1), 0), "receiver"),
+        (sent(Done(0, frozenset({1})), 0, SERVER), "length"),
+        (sent(None, 0, 0), "kind"),
+        (encode(Message(0, 1, token(), 10**6), Envelope(RUN, 0, 1)), "floats"),
+        (b"", "frame"),
+        (sent(token())[:40], "frame"),
+        (sent(token()) + b"\0" * 8, "length"),
+    ],
+)
+def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(frame: bytes, field: str) -> None:
+    with pytest.raises(WireError) as refused:
+        decode(frame, expected(kept=50))  # leaves room for longer messages, so that not all are just too large
+    assert refused.value.field == field
+    assert isinstance(refused.value, MtcdError)
+
+
+def test_instructions_are_for_accelerated_tours() -> None:
+    frame = sent(token(instruction=Instruction(0, trial=True)))
+    assert decode(frame, expected(kept=2))[0].payload.instruction.trial
+    with pytest.raises(WireError, match="instruction is none that this run gives"):
+        decode(frame, expected())
+
+
+def test_who_sends_on_a_link_cannot_speak_for_another() -> None:
+    frame = sent(token(), 2, 1)
+    assert decode(frame, expected(sender=2, receiver=1))[0].sender == 2
+    for wrong in (expected(sender=3), expected(receiver=2)):
+        with pytest.raises(WireError, match="is not one who may"):
+            decode(frame, wrong)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_neither_sent_nor_taken(bad: float) -> None:
+    z = np.ones(6)
+    z[4] = bad
+    for payload in (token(aggregate=z), token(penalty=bad)):
+        with pytest.raises(WireError, match="not finite"):
+            sent(payload)
+    frame = sent(token(aggregate=np.full(6, 12345.0), penalty=678.0))
+    for number in (12345.0, 678.0):
+        forged = frame.replace(np.float64(number).tobytes(), np.float64(bad).tobytes(), 1)
+        assert forged != frame
+        with pytest.raises(WireError, match="not finite"):
+            decode(forged, expected())
+
+
+def test_another_version_is_told() -> None:
+    frame = bytearray(sent(token()))
+    frame[8] = 9
+    with pytest.raises(WireError, match=r"format 9, protocol 1; here 1 and 1\): the parties need the same version"):
+        decode(frame, expected())
+
+
+def test_what_cannot_be_sent_is_refused() -> None:
+    for payload in ("text", {"a": 1}, token(aggregate=np.ones(6, int)), token(aggregate=[1.0]), token(t=0.5)):
+        with pytest.raises(WireError):
+            sent(payload)
+    with pytest.raises(WireError, match="another message"):
+        encode(Message(0, 1, token()), Envelope(RUN, 0, 2))
+    for run in ("", "x" * 65):
+        with pytest.raises(WireError, match="64"):
+            sent(token(), run=run)
+        with pytest.raises(ConfigError, match="64"):
+            expected(run=run)
+
+
+def test_arrays_that_arrive_can_be_written_to_and_bytes_are_left_alone() -> None:
+    frame = sent(token())
+    kept = bytes(bytearray(frame))
+    for data in (frame, bytearray(frame), memoryview(frame), memoryview(b"x" + frame)[1:]):
+        arrived = decode(data, expected())[0].payload
+        arrived.aggregate += 1.0
+        np.testing.assert_array_equal(arrived.aggregate, 2.0)
+    assert frame == kept
+
+
+def test_torch_is_not_needed_for_linear_models() -> None:
+    script = "import sys; sys.modules['torch'] = None\nimport mtcd.engines.wire\nprint('fine')"
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "fine"

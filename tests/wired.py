@@ -1,0 +1,146 @@
+"""Trainings in which every message travels as bytes, for the tests of the wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from mtcd.engines.local import LocalEngine
+from mtcd.engines.wire import Envelope, Expected, SplitShapes, decode, encode, expect
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.dcpa import DCPA
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.changes import Change, with_changes
+from mtcd.network.topology import Network, make_network
+from mtcd.protocol.party import Cast, Message, Party, Progress
+from problems import make_data
+
+RUN = "run-7"
+RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
+TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
+
+LINEAR: dict[str, tuple[Glm, Method]] = {
+    "clusters": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster")),
+    "overlapping": (RIDGE, MTCD(tokens=3, hops=4, stepsize=1e-2, combine="average")),
+    "visitors": (LASSO, MTCD(tokens=3, hops=4, stepsize=1e-2, combine="visitors")),
+    "optimal": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal")),
+    "optimal, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=2, stepsize=1e-2, combine="optimal")),
+    "visitors, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors")),
+    "mtcd conjugate": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS)),
+    "mtcd momentum": (LASSO, MTCD(2, 8, combine="cluster", acceleration="momentum", **TOURS)),
+    "stcd": (MULTINOMIAL, STCD(stepsize=1e-2)),
+    **{f"stcd {a}": (RIDGE, STCD(acceleration=a, depth=3, **TOURS)) for a in ("conjugate", "momentum", "anderson")},
+    "svfl": (RIDGE, SVFL(stepsize=1e-2)),
+    "svfl, batches": (MULTINOMIAL, SVFL(stepsize=1e-2, batch=4)),
+    "dcpa": (RIDGE, DCPA(stepsize=1e-2)),
+    "dcpa (A)": (RIDGE, DCPA(stepsize=1e-2, variant="A")),
+    **{
+        f"{rule}, batches": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine=rule, batch=4))
+        for rule in ("cluster", "average", "visitors")
+    },
+}
+SPLIT: dict[str, tuple[str, Method]] = {
+    "clusters": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")),
+    "clusters, batches": ("sum", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster", batch=5)),
+    "overlapping": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="average")),
+    "visitors, batches": ("mean", MTCD(tokens=2, hops=3, stepsize=0.03, combine="visitors", batch=5)),
+    "stcd": ("concat", STCD(stepsize=0.03, fusion_client="each")),
+    "svfl": ("concat", SVFL(stepsize=0.03)),
+    "svfl, batches": ("sum", SVFL(stepsize=0.03, batch=5)),
+}
+
+
+@dataclass
+class Wire:
+    """Turns messages into bytes and back."""
+
+    expected: Expected
+    frames: list[bytes] = field(default_factory=list)
+
+    def carry(self, message: Message) -> Message:
+        envelope = Envelope(RUN, message.sender, message.to, 2, len(self.frames))
+        data = encode(message, envelope)
+        self.frames.append(data)
+        exact = replace(self.expected, sender=message.sender, receiver=message.to)
+        arrived, its_envelope = decode(bytearray(data) if len(self.frames) % 2 else data, exact)
+        assert its_envelope == envelope
+        assert (arrived.floats, arrived.hop_floats) == (message.floats, message.hop_floats)
+        assert type(arrived.payload) is type(message.payload)
+        assert encode(arrived, envelope) == data
+        return arrived
+
+
+class Wired(Party):
+    """A party whose messages all travel by wire."""
+
+    def __init__(self, party: Party, wire: Wire) -> None:
+        self.party, self.wire = party, wire
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        return [self.wire.carry(sent) for sent in self.party.receive(message)]
+
+
+def wired(cast: Cast, wire: Wire) -> Cast:
+    """The same cast, by wire."""
+    clients: Any = [Wired(client, wire) for client in cast.clients]
+    server = None if cast.server is None else Wired(cast.server, wire)
+    return Cast(clients, server, [wire.carry(message) for message in cast.opening], gather=cast.gather)
+
+
+def told(progress: Progress) -> tuple[Any, ...]:
+    """What progress says, bit by bit, as of now."""
+    parts = getattr(progress, "parameters", None) or ()
+    tell = [np.asarray(part).tobytes() for part in parts]
+    z = progress.aggregate
+    return progress.hop, progress.t, None if z is None else np.asarray(z).tobytes(), progress.penalty, tell
+
+
+def followed(cast: Cast, moments: int) -> Iterator[Any]:
+    """What is told at so many moments, and the ledger after it."""
+    ledger = Ledger()
+    for progress in islice(LocalEngine(cast, ledger).run(), moments):
+        yield told(progress), ledger.to_dict()
+
+
+def linear(name: str) -> tuple[Cast, Cast, Wire]:
+    """Two equal casts, and what to expect of the messages of the second."""
+    model, method = LINEAR[name]
+    data = make_data(model, 12, [2, 1, 3, 2, 2, 1], seed=3)
+    problem, network = model.problem(data), make_network("cycle", data.clients)
+    return _pair(problem, network, method)
+
+
+def changing() -> tuple[Cast, Cast, Wire]:
+    """STCD through changes of the network."""
+    data = make_data(RIDGE, 12, [2, 1, 3, 2], seed=3)
+    network = with_changes(
+        make_network("cycle", data.clients), [Change(5, leave=["c1", "c2"]), Change(20, join=["c2"])]
+    )
+    return _pair(RIDGE.problem(data), network, STCD(stepsize=1e-2))
+
+
+def _pair(problem: Any, network: Network, method: Method) -> tuple[Cast, Cast, Wire]:
+    expected = expect(method, network, 0, problem.samples, problem.outputs, RUN, parameters=20)
+    plain, ours = (method.cast(problem, network, 0) for _ in range(2))
+    return plain, ours, Wire(expected)
+
+
+def split(name: str) -> tuple[Cast, Cast, Wire, Any, Any]:
+    """The same of split networks; and the two problems, which hold the networks."""
+    from split_problems import case
+
+    aggregation, method = SPLIT[name]
+    widths = [1, 2, 3, 2] if aggregation == "concat" else [2] * 4
+    one = case("cycle", count=13, aggregation=aggregation, widths=widths)
+    plain, ours = one.problem(), one.problem()
+    shapes = SplitShapes.of(widths, plain.fusion.values())
+    expected = expect(method, one.network, 0, plain.samples, plain.outputs, RUN, shapes)
+    casts = [method.split(problem, one.network, 0).cast() for problem in (plain, ours)]
+    return casts[0], casts[1], Wire(expected), plain, ours
