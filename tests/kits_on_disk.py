@@ -13,7 +13,7 @@ from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
 
 Config = dict[str, Any]
-EVERYBODY = ["a", "b", "c", "server"]
+EVERYBODY = ["a", "b", "c", "server", "operator"]
 
 
 def certificate(kits: Path, name: str) -> x509.Certificate:

@@ -74,7 +74,7 @@ def test_hashes_depend_on_the_secret() -> None:
     ours, theirs = asker("hashed", ["one"], SECRET), answerer("hashed", ["one"], SECRET[::-1])
     assert ours.shared(theirs.respond(ours.request())) == set()
     for bad in (None, b"", b"short", bytes(65)):
-        with pytest.raises(DataError, match="alignment.key"):
+        with pytest.raises(DataError, match="parties.key"):
             asker("hashed", ["one"], bad)
 
 

@@ -24,15 +24,16 @@ def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixtu
     path, kits = written(tmp_path), tmp_path / "kits"
     code, out, _ = run(capsys, "init", path, "--out", kits, "--days", 40)
     assert code == 0
-    assert "4 kits" in out
+    assert "5 kits" in out
     assert "PRIVATE" not in out
     code, out, _ = run(capsys, "revoke", kits, "c")
     assert code == 0
     assert "c is revoked" in out
     assert "was revoked before" in run(capsys, "revoke", kits, "c")[1]
     states = {row["name"]: row for row in json.loads(run(capsys, "list", kits, "--json")[1])}
-    assert [row["state"] for row in states.values()] == ["valid", "valid", "revoked", "valid"]
+    assert [row["state"] for row in states.values()] == ["valid", "valid", "revoked", "valid", "valid"]
     assert states["c"]["address"] == "c.example.org:7001"
+    assert states["operator"]["address"] is None
     assert run(capsys, "renew", kits, "c", "--days", 10)[0] == 0
     code, out, _ = run(capsys, "list", kits)
     assert "revoked" not in out

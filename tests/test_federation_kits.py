@@ -11,7 +11,7 @@ import yaml
 pytest.importorskip("cryptography")
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.x509.oid import ExtensionOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from federations import written
 from kits_on_disk import EVERYBODY, certificate, refused
@@ -37,6 +37,7 @@ def test_every_kit_reads_and_tells_its_own_part_only(kits: Path) -> None:
         "b": ["a", "c", "server"],
         "c": ["b", "server"],
         "server": ["a", "b", "c"],
+        "operator": ["a", "b", "c", "server"],
     }
     for name, kit in read.items():
         assert kit.config.name == name
@@ -49,9 +50,11 @@ def test_every_kit_reads_and_tells_its_own_part_only(kits: Path) -> None:
     secrets = {read[name].alignment_secret() for name in "abc"}
     assert len(secrets) == 1
     assert len(secrets.pop()) == 32
-    assert not (kits / "server" / "alignment.key").exists()
+    for name in ("server", "operator"):
+        assert not (kits / name / "parties.key").exists()
     assert "mtcd party kits/a --data table.csv" in (kits / "a" / "README.txt").read_text()
     assert "mtcd server kits/server" in (kits / "server" / "README.txt").read_text()
+    assert "mtcd federation status kits/operator" in (kits / "operator" / "README.txt").read_text()
 
 
 def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None:
@@ -62,15 +65,19 @@ def test_certificates_say_who_and_where_and_are_for_tls_only(kits: Path) -> None
         assert common_name(made) == name
         days = made.not_valid_after_utc - datetime.now(UTC)
         assert timedelta(days=89) < days <= timedelta(days=90)
+        uses = made.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        assert (ExtendedKeyUsageOID.SERVER_AUTH in uses) == (name != "operator")
+        assert ExtendedKeyUsageOID.CLIENT_AUTH in uses
+        assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        assert not made.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
+        if name == "operator":
+            continue  # it is nowhere
         names = made.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         where = [str(one.value) for one in names]
         assert where == (["c.example.org"] if name == "c" else ["127.0.0.1"])
         assert isinstance(next(iter(names)), x509.DNSName if name == "c" else x509.IPAddress)
-        assert not made.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
-        assert not made.extensions.get_extension_for_class(x509.KeyUsage).value.key_cert_sign
-        assert made.extensions.get_extension_for_oid(ExtensionOID.EXTENDED_KEY_USAGE)
     assert authority.extensions.get_extension_for_class(x509.BasicConstraints).value.path_length == 0
-    assert len({certificate(kits, name).serial_number for name in EVERYBODY}) == 4
+    assert len({certificate(kits, name).serial_number for name in EVERYBODY}) == 5
 
 
 def test_only_the_owner_reads_keys(tmp_path: Path) -> None:
@@ -80,7 +87,7 @@ def test_only_the_owner_reads_keys(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     private = [path for path in (tmp_path / "kits").rglob("*") if path.name in private_files.PRIVATE]
-    assert len(private) == 4 + 3 + 2
+    assert len(private) == 5 + 3 + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in private} == {0o600}
     folders = [path for path in (tmp_path / "kits").rglob("*") if path.is_dir()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in [tmp_path / "kits", *folders]} == {0o700}
@@ -102,7 +109,7 @@ def test_private_files_are_private_from_their_first_moment(tmp_path: Path, monke
     assert made == {"key.pem": (0o600, True), "cert.pem": (0o644, True)}
 
 
-@pytest.mark.parametrize("name", ["key.pem", "alignment.key"])
+@pytest.mark.parametrize("name", ["key.pem", "parties.key"])
 def test_a_key_that_others_can_read_is_refused_with_the_command_to_run(kits: Path, name: str) -> None:
     path = kits / "a" / name
     for mode in (0o640, 0o604):
@@ -158,7 +165,8 @@ def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_pat
     with_file("ca.pem", (kits / "b" / "cert.pem").read_bytes(), "not signed by")
     for name, words in (("cert.pem", "not a certificate"), ("key.pem", "not a private key"), ("revoked.pem", "list")):
         with_file(name, b"nonsense", words)
-    with_file("alignment.key", b"zz", "damaged")
+    with_file("parties.key", b"zz", "damaged")
+    with_file("parties.key", b"00", "damaged")
     text = good["party.yaml"].decode()
     with_file("party.yaml", text.replace("protocol: 1", "protocol: 2").encode(), "protocol 2", "install")
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")

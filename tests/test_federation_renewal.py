@@ -56,7 +56,7 @@ def test_who_is_revoked_is_refused_and_comes_back_under_a_new_name(kits: Path) -
     assert a.config.peers["b"].certificate is None
     assert "'b' was revoked" in a.notes[0]
     assert not revoke(kits, "b")
-    assert [s.state for s in standings(kits)] == ["valid", "revoked", "valid", "valid"]
+    assert [s.state for s in standings(kits)] == ["valid", "revoked", "valid", "valid", "valid"]
     stolen = {name: (kits / "b" / name).read_bytes() for name in ("key.pem", "cert.pem")}
     renew(kits, "b", 90)
     assert common_name(certificate(kits, "b")) == "b~2"
@@ -65,6 +65,17 @@ def test_who_is_revoked_is_refused_and_comes_back_under_a_new_name(kits: Path) -
     assert serial in read_kit(kits / "a").revoked
     private_files.write_files(kits / "b", stolen)
     refused(kits, "b", "is for 'b', but this kit is for 'b~2'")
+
+
+def test_the_operator_is_revoked_and_renewed_as_all_others_are(kits: Path) -> None:
+    renew(kits, "operator", 90)
+    assert read_kit(kits / "a").config.operator == "operator"
+    revoke(kits, "operator")
+    refused(kits, "operator", "was revoked")
+    assert {read_kit(kits / name).config.operator for name in ("a", "b", "c", "server")} == {None}
+    renew(kits, "operator", 90)
+    assert read_kit(kits / "operator").config.certificate == "operator~2"
+    assert {read_kit(kits / name).config.operator for name in ("a", "b", "c", "server")} == {"operator~2"}
 
 
 def test_a_kit_that_was_given_away_can_be_renewed(kits: Path) -> None:

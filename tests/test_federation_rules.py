@@ -52,12 +52,14 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
     rules = settings(kits, "b")["access_control"]
     assert (rules["enabled"], rules["default_permission"]) == (True, "deny")
     assert {s["id"]: s["cert_common_names"] for s in rules["subjects"]} == {
-        name: [name] for name in ("a", "c", "server")
+        name: [name] for name in ("a", "c", "server", "operator")
     }
     by_id = {rule["id"]: rule for rule in rules["rules"]}
     assert {rule["permission"] for rule in by_id.values()} == {"allow"}
     for policy in rules["policies"]:
         [peer] = policy["subjects"]
+        if peer == "operator":
+            continue
         mine = [by_id[rule] for rule in policy["rules"]]
         assert all(len(rule["flows"]) == len(rule["key_exprs"]) == 1 for rule in mine)
         keys = {(rule["flows"][0], message): rule["key_exprs"][0] for rule in mine for message in rule["messages"]}
@@ -67,5 +69,25 @@ def test_rules_let_each_write_under_its_own_name_only(kits: Path) -> None:
         assert ("ingress", "delete") not in keys
     revoke(kits, "a")
     rules = settings(kits, "b")["access_control"]
-    assert [s["id"] for s in rules["subjects"]] == ["c", "server"]
+    assert [s["id"] for s in rules["subjects"]] == ["c", "server", "operator"]
     assert "from/a" not in json.dumps(rules)
+
+
+@pytest.mark.parametrize(
+    ("name", "question", "answer"), [("b", "ingress", "egress"), ("operator", "egress", "ingress")]
+)
+def test_the_operator_asks_and_is_answered_and_no_more(kits: Path, name: str, question: str, answer: str) -> None:
+    config = settings(kits, name)
+    rules = [rule for rule in config["access_control"]["rules"] if "operator" in rule["key_exprs"][0]]
+    asked = {"b"} if name == "b" else {"a", "b", "c", "server"}
+    assert {(*rule["flows"], message, *rule["key_exprs"]) for rule in rules for message in rule["messages"]} == {
+        (flow, message, f"mtcd/clinics/to/{who}/from/operator/control/**")
+        for who in asked
+        for flow, message in ((question, "query"), (answer, "reply"), (answer, "declare_queryable"))
+    }
+    if name == "operator":
+        assert rules == config["access_control"]["rules"]
+        assert config["listen"]["endpoints"] == []
+        assert len(config["connect"]["endpoints"]) == 4
+    revoke(kits, "operator")
+    assert "operator" not in json.dumps(settings(kits, "b")["access_control"])

@@ -20,7 +20,7 @@ federation = typer.Typer(
 )
 
 Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init made.")]
-PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")]
+PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, server or operator.")]
 Days = Annotated[int, typer.Option(metavar="N", help="How long certificates last.")]
 
 
@@ -38,7 +38,7 @@ def init(
     from mtcd.cli.show import screen, show_notes
 
     show_notes(notes)
-    names = list(authority.federation.places)
+    names = authority.federation.members
     screen.print(f"{len(names)} kits are in {out}: {', '.join(names)}.", highlight=False, markup=False, soft_wrap=True)
     screen.print(
         f"Give each to its party over a safe way, then delete it here. Keep {out / 'authority'} to yourself: whoever "
@@ -98,5 +98,5 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
 
     table = Table("name", "address", "until", "days left", "certificate")
     for s in standings:
-        table.add_row(s.name, s.address, f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
+        table.add_row(s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
     screen.print(table)

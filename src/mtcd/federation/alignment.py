@@ -149,5 +149,5 @@ def _split(content: bytes) -> set[bytes]:
 
 def _checked(secret: bytes | None) -> bytes:
     if secret is None or not LEAST_SECRET <= len(secret) <= blake2b.MAX_KEY_SIZE:
-        raise DataError("Hashed alignment needs the secret of the kit (alignment.key).")
+        raise DataError("Hashed alignment needs the secret of the kit (made from parties.key).")
     return secret

@@ -53,7 +53,7 @@ class Authority:
 
     federation: Federation
     issued: Issued
-    secret: bytes  # of hashed alignment
+    secret: bytes  # of the parties among themselves
     records: list[Record]
 
     @classmethod
@@ -73,7 +73,7 @@ class Authority:
         path = folder / "federation.yaml"
         federation = check_keys(read_yaml(path, "federation", "name, parties, labels"), str(path))
         check_federation(federation)
-        secret = read_file(folder / "alignment.key", what)
+        secret = read_file(folder / "parties.key", what)
         return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
 
     def save(self, kits: Path, founding: bool = False) -> None:
@@ -82,7 +82,7 @@ class Authority:
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
         if founding:
             files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
-            files["alignment.key"], files["federation.yaml"] = self.secret, as_yaml(self.federation)
+            files["parties.key"], files["federation.yaml"] = self.secret, as_yaml(self.federation)
         write_files(kits / AUTHORITY, files)
 
     @property
@@ -91,19 +91,20 @@ class Authority:
         return revocation_list(self.issued, [(r.serial, r.revoked) for r in self.records if r.revoked is not None])
 
     def last(self, party: str) -> Record:
-        """The newest certificate of a party, or of the server."""
-        if party not in self.federation.places:
-            raise ConfigError(f"No party is called {party!r}; {did_you_mean(party, self.federation.places)}")
+        """The newest certificate of a party, of the server or of the operator."""
+        if party not in self.federation.members:
+            raise ConfigError(f"No party is called {party!r}; {did_you_mean(party, self.federation.members)}")
         return next(record for record in reversed(self.records) if record.party == party)
 
     def certificates(self) -> dict[str, str | None]:
         """What everybody's certificate is called; None where it was revoked."""
-        lasts = {party: self.last(party) for party in self.federation.places}
+        lasts = {party: self.last(party) for party in self.federation.members}
         return {p: None if r.revoked is not None else certificate_name(p, r.generation) for p, r in lasts.items()}
 
     def sign(self, party: str, generation: int, days: int) -> Issued:
         """A new key and certificate for a party."""
-        address = parse_address(self.federation.places[party].address)
+        place = self.federation.places.get(party)
+        address = None if place is None else parse_address(place.address)
         made = issue(self.issued, certificate_name(party, generation), address, days)
         until = made.certificate.not_valid_after_utc
         self.records.append(Record(party, generation, made.certificate.serial_number, until))

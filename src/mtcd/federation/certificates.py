@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -24,6 +24,7 @@ AUTHORITY_DAYS = 3650
 LONGEST_DAYS = 1825
 SKEW = timedelta(hours=1)  # clocks of hosts differ
 Key = ec.EllipticCurvePrivateKey
+UNREADABLE = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm)  # what bad certificates raise
 
 
 def certificate_name(party: str, generation: int) -> str:
@@ -33,6 +34,15 @@ def certificate_name(party: str, generation: int) -> str:
     ('clinic', 'clinic~2')
     """
     return party if generation == 1 else f"{party}~{generation}"
+
+
+def party_of(certificate: str) -> str:
+    """Whose certificate is called so.
+
+    >>> party_of("clinic~2")
+    'clinic'
+    """
+    return certificate.partition("~")[0]
 
 
 @dataclass(frozen=True)
@@ -70,28 +80,28 @@ def make_authority(federation: str, now: datetime | None = None) -> Issued:
     return Issued(builder.sign(key, hashes.SHA256()), key)
 
 
-def issue(authority: Issued, name: str, address: Address, days: int, now: datetime | None = None) -> Issued:
-    """A new key and certificate for somebody at this address."""
+def issue(authority: Issued, name: str, address: Address | None, days: int, now: datetime | None = None) -> Issued:
+    """A new key and certificate for somebody at this address; without one, for somebody who calls others only."""
     if not 1 <= days <= LONGEST_DAYS:
         raise ConfigError(f"A certificate lasts 1 to {LONGEST_DAYS} days, but {days} were asked for.")
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
     if now >= authority.certificate.not_valid_after_utc:
         ended = authority.certificate.not_valid_after_utc
         raise ConfigError(f"The authority expired on {ended:%Y-%m-%d}: found a new one (mtcd federation init).")
-    ip = address.ip
-    host = x509.DNSName(address.host) if ip is None else x509.IPAddress(ip)
     issuer = authority.certificate
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
         _builder(subject, issuer.subject, key.public_key(), now, days, issuer.not_valid_after_utc)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(sign=True, authority=False), critical=True)
-        .add_extension(
-            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False
-        )
-        .add_extension(x509.SubjectAlternativeName([host]), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
     )
+    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if address is not None:
+        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        host = x509.DNSName(address.host) if address.ip is None else x509.IPAddress(address.ip)
+        builder = builder.add_extension(x509.SubjectAlternativeName([host]), critical=False)
+    builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     return Issued(builder.sign(authority.key, hashes.SHA256()), key)
 
 
@@ -112,7 +122,7 @@ def load_certificate(content: bytes, where: str) -> x509.Certificate:
     """A certificate from a file."""
     try:
         return x509.load_pem_x509_certificate(content)
-    except ValueError:
+    except UNREADABLE:
         raise ConfigError(f"{where} is not a certificate: get this file again from the founder.") from None
 
 
@@ -141,23 +151,35 @@ def revoked_serials(content: bytes, authority: x509.Certificate, where: str) -> 
 
 def check_certificate(certificate: x509.Certificate, authority: x509.Certificate, name: str, where: str) -> None:
     """Refuse a certificate of another authority, of another name, or out of its time."""
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (ValueError, TypeError, InvalidSignature):
-        raise ConfigError(f"{where} is not of this federation: its authority (ca.pem) did not sign it.") from None
+    if not is_signed_by(certificate, authority):
+        raise ConfigError(f"{where} is not of this federation: its authority (ca.pem) did not sign it.")
     if common_name(certificate) != name:
         raise ConfigError(f"{where} is for {common_name(certificate)!r}, but this kit is for {name!r}.")
+    for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
+        if problem := out_of_time(one):
+            raise ConfigError(
+                f"{what} {problem}. Is the clock here right? If it is, ask the founder for a new one (mtcd federation "
+                "renew)."
+            )
+
+
+def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    """Whether the authority made this certificate."""
+    try:
+        certificate.verify_directly_issued_by(authority)
+    except (*UNREADABLE, InvalidSignature):
+        return False
+    return True
+
+
+def out_of_time(certificate: x509.Certificate) -> str | None:
+    """How a certificate is out of its time, as the end of a sentence; None if it counts now."""
     now = datetime.now(UTC)
-    for one, what in ((certificate, where), (authority, "the authority's certificate")):
-        if now > one.not_valid_after_utc:
-            raise ConfigError(
-                f"{where}: {what} expired on {one.not_valid_after_utc:%Y-%m-%d}. Ask the founder for a new one "
-                "(mtcd federation renew)."
-            )
-        if now < one.not_valid_before_utc:
-            raise ConfigError(
-                f"{where}: {what} counts from {one.not_valid_before_utc:%Y-%m-%d %H:%M} UTC. Is the clock here right?"
-            )
+    if now > certificate.not_valid_after_utc:
+        return f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
+    if now < certificate.not_valid_before_utc:
+        return f"counts from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
+    return None
 
 
 def common_name(certificate: x509.Certificate) -> str:

@@ -51,6 +51,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     method, notes = method_of(federation)
     _check_server(federation)
     _check_labels(federation, method)
+    _check_predictions(federation)
     _check_given_order(federation)
     _rehearse(federation, method, network_of(federation))
     return notes
@@ -147,6 +148,13 @@ def _check_labels(federation: Federation, method: Method) -> None:
             f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
             "'shared_with: [parties, server]'."
         )
+
+
+def _check_predictions(federation: Federation) -> None:
+    seen_by = federation.predictions.seen_by
+    if seen_by is not None and seen_by not in federation.places:
+        hint = "there is none" if seen_by == SERVER else did_you_mean(seen_by, federation.places)
+        raise ConfigError(f"predictions.seen_by: {seen_by!r} is neither a party nor the server; {hint}")
 
 
 def _check_given_order(federation: Federation) -> None:

@@ -14,12 +14,12 @@ from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import Issued
 from mtcd.federation.file import network_of, read_federation
+from mtcd.federation.kit import SECRET_BYTES
 from mtcd.federation.kit_schema import KitConfig, as_yaml, kit_config
-from mtcd.federation.names import AUTHORITY, SERVER
+from mtcd.federation.names import AUTHORITY
 from mtcd.federation.private_files import write_files
 from mtcd.federation.readme import readme
-
-SECRET_BYTES = 32
+from mtcd.federation.transport import PARTIES_FILE
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Standing:
     """How a party's certificate stands."""
 
     name: str
-    address: str
+    address: str | None  # the operator has none
     until: datetime
     revoked: bool
 
@@ -47,7 +47,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
     federation, notes = read_federation(path)
     _check_empty(out)
     authority = Authority.found(federation, secrets.token_bytes(SECRET_BYTES).hex().encode())
-    made = {name: authority.sign(name, 1, days) for name in federation.places}
+    made = {name: authority.sign(name, 1, days) for name in federation.members}
     out, writing = out.absolute(), None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -86,13 +86,14 @@ def revoke(kits: Path, name: str) -> bool:
 def standings(kits: Path) -> list[Standing]:
     """How everybody's certificate stands."""
     authority = Authority.load(kits)
-    return [standing(authority, name) for name in authority.federation.places]
+    return [standing(authority, name) for name in authority.federation.members]
 
 
 def standing(authority: Authority, name: str) -> Standing:
     """How one certificate stands."""
-    last = authority.last(name)
-    return Standing(name, authority.federation.places[name].address, last.until, last.revoked is not None)
+    last, place = authority.last(name), authority.federation.places.get(name)
+    address = None if place is None else place.address
+    return Standing(name, address, last.until, last.revoked is not None)
 
 
 def _check_empty(out: Path) -> None:
@@ -110,7 +111,7 @@ def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> No
     """Bring all kits up to date; those in ``made`` get a new key. Kits that were taken away get their public part."""
     federation = authority.federation
     network, certificates, revoked = network_of(federation), authority.certificates(), authority.revocations
-    for name in federation.places:
+    for name in federation.members:
         config = kit_config(federation, name, network, certificates)
         files = {
             "party.yaml": as_yaml(config),
@@ -126,6 +127,6 @@ def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> No
 
 def _private_part(config: KitConfig, made: Issued, secret: bytes) -> dict[str, bytes]:
     files = {"key.pem": made.key_pem, "cert.pem": made.certificate_pem}
-    if config.alignment == "hashed" and config.name != SERVER:
-        files["alignment.key"] = secret
+    if config.name in config.parties:
+        files[PARTIES_FILE] = secret
     return files

@@ -7,6 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
@@ -14,11 +16,12 @@ from mtcd.config.read import read_yaml
 from mtcd.errors import ConfigError
 from mtcd.federation.certificates import check_certificate, load_certificate, load_key, revoked_serials
 from mtcd.federation.kit_schema import PROTOCOL, KitConfig
-from mtcd.federation.names import SERVER
+from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.private_files import read_file
-from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, zenoh_config
+from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE, zenoh_config
 
 WHAT = "a whole kit"
+SECRET_BYTES = 32
 SOON = 30  # days before the end at which to say so
 
 
@@ -47,12 +50,18 @@ class Kit:
 
     def alignment_secret(self) -> bytes:
         """The secret of hashed alignment, the same at all parties."""
+        return self.secret("alignment")
+
+    def secret(self, purpose: str) -> bytes:
+        """A key for one purpose that all parties have, and neither the server nor the operator."""
+        path = self.folder / PARTIES_FILE
         try:
-            return bytes.fromhex(read_file(self.folder / "alignment.key", WHAT).decode())
+            shared = bytes.fromhex(read_file(path, WHAT).decode())
         except ValueError:
-            raise ConfigError(
-                f"{self.folder / 'alignment.key'} is damaged: ask the founder for this kit again."
-            ) from None
+            shared = b""
+        if len(shared) != SECRET_BYTES:
+            raise ConfigError(f"{path} is damaged: ask the founder for this kit again.")
+        return HKDF(hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()).derive(shared)
 
 
 def read_kit(folder: Path) -> Kit:
@@ -73,8 +82,8 @@ def read_kit(folder: Path) -> Kit:
     if key.public_key() != certificate.public_key():
         raise ConfigError(f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the founder for a new kit.")
     kit = Kit(folder, config, certificate.not_valid_after_utc, revoked)
-    if config.alignment == "hashed" and not config.is_server:
-        kit.alignment_secret()
+    if config.name in config.parties:
+        kit.secret("check")
     return kit
 
 
@@ -89,8 +98,9 @@ def _config(path: Path) -> KitConfig:
         config = KitConfig.model_validate(content)
     except ValidationError as error:
         raise ConfigError(f"{path}: {explain(error, content, KitConfig)}") from None
-    known = {*config.parties, SERVER}
-    named = {config.name, config.labels.held_by, *config.peers, *(name for pair in config.links for name in pair)}
+    known = {*config.parties, SERVER, OPERATOR}
+    named = {config.name, config.labels.held_by, config.seen_by, *config.peers}
+    named |= {name for pair in config.links for name in pair}
     if strangers := sorted(named - known):
         raise ConfigError(f"{path}: {strangers[0]!r} is none of the parties: ask the founder for this file again.")
     return config

@@ -18,7 +18,7 @@ from mtcd.config.schema import (
     StopSection,
     Whole,
 )
-from mtcd.federation.names import SERVER, usable_name
+from mtcd.federation.names import OPERATOR, SERVER, usable_name
 from mtcd.federation.schema import (
     AddressText,
     Alignment,
@@ -28,6 +28,7 @@ from mtcd.federation.schema import (
     ListenText,
     Name,
     PartyData,
+    PredictionsSection,
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
@@ -60,13 +61,15 @@ class KitConfig(Section):
     federation: Name
     name: Name
     certificate: CertificateName
-    address: AddressText
+    address: AddressText | None = None  # the operator has none
     listen: ListenText | None = None
+    operator: CertificateName | None = None  # what the operator's certificate is called; revoked: nobody listens to it
     parties: list[Name]  # client k is the k-th
     links: list[tuple[Name, Name]]
     peers: dict[Name, PeerSection]
     data: PartyData = PartyData()
     labels: LabelsSection
+    predictions: PredictionsSection
     alignment: Alignment
     standardise: bool
     model: ModelSection
@@ -88,19 +91,29 @@ class KitConfig(Section):
         return self.name == SERVER
 
     @property
+    def is_operator(self) -> bool:
+        """Whether this is the kit of the person who watches."""
+        return self.name == OPERATOR
+
+    @property
+    def seen_by(self) -> str:
+        """Who sees predictions."""
+        return self.predictions.seen_by or self.labels.held_by
+
+    @property
     def rank(self) -> dict[str, int]:
         """Of two who talk, the one of higher rank calls the other: parties in their order, all of them the server."""
-        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}}
+        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}
 
 
 def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:
-    """The kit of a party, or of the server: of others' data it tells nothing."""
-    place, names = federation.places[name], list(federation.parties)
-    if name == SERVER:
-        near = names
-    else:
+    """The kit of a party, of the server or of the operator: of others' data it tells nothing."""
+    place, names, party = federation.places.get(name), list(federation.parties), federation.parties.get(name)
+    if party is not None:
         near = [names[j] for j in network.neighbours[names.index(name)]]
         near += [SERVER] if federation.server is not None else []
+    else:
+        near = [other for other in federation.places if other != name]
     holder = name == federation.labels.held_by
     shared = ("alignment", "standardise", "model", "method", "stop", "costs", "compute", "limits", "seed")
     return KitConfig(
@@ -108,15 +121,17 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
         federation=federation.name,
         name=name,
         certificate=certificates[name] or name,
-        address=place.address,
-        listen=place.listen,
+        address=None if place is None else place.address,
+        listen=None if place is None else place.listen,
+        operator=certificates[OPERATOR],
         parties=names,
         links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
         peers={
             peer: PeerSection(address=federation.places[peer].address, certificate=certificates[peer]) for peer in near
         },
-        data=PartyData() if name == SERVER else federation.parties[name].data,
+        data=PartyData() if party is None else party.data,
         labels=federation.labels if holder else federation.labels.model_copy(update={"column": None}),
+        predictions=PredictionsSection(seen_by=federation.predictions.seen_by or federation.labels.held_by),
         **{key: getattr(federation, key) for key in shared},
     )
 

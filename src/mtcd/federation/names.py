@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 SERVER = "server"
+OPERATOR = "operator"  # the person who watches
 AUTHORITY = "authority"
 LONGEST = 40  # a certificate's common name has room for 64
 RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})  # the founder's folder; no folders on some systems

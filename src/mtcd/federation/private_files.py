@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mtcd.errors import ConfigError, MtcdError
 
-PRIVATE = frozenset({"key.pem", "ca.key", "alignment.key"})
+PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
 
 
 def write_files(folder: Path, files: Mapping[str, bytes]) -> None:

@@ -7,16 +7,17 @@ from mtcd.federation.kit_schema import KitConfig
 
 def readme(kit: KitConfig, has_server: bool) -> bytes:
     """The text."""
+    host = "your own host" if kit.is_operator else f"the host that others reach at {kit.address}"
     paragraphs = [
         f"Kit of {kit.name!r} in the federation {kit.federation!r}",
-        f"Put this folder on the host that others reach at {kit.address}, and let nobody else read it: key.pem is what "
-        "proves who you are. Delete other copies. Never send key.pem or alignment.key to anybody.",
+        f"Put this folder on {host}, and let nobody else read it: key.pem is what proves who you are. Delete other "
+        "copies. Never send key.pem or parties.key to anybody.",
         "Install what it takes:\n\n    pip install 'mtcd[federation]'",
         _start(kit),
         _talks(kit),
     ]
-    if not kit.is_server:
-        paragraphs += [_labels(kit, has_server), _alignment(kit)]
+    if kit.name in kit.parties:
+        paragraphs += [_labels(kit, has_server), _predictions(kit), _alignment(kit)]
     paragraphs.append(
         "Does the founder send you new files (party.yaml, revoked.pem, or a whole kit after a renewal)? Put them over "
         "the old ones and start again. If key.pem may have been seen by somebody else, tell the founder at once."
@@ -25,6 +26,11 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
 
 
 def _start(kit: KitConfig) -> str:
+    if kit.is_operator:
+        return (
+            "Watch the federation, and stop it:\n\n    mtcd federation status kits/operator\n"
+            "    mtcd federation logs kits/operator\n    mtcd federation stop kits/operator"
+        )
     if kit.is_server:
         return "Start the server:\n\n    mtcd server kits/server"
     data = "" if kit.data.table is not None else " --data table.csv"
@@ -33,9 +39,8 @@ def _start(kit: KitConfig) -> str:
 
 def _talks(kit: KitConfig) -> str:
     listed = "\n".join(f"    {name} at {peer.address}" for name, peer in kit.peers.items())
-    return (
-        f"It listens at {kit.listen or kit.address} and talks to these, and to nobody else:\n\n{listed or '    (none)'}"
-    )
+    where = "It calls these" if kit.is_operator else f"It listens at {kit.listen or kit.address} and talks to these"
+    return f"{where}, and nobody else:\n\n{listed or '    (none)'}"
 
 
 def _labels(kit: KitConfig, has_server: bool) -> str:
@@ -45,9 +50,13 @@ def _labels(kit: KitConfig, has_server: bool) -> str:
     return f"{who} the labels. They are told to: {' and '.join(told) or 'nobody'}."
 
 
+def _predictions(kit: KitConfig) -> str:
+    return f"Predictions of new samples are seen by {'you' if kit.name == kit.seen_by else repr(kit.seen_by)} only."
+
+
 def _alignment(kit: KitConfig) -> str:
     return {
         "psi": "Samples are matched by their ids with private set intersection: nobody learns ids that are not theirs.",
-        "hashed": "Samples are matched by keyed hashes of their ids: who has alignment.key can test guesses of ids.",
+        "hashed": "Samples are matched by keyed hashes of their ids: who has parties.key can test guesses of ids.",
         "given order": "Samples are not matched: the rows of all parties must be the same samples in the same order.",
     }[kit.alignment]

@@ -19,7 +19,7 @@ from mtcd.config.schema import (
     StopSection,
     Whole,
 )
-from mtcd.federation.names import SERVER, parse_address, usable_name
+from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
 
 def _address(text: str) -> str:
@@ -75,6 +75,12 @@ class LabelsSection(Section):
     shared_with: Annotated[tuple[Learner, ...], BeforeValidator(_words)] = ()
 
 
+class PredictionsSection(Section):
+    """Who sees predictions of new samples: a party, or the server; the holder of the labels unless another is named."""
+
+    seen_by: Name | None = None
+
+
 class LinksSection(Section):
     """A kind of network, or the pairs of parties that can talk."""
 
@@ -109,6 +115,7 @@ class Federation(Section):
     parties: dict[Name, Annotated[PartySection, BeforeValidator(_just_address)]]
     server: Annotated[PlaceSection | None, BeforeValidator(_just_address)] = None
     labels: LabelsSection
+    predictions: PredictionsSection = PredictionsSection()
     alignment: Alignment = "psi"
     standardise: bool = False  # every party its own columns
     network: LinksSection = LinksSection(kind="complete")
@@ -133,8 +140,9 @@ class Federation(Section):
         folded = [name.lower() for name in self.parties]
         if len(folded) < 2:
             raise ValueError("parties: a federation has two parties or more")
-        if SERVER in folded:
-            raise ValueError(f"parties: {SERVER!r} is a reserved name: choose another")
+        for name in (SERVER, OPERATOR):
+            if name in folded:
+                raise ValueError(f"parties: {name!r} is a reserved name: choose another")
         for i, name in enumerate(self.parties):
             if folded[i] in folded[:i]:
                 raise ValueError(f"parties: {name!r} differs from another name in capitals only: choose another")
@@ -147,5 +155,10 @@ class Federation(Section):
 
     @property
     def places(self) -> dict[str, PlaceSection]:
-        """Everybody, the server last."""
+        """Where everybody is who can be called, the server last."""
         return {**self.parties, **({SERVER: self.server} if self.server is not None else {})}
+
+    @property
+    def members(self) -> list[str]:
+        """Everybody who has a kit."""
+        return [*self.places, OPERATOR]

@@ -8,10 +8,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mtcd.federation.keys import alive_key, channel
+from mtcd.federation.keys import alive_key, channel, control_channel
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.names import OPERATOR
 
-CA_FILE, CERTIFICATE_FILE, KEY_FILE = "ca.pem", "cert.pem", "key.pem"
+CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024
 SESSIONS = 10_000  # Zenoh's own limit of 1000 is near for a server
 WRITE = ["put", "query"]
@@ -26,7 +27,7 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
     retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
     return {
         "mode": "peer",
-        "listen": {"endpoints": [f"tls/{kit.listen or kit.address}"], "timeout_ms": 0, "exit_on_failure": True},
+        "listen": {"endpoints": listens(kit), "timeout_ms": 0, "exit_on_failure": True},
         "connect": {"endpoints": calls(kit), "timeout_ms": -1, "exit_on_failure": False, "retry": retry},
         "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # who is not there is waited for
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
@@ -54,6 +55,11 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
     }
 
 
+def listens(kit: KitConfig) -> list[str]:
+    """Where this party can be called; nobody calls the operator."""
+    return [] if kit.is_operator else [f"tls/{kit.listen or kit.address}"]
+
+
 def calls(kit: KitConfig) -> list[str]:
     """Whom this party calls. One of two calls the other, so that there is one connection between them."""
     rank = kit.rank
@@ -65,14 +71,21 @@ def calls(kit: KitConfig) -> list[str]:
 
 
 def access_control(kit: KitConfig) -> dict[str, Any]:
-    """Nothing is allowed but what a peer writes to us under its own name, what we write to it, and the answers."""
+    """Nothing is allowed but what a peer writes to us under its own name, what we write to it, and the answers.
+
+    The operator may ask, and is answered; nothing else passes between it and anybody.
+    """
+    certificates = {peer: section.certificate for peer, section in kit.peers.items()}
+    if not kit.is_operator:
+        certificates[OPERATOR] = kit.operator
     rules, subjects, policies = [], [], []
-    for peer, section in kit.peers.items():
-        if section.certificate is None:
+    for peer, certificate in certificates.items():
+        if certificate is None:
             continue
-        own = _rules(kit.federation, kit.name, peer)
+        watched = kit.is_operator or peer == OPERATOR
+        own = (_control_rules if watched else _rules)(kit.federation, kit.name, peer)
         rules += own
-        subjects.append({"id": peer, "cert_common_names": [section.certificate]})
+        subjects.append({"id": peer, "cert_common_names": [certificate]})
         policies.append({"rules": [rule["id"] for rule in own], "subjects": [peer]})
     return {
         "enabled": True,
@@ -86,16 +99,32 @@ def access_control(kit: KitConfig) -> dict[str, Any]:
 def _rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
     inbox, outbox = channel(federation, me, peer), channel(federation, peer, me)
     here, there = alive_key(federation, me), alive_key(federation, peer)
-    allowed = {
-        f"{peer} writes to us": ("ingress", WRITE, inbox),
-        f"we answer {peer}": ("egress", ANSWER, inbox),
-        f"we write to {peer}": ("egress", WRITE, outbox),
-        f"{peer} answers us": ("ingress", ANSWER, outbox),
-        f"{peer} is alive": ("ingress", ALIVE, there),
-        f"we watch {peer}": ("egress", WATCH, there),
-        f"{peer} hears that we are alive": ("egress", ALIVE, here),
-        f"{peer} watches us": ("ingress", WATCH, here),
-    }
+    return _allowed(
+        {
+            f"{peer} writes to us": ("ingress", WRITE, inbox),
+            f"we answer {peer}": ("egress", ANSWER, inbox),
+            f"we write to {peer}": ("egress", WRITE, outbox),
+            f"{peer} answers us": ("ingress", ANSWER, outbox),
+            f"{peer} is alive": ("ingress", ALIVE, there),
+            f"we watch {peer}": ("egress", WATCH, there),
+            f"{peer} hears that we are alive": ("egress", ALIVE, here),
+            f"{peer} watches us": ("ingress", WATCH, here),
+        }
+    )
+
+
+def _control_rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
+    asked = control_channel(federation, peer if me == OPERATOR else me)
+    question, answer = ("egress", "ingress") if me == OPERATOR else ("ingress", "egress")
+    return _allowed(
+        {
+            f"questions between {me} and {peer}": (question, ["query"], asked),
+            f"answers between {me} and {peer}": (answer, ["reply", "declare_queryable"], asked),
+        }
+    )
+
+
+def _allowed(allowed: dict[str, tuple[str, list[str], str]]) -> list[dict[str, Any]]:
     return [
         {"id": name, "permission": "allow", "flows": [flow], "messages": messages, "key_exprs": [key]}
         for name, (flow, messages, key) in allowed.items()

@@ -1,0 +1,151 @@
+"""Messages that pass through others on their way: only parties can read them, and nobody can change or forge one.
+
+A sealed message is encrypted under a key that all parties share, so that a server that passes it on learns its size
+and no more. Inside, it is signed by the party it comes from, whose certificate lies by it: another party that passes
+it on could read it, but not put its own words in another's mouth. The receiver and the kind are signed too, so what
+was meant for one party, or as one kind of message, does not count as another.
+
+A party in between can send the same message to the same receiver once more. Who opens it must not mind: a question
+is answered again, and what must count once carries a number of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass, field
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.serialization import Encoding
+
+from mtcd.errors import ConfigError, WireError
+from mtcd.federation.certificates import (
+    UNREADABLE,
+    common_name,
+    is_signed_by,
+    load_certificate,
+    load_key,
+    out_of_time,
+    party_of,
+)
+from mtcd.federation.kit import WHAT, Kit
+from mtcd.federation.private_files import read_file
+from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, MEGABYTE
+
+MARK = b"mtcd sealed 1"
+NONCE = 12  # bytes, drawn at random: a key is good for 2^32 messages
+SIZES = struct.Struct(">HBB")  # of the certificate, the kind and the signature; the body is the rest
+SIGNED = struct.Struct(">HHHH")
+LONGEST_KIND = 80
+SIGNATURE = ec.ECDSA(hashes.SHA256())
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """What was in a sealed message. The body may be private: it is kept out of what is printed."""
+
+    origin: str
+    kind: str
+    body: bytes = field(repr=False)
+
+
+class Seal:
+    """A party's own seal. The server and the operator have none: their kits lack the parties' key."""
+
+    def __init__(self, kit: Kit) -> None:
+        self.config, self.revoked = kit.config, kit.revoked
+        self._cipher = AESGCM(kit.secret("sealed"))
+        self._key = load_key(read_file(kit.folder / KEY_FILE, WHAT), str(kit.folder / KEY_FILE))
+        mine, authority = kit.folder / CERTIFICATE_FILE, kit.folder / CA_FILE
+        self._certificate = load_certificate(read_file(mine, WHAT), str(mine)).public_bytes(Encoding.DER)
+        self._authority = load_certificate(read_file(authority, WHAT), str(authority))
+        self._most = kit.config.limits.message_mb * MEGABYTE
+
+    def seal(self, to: str, kind: str, body: bytes) -> bytes:
+        """The message for a party, to be passed on by anybody."""
+        if to not in self.config.parties:
+            raise ConfigError(f"A message can be sealed for a party only, and {to!r} is none.")
+        if not _usable(told := kind.encode()):
+            raise ConfigError(f"A message cannot be of the kind {kind!r}.")
+        signature = self._key.sign(self._signed(to, self._certificate, told, body), SIGNATURE)
+        sizes = SIZES.pack(len(self._certificate), len(told), len(signature))
+        nonce = os.urandom(NONCE)
+        content = b"".join((sizes, self._certificate, told, signature, body))
+        data = nonce + self._cipher.encrypt(nonce, content, self._bound(to))
+        if len(data) > self._most:
+            raise ConfigError(
+                f"A message to {to!r} ({kind}) has {len(data)} bytes, more than limits.message_mb of the federation "
+                "allows: ask the founder for a larger limit."
+            )
+        return data
+
+    def open(self, data: bytes, expect_from: str | None = None) -> Sealed:
+        """What a message to this party holds, if everything about it is as it must be; else a WireError."""
+        if len(data) > self._most:
+            raise WireError("a sealed message", "is larger than this federation allows")
+        certificate, kind, signature, body = self._parts(data)
+        origin, public = self._origin(certificate)
+        try:
+            public.verify(signature, self._signed(self.config.name, certificate, kind, body), SIGNATURE)
+        except InvalidSignature:
+            raise WireError(f"the signature of {origin!r}", "does not fit a sealed message") from None
+        if not _usable(kind):
+            raise WireError(f"the kind of a sealed message of {origin!r}", "is not readable")
+        if expect_from is not None and origin != expect_from:
+            raise WireError(f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}")
+        return Sealed(origin, kind.decode(), body)
+
+    def _parts(self, data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
+        """Certificate, kind, signature and body."""
+        nonce = data[:NONCE]
+        try:
+            content = self._cipher.decrypt(nonce, data[NONCE:], self._bound(self.config.name))
+        except (InvalidTag, ValueError):
+            raise WireError("a sealed message", "is damaged, or for another party or federation") from None
+        if len(content) < SIZES.size:
+            raise WireError("a sealed message", "is too short")
+        parts, start = [], SIZES.size
+        for size in SIZES.unpack_from(content):
+            parts.append(content[start : start + size])
+            start += size
+        if len(content) < start:
+            raise WireError("a sealed message", "is too short")
+        return parts[0], parts[1], parts[2], content[start:]
+
+    def _origin(self, content: bytes) -> tuple[str, ec.EllipticCurvePublicKey]:
+        """Whose certificate it is, and its public key; refused unless it counts today."""
+        try:
+            certificate = x509.load_der_x509_certificate(content)
+            called = common_name(certificate)
+            public = certificate.public_key()
+        except UNREADABLE:
+            raise WireError("the certificate of a sealed message", "is not readable") from None
+        origin = party_of(called)
+        if origin not in self.config.parties or not isinstance(public, ec.EllipticCurvePublicKey):
+            raise WireError("the certificate of a sealed message", "is of no party")
+        whose = f"the certificate of {origin!r} at a sealed message"
+        if not is_signed_by(certificate, self._authority):
+            raise WireError(whose, "is not of this federation: its authority did not sign it")
+        if problem := out_of_time(certificate):
+            raise WireError(whose, problem)
+        peer = self.config.peers.get(origin)
+        if certificate.serial_number in self.revoked or (peer is not None and peer.certificate != called):
+            raise WireError(whose, "was revoked")
+        return origin, public
+
+    def _signed(self, to: str, certificate: bytes, kind: bytes, body: bytes) -> bytes:
+        """What the signature is for. Sizes come first, so that no two messages read the same."""
+        parts = (self.config.federation.encode(), to.encode(), certificate, kind)
+        return b"".join((MARK, SIGNED.pack(*map(len, parts)), *parts, body))
+
+    def _bound(self, to: str) -> bytes:
+        """What both sides know and need not send."""
+        return b"/".join((MARK, self.config.federation.encode(), to.encode()))
+
+
+def _usable(kind: bytes) -> bool:
+    return 0 < len(kind) <= LONGEST_KIND and kind.isascii() and kind.decode().isprintable()

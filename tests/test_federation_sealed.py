@@ -1,0 +1,188 @@
+"""Sealed messages: what the receiver reads, and what it refuses, from strangers and from parties that cheat."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from hypothesis import given
+from hypothesis import strategies as st
+
+from federations import written
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.authority import Authority
+from mtcd.federation.certificates import Issued, issue
+from mtcd.federation.founder import init_federation, renew, revoke
+from mtcd.federation.kit import read_kit
+from mtcd.federation.names import Address
+from mtcd.federation.private_files import write_files
+from mtcd.federation.sealed import NONCE, Seal, Sealed
+
+BODY = b"outcome 1, outcome 0"
+
+
+def founded(folder: Path) -> Path:
+    folder.mkdir()
+    init_federation(written(folder, limits={"message_mb": 1}), folder / "kits", 90)
+    return folder / "kits"
+
+
+@pytest.fixture(scope="module")
+def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return founded(tmp_path_factory.mktemp("sealed") / "ours")
+
+
+@pytest.fixture
+def own_kits(tmp_path: Path) -> Path:
+    """Kits that a test may change."""
+    return founded(tmp_path / "own")
+
+
+def seal_of(kits: Path, name: str) -> Seal:
+    return Seal(read_kit(kits / name))
+
+
+def sealed_with(kits: Path, name: str, made: Issued) -> bytes:
+    """A message of a party for c, by the party that has this key and certificate and the parties' key."""
+    kit = read_kit(kits / name)
+    write_files(kits / name, {"key.pem": made.key_pem, "cert.pem": made.certificate_pem})
+    return Seal(kit).seal("c", "labels", BODY)
+
+
+def flipped(data: bytes, place: int, bits: int = 1) -> bytes:
+    return data[:place] + bytes([data[place] ^ bits]) + data[place + 1 :]
+
+
+def test_the_receiver_reads_who_wrote_what(kits: Path) -> None:
+    a, b, c = (seal_of(kits, name) for name in "abc")
+    data = a.seal("c", "labels", BODY)  # a and c are no neighbours
+    assert c.open(data) == c.open(data, expect_from="a") == Sealed("a", "labels", BODY)
+    assert c.open(b.seal("c", "x", b"")) == Sealed("b", "x", b"")
+    for word in (BODY, b"labels", b"outcome"):
+        assert word not in data
+    assert a.seal("c", "labels", BODY) != data
+    assert "outcome" not in repr(c.open(data))
+
+
+@given(body=st.binary(max_size=300), kind=st.text(st.characters(codec="ascii", categories=["L", "P"]), min_size=1))
+def test_any_body_comes_through(kits: Path, body: bytes, kind: str) -> None:
+    assert seal_of(kits, "c").open(seal_of(kits, "a").seal("c", kind[:80], body)).body == body
+
+
+def test_every_byte_counts(kits: Path) -> None:
+    c, data = seal_of(kits, "c"), seal_of(kits, "a").seal("c", "labels", BODY)
+    for place in range(len(data)):
+        with pytest.raises(WireError):
+            c.open(flipped(data, place))
+        with pytest.raises(WireError):
+            c.open(data[:place])
+    with pytest.raises(WireError):
+        c.open(data + b"\0")
+
+
+def again(kits: Path, data: bytes, change: Callable[[bytes], bytes]) -> bytes:
+    """A message for c that another party has opened, changed and encrypted anew."""
+    cipher, bound = AESGCM(read_kit(kits / "b").secret("sealed")), b"mtcd sealed 1/clinics/c"
+    nonce = data[:NONCE]
+    return nonce + cipher.encrypt(nonce, change(cipher.decrypt(nonce, data[NONCE:], bound)), bound)
+
+
+@pytest.mark.filterwarnings("ignore:Parsed a serial number")  # said by cryptography, before the signature is checked
+def test_a_party_on_the_way_can_change_nothing(kits: Path) -> None:
+    c, data = seal_of(kits, "c"), seal_of(kits, "a").seal("c", "labels", BODY)
+    assert again(kits, data, lambda content: content) == data
+    size = len(data) - NONCE - 16
+    for place in range(size):
+        for bits in (1, 0x80):
+            with pytest.raises(WireError):
+                c.open(again(kits, data, lambda content, p=place, b=bits: flipped(content, p, b)))
+        with pytest.raises(WireError):
+            c.open(again(kits, data, lambda content, p=place: content[:p]))
+    with pytest.raises(WireError, match="signature of 'a'"):
+        c.open(again(kits, data, lambda content: content + b"1"))
+    longer = again(kits, data, lambda content: bytes([*content[:2], content[2] + 1, *content[3:]]))
+    with pytest.raises(WireError):
+        c.open(longer)
+
+
+def test_a_message_for_another_is_refused(kits: Path) -> None:
+    a, b = seal_of(kits, "a"), seal_of(kits, "b")
+    data = a.seal("c", "labels", BODY)
+    for other in (a, b):
+        with pytest.raises(WireError, match="for another party"):
+            other.open(data)
+    cipher = AESGCM(read_kit(kits / "c").secret("sealed"))
+    content = cipher.decrypt(data[:NONCE], data[NONCE:], b"mtcd sealed 1/clinics/c")
+    passed_on = data[:NONCE] + cipher.encrypt(data[:NONCE], content, b"mtcd sealed 1/clinics/b")  # c cheats
+    with pytest.raises(WireError, match="signature of 'a'"):
+        b.open(passed_on)
+    with pytest.raises(WireError, match="of 'b' came in the place of one of 'a'"):
+        seal_of(kits, "c").open(b.seal("c", "labels", BODY), expect_from="a")
+
+
+def test_another_federation_is_refused(kits: Path, own_kits: Path) -> None:
+    with pytest.raises(WireError, match="federation"):
+        seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
+    key = (kits / "a" / "parties.key").read_bytes()
+    write_files(own_kits / "a", {"parties.key": key})  # an outsider who has got hold of the parties' key
+    with pytest.raises(WireError, match="certificate of 'a'.*not of this federation"):
+        seal_of(kits, "c").open(seal_of(own_kits, "a").seal("c", "labels", BODY))
+
+
+@pytest.mark.parametrize(
+    ("name", "ago", "told"),
+    [
+        ("a", 100, "certificate of 'a'.*expired on"),
+        ("a", -2, "certificate of 'a'.*counts from"),
+        ("server", 0, "of no party"),
+        ("operator", 0, "of no party"),
+        ("d", 0, "of no party"),
+        ("b~2", 0, "certificate of 'b'.*revoked"),  # b's certificate is called b
+    ],
+)
+def test_certificates_that_do_not_count_are_refused(own_kits: Path, name: str, ago: int, told: str) -> None:
+    authority = Authority.load(own_kits)
+    when = datetime.now(UTC) - timedelta(days=ago)
+    made = issue(authority.issued, name, Address("127.0.0.1", 1), 90, now=when)
+    c = seal_of(own_kits, "c")
+    with pytest.raises(WireError, match=told):
+        c.open(sealed_with(own_kits, "a", made))
+
+
+def test_the_authority_itself_is_no_party(own_kits: Path) -> None:
+    c = seal_of(own_kits, "c")
+    with pytest.raises(WireError, match="of no party"):
+        c.open(sealed_with(own_kits, "a", Authority.load(own_kits).issued))
+
+
+@pytest.mark.parametrize("name", ["a", "b"])  # c has the one as a stranger, the other as a neighbour
+def test_who_is_revoked_is_refused_until_renewed(own_kits: Path, name: str) -> None:
+    old = seal_of(own_kits, name).seal("c", "labels", BODY)
+    revoke(own_kits, name)
+    with pytest.raises(WireError, match=f"certificate of '{name}'.*revoked"):
+        seal_of(own_kits, "c").open(old)
+    renew(own_kits, name, 90)
+    c = seal_of(own_kits, "c")
+    with pytest.raises(WireError, match="revoked"):
+        c.open(old)
+    assert c.open(seal_of(own_kits, name).seal("c", "labels", BODY)).origin == name
+
+
+def test_sizes_kinds_and_receivers_are_checked(kits: Path) -> None:
+    a, c = seal_of(kits, "a"), seal_of(kits, "c")
+    with pytest.raises(MtcdError, match="limits.message_mb"):
+        a.seal("c", "labels", bytes(1024 * 1024))
+    with pytest.raises(WireError, match="larger"):
+        c.open(bytes(1024 * 1024 + 1))
+    for to in ("server", "operator", "d", ""):
+        with pytest.raises(MtcdError, match="for a party only"):
+            a.seal(to, "labels", BODY)
+    for kind in ("", "x" * 81, "a\nb", "é"):
+        with pytest.raises(MtcdError, match="of the kind"):
+            a.seal("c", kind, BODY)
+    for name in ("server", "operator"):
+        with pytest.raises(MtcdError, match=r"no parties\.key"):
+            seal_of(kits, name)
