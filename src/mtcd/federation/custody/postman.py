@@ -10,15 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.errors import ConfigError
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Fences, Letter, Receipt
-from mtcd.methods.svfl import SVFLClient, SVFLServer
-from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.party import MONITOR, Message, Party
-
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
-"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 
 class Delivery(NamedTuple):
@@ -35,8 +29,6 @@ class Postman:
     """
 
     def __init__(self, number: int, party: Party, journal: Journal, opening: Iterable[Message] = ()) -> None:
-        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
-            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
         self.number, self.party, self.journal = number, party, journal
         self.dead: frozenset[int] = frozenset()
         """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""

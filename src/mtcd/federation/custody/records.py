@@ -13,13 +13,14 @@ import numpy as np
 
 from mtcd.errors import MtcdError
 from mtcd.federation.custody.letters import Freeze, Frozen, Letter, Receipt, Thaw
+from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
-PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering)
+PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, Letter, Receipt, Freeze, Frozen, Thaw)}
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = ("<f8", "<f4", "<i8")
