@@ -10,19 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.errors import ConfigError
 from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt, Void
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.svfl import SVFLClient, SVFLServer
-from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
 from mtcd.protocol.token import Token
-
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
-"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 
 class Delivery(NamedTuple):
@@ -50,8 +44,6 @@ class Postman:
         opening: Iterable[Message] = (),
         clients: int | None = None,
     ) -> None:
-        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
-            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
         self.number, self.party, self.journal = number, party, journal
         self.clients: int = getattr(party, "clients", 0) if clients is None else clients
         self.dead: frozenset[int] = frozenset()

@@ -1,0 +1,33 @@
+"""Which custody a party needs, by what it trains."""
+
+from __future__ import annotations
+
+from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
+from mtcd.federation.custody.journal import Journal
+from mtcd.federation.custody.lone_token import LonePostman
+from mtcd.federation.custody.postman import Postman
+from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.network.topology import Network
+from mtcd.protocol.party import SERVER, Cast, Party
+
+
+def make_postman(number: int, cast: Cast, journal: Journal, network: Network) -> Postman:
+    """The postman of one party of the cast: a client by its number, or SERVER.
+
+    Where tokens can be made anew, training goes on without those who stay away. The others wait for them.
+    """
+    party = cast.server if number == SERVER else cast.clients[number]
+    assert party is not None
+    if not all(map(_can_start_anew, cast.clients)):
+        return Postman(number, party, journal, cast.opening)
+    if isinstance(party, TokenServer):
+        return ServerPostman(number, party, journal, cast.opening)
+    if cast.server is not None:
+        return IterationPostman(number, party, journal, cast.opening)
+    assert isinstance(party, TokenClient)
+    return LonePostman(number, party, journal, cast.opening, network)
+
+
+def _can_start_anew(party: Party) -> bool:
+    """Whether a visit can be undone: those who remember earlier tours or syncs would have to undo these too."""
+    return type(party) is TokenClient
