@@ -39,6 +39,11 @@ def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "revoked" not in out
     for word in ("server", "127.0.0.1:7002", "39", "9"):
         assert word in out
+    code, out, _ = run(capsys, "move", kits, "a", "10.0.0.9:7001", "--listen", "0.0.0.0:7001")
+    assert code == 0
+    assert "a is now at 10.0.0.9:7001 and listens at 0.0.0.0:7001" in out
+    assert "new key and certificate" in out
+    assert "certificate stays" in run(capsys, "move", kits, "a", "10.0.0.9:7002")[1]
 
 
 @pytest.mark.parametrize(
@@ -49,6 +54,8 @@ def test_found_revoke_renew_and_list(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["init", "KITS", "--out", "KITS/new"], "cannot be read"),
         (["renew", "KITS", "d"], "No party is called 'd'"),
         (["revoke", "KITS", "ü"], "No party is called"),
+        (["move", "KITS", "a", "nowhere"], "host:port"),
+        (["move", "KITS", "operator", "10.0.0.9:7001"], "has no address"),
         (["list", "KITS/a"], "is not the authority"),
     ],
 )

@@ -206,6 +206,19 @@ def test_keys_do_not_show_when_printed() -> None:
     assert der.hex() not in repr(made)
 
 
+@pytest.mark.parametrize(
+    ("given", "seen_by"), [(None, "b"), ({"seen_by": "c"}, "c"), ({"seen_by": "server"}, "server")]
+)
+def test_every_kit_tells_who_sees_predictions(given: dict[str, str] | None, seen_by: str, tmp_path: Path) -> None:
+    changes = {} if given is None else {"predictions": given}
+    init_federation(written(tmp_path, **changes), tmp_path / "kits", 90)
+    for name in EVERYBODY:
+        assert read_kit(tmp_path / "kits" / name).config.seen_by == seen_by
+        assert f"seen_by: {seen_by}" in (tmp_path / "kits" / name / "party.yaml").read_text()
+    told = (tmp_path / "kits" / "c" / "README.txt").read_text()
+    assert ("seen by you only" if seen_by == "c" else f"seen by '{seen_by}' only") in told
+
+
 def test_party_files_are_plain_yaml(kits: Path) -> None:
     for name in EVERYBODY:
         assert yaml.safe_load((kits / name / "party.yaml").read_text())["name"] == name

@@ -15,7 +15,7 @@ from kits_on_disk import Config, found, settings
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import issue
 from mtcd.federation.founder import renew, revoke
-from mtcd.federation.keys import alive_key, channel, message_key
+from mtcd.federation.keys import alive_key, channel, control_channel, control_key, message_key
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
 from mtcd.federation.private_files import write_files
@@ -138,6 +138,53 @@ def test_a_party_that_calls_one_who_is_no_neighbour_gets_nothing(kits: Path, ope
 
     assert until(both_write)
     assert set(heard) == {(message_key("clinics", "c", "b", "x"), "by b")}
+
+
+def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Open) -> None:
+    sessions = {name: opened(settings(kits, name)) for name in ("a", "b", "server")}
+    token = sessions["a"].liveliness().declare_token(alive_key("clinics", "a"))
+    asked: list[str] = []
+
+    def answer(query: Any) -> None:
+        asked.append(str(query.key_expr))
+        query.reply(query.key_expr, b"here")
+
+    for me, session in sessions.items():
+        session.declare_queryable(control_channel("clinics", me), answer)
+        session.declare_queryable(channel("clinics", me, "operator"), answer)
+    at_a = inbox(sessions["a"], channel("clinics", "a", "b"), channel("clinics", "a", "operator"))
+    sessions["a"].declare_queryable(channel("clinics", "a", "b"), answer)
+    honest, operator = opened(settings(kits, "operator")), opened(cheating(settings(kits, "operator")))
+    heard = inbox(operator, "**", channel("clinics", "a", "b"), channel("clinics", "operator", "a"))
+
+    def answers(session: Any, key: str) -> int:
+        return len(list(session.get(key, timeout=0.5)))
+
+    for name in sessions:
+        for session in (honest, operator):
+            assert until(lambda name=name, s=session: answers(s, control_key("clinics", name, "status")))
+    asked.clear()
+    forbidden = [message_key("clinics", "a", "operator", "x"), message_key("clinics", "a", "b", "x")]
+    forbidden.append(message_key("clinics", "a", "b", "control", "x"))
+    assert [answers(operator, key) for key in forbidden] == [0, 0, 0]
+    for key in [*forbidden, control_key("clinics", "a", "status")]:
+        operator.put(key, b"forged")
+
+    def b_writes() -> bool:
+        sessions["b"].put(message_key("clinics", "a", "b", "x"), b"by b")
+        return len(at_a) > 5
+
+    assert until(b_writes)
+    assert {told for _, told in at_a} == {"by b"}
+    assert asked == []
+    assert heard == [told for told in heard if told[1] == "forged"]  # its own
+    alive = [len(list(s.liveliness().get(alive_key("clinics", "a"), timeout=0.5))) for s in (sessions["b"], operator)]
+    assert alive == [1, 0]
+    token.undeclare()
+    sessions["b"].declare_queryable(channel("clinics", "b", "c"), answer)
+    party = opened(cheating(settings(kits, "c")))
+    assert until(lambda: answers(party, message_key("clinics", "b", "c", "x")))
+    assert answers(party, control_key("clinics", "b", "status")) == 0  # a party is no operator
 
 
 def stranger(kits: Path, tmp_path: Path) -> Config:

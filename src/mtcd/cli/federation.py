@@ -80,6 +80,30 @@ def revoke(kits: Kits, name: PartyName) -> None:
     )
 
 
+@federation.command()
+def move(
+    kits: Kits,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")],
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where others find it from now on.")],
+    listen: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where it listens from now on, if that is not the same.")
+    ] = None,
+    days: Days = 365,
+) -> None:
+    """Let a party be found at another address; on another host it gets a new key and certificate."""
+    place, new_key = find("mtcd.federation.founder").move(kits, name, address, listen, days)
+    from mtcd.cli.show import screen
+
+    own = f"Give {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
+    screen.print(
+        f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} Give the new "
+        "party.yaml to everybody; it counts from their next start.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
 @federation.command("list")
 def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
     """Show everybody: address, until when the certificate counts, whether it was revoked."""

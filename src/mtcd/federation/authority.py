@@ -77,12 +77,13 @@ class Authority:
         return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
 
     def save(self, kits: Path, founding: bool = False) -> None:
-        """Write what has changed; all of it when the federation is founded."""
+        """Write what can change; the keys too when the federation is founded."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
+        files["federation.yaml"] = as_yaml(self.federation)
         if founding:
             files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
-            files["parties.key"], files["federation.yaml"] = self.secret, as_yaml(self.federation)
+            files["parties.key"] = self.secret
         write_files(kits / AUTHORITY, files)
 
     @property

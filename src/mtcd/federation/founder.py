@@ -1,4 +1,4 @@
-"""What the founder of a federation does: make all kits, renew one, revoke one, and see how they stand."""
+"""What the founder of a federation does: make all kits, renew one, revoke one, move one, and see how they stand."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import yaml
+
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import Issued
-from mtcd.federation.file import network_of, read_federation
+from mtcd.federation.file import check_keys, network_of, read_federation
 from mtcd.federation.kit import SECRET_BYTES
 from mtcd.federation.kit_schema import KitConfig, as_yaml, kit_config
-from mtcd.federation.names import AUTHORITY
+from mtcd.federation.names import AUTHORITY, OPERATOR, parse_address
 from mtcd.federation.private_files import write_files
 from mtcd.federation.readme import readme
+from mtcd.federation.schema import Federation, PlaceSection
 from mtcd.federation.transport import PARTIES_FILE
 
 
@@ -83,6 +86,31 @@ def revoke(kits: Path, name: str) -> bool:
     return new
 
 
+def move(kits: Path, name: str, address: str, listen: str | None, days: int) -> tuple[PlaceSection, bool]:
+    """Let others find a party at another address. Tells where it is now, and whether it got a new key.
+
+    Certificates are for a host: on another one it takes a new certificate. Who is revoked gets one when renewed.
+    """
+    authority = Authority.load(kits)
+    last = authority.last(name)
+    if name == OPERATOR:
+        raise ConfigError("The operator has no address, as nobody calls it: its kit can be used on any host.")
+    before = authority.federation.places[name]
+    authority.federation = _moved(authority.federation, name, address, listen)
+    after = authority.federation.places[name]
+    if after == before:
+        raise ConfigError(
+            f"{name!r} is at {before.address} already. If its kit, or another's, is not up to date: mtcd federation "
+            f"renew {kits} {name}"
+        )
+    made = {}
+    if last.revoked is None and parse_address(before.address).host != parse_address(after.address).host:
+        made[name] = authority.sign(name, last.generation, days)
+    authority.save(kits)
+    _write_kits(authority, kits, made)
+    return after, bool(made)
+
+
 def standings(kits: Path) -> list[Standing]:
     """How everybody's certificate stands."""
     authority = Authority.load(kits)
@@ -94,6 +122,14 @@ def standing(authority: Authority, name: str) -> Standing:
     last, place = authority.last(name), authority.federation.places.get(name)
     address = None if place is None else place.address
     return Standing(name, address, last.until, last.revoked is not None)
+
+
+def _moved(federation: Federation, name: str, address: str, listen: str | None) -> Federation:
+    """The federation with another address; where the party listens stays if nothing else is told."""
+    content = yaml.safe_load(as_yaml(federation))
+    place = content["parties"][name] if name in federation.parties else content[name]
+    place |= {"address": address} | ({} if listen is None else {"listen": listen})
+    return check_keys(content, "The new address")
 
 
 def _check_empty(out: Path) -> None:
