@@ -7,6 +7,7 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,7 +100,7 @@ class TokenClient(TokenHost):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    kept = ("t", "aggregate", "penalty", "back", "gathering")
+    kept: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
         self.clients, self.plan, self._problem = clients, plan, problem

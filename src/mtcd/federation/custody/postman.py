@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from mtcd.errors import ConfigError
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Fences, Letter, Receipt
+from mtcd.methods.split_parties import SplitClient, SplitServer
 from mtcd.methods.svfl import SVFLClient, SVFLServer
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.party import MONITOR, Message, Party
 
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
+KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer, SplitClient, SplitServer)
 """The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 

@@ -1,0 +1,1 @@
+"""A party's own part of the training: its table, its problem, its step size, its block."""
