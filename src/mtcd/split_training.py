@@ -76,7 +76,8 @@ def train_split(
     stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
     check_split(method, stop)
     problem = model.problem(data, compute, seed)
-    with _threads(compute.threads or _few_threads(problem, method)):
+    largest, batch = max(net.size for net in problem.nets), method.batch or problem.samples
+    with _threads(compute.threads or few_threads(largest, batch)):
         parties = method.split(problem, network, seed)
         epoch = method.epoch(problem.samples)
         pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
@@ -183,10 +184,9 @@ def _threads(count: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _few_threads(problem: NetProblem, method: Method) -> int | None:
-    """One thread where an update is so little work that dividing it takes longer than doing it."""
-    batch = problem.samples if method.batch is None else method.batch
-    return 1 if batch * max(net.size for net in problem.nets) < LITTLE_WORK else None
+def few_threads(size: int, batch: int) -> int | None:
+    """One thread where an update of so many numbers is so little work that dividing it takes longer than doing it."""
+    return 1 if batch * size < LITTLE_WORK else None
 
 
 def check_split(method: Method, stop: Stop) -> None:

@@ -10,15 +10,15 @@ from torch import nn
 
 from mtcd.config.schema import SplitSection
 from mtcd.data.dataset import VerticalDataset
-from mtcd.splitnet.aggregation import check_aggregation, make_aggregation
-from mtcd.splitnet.feed import draw_seed, make_source
+from mtcd.data.samples import sample_shape
+from mtcd.splitnet.aggregation import Aggregation, check_aggregation, make_aggregation
+from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import classes_of, find_loss
-from mtcd.splitnet.makers import client_maker, fusion_maker, make_clients, make_fusion
+from mtcd.splitnet.makers import client_maker, fusion_maker, make_client, make_clients, make_fusion
 from mtcd.splitnet.model import SplitModel
-from mtcd.splitnet.modules import seeded
 from mtcd.splitnet.nets.scaling import Standardise, scaling_of
-from mtcd.splitnet.optimiser import named_optimiser
-from mtcd.splitnet.trial import representation_width
+from mtcd.splitnet.optimiser import MakeOptimiser, named_optimiser
+from mtcd.splitnet.trial import representation_width, starting
 
 CPU = torch.device("cpu")
 
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 def check_split(section: SplitSection) -> None:
     """Refuse what cannot work whatever the data."""
     check_aggregation(section.aggregation)
-    named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))
+    optimiser_of(section)
     client_maker(section.client, section.code)
     fusion_maker(section.fusion, section.code)
 
@@ -36,27 +36,33 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int, standar
 
     With ``standardise``, they begin with scaling by the means and deviations of the training samples.
     """
-    clients = _clients(section, data.shapes, seed)
-    if standardise:
-        clients = {name: nn.Sequential(scaling_of(data.features[name]), module) for name, module in clients.items()}
-    sources = {name: make_source(data.features[name], name, CPU) for name in clients}
-    with seeded(draw_seed(seed, "lazy layers"), CPU):  # they start when they are first called
-        widths = [representation_width(name, module, sources[name]) for name, module in clients.items()]
+    names = data.clients
+    made = [client_module(section, names, k, data.features[name], seed, standardise) for k, name in enumerate(names)]
+    widths = [width for _, width in made]
     classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
-    return _model(section, clients, widths, classes, seed)
+    return _model(section, {name: module for name, (module, _) in zip(names, made, strict=True)}, widths, classes, seed)
+
+
+def client_module(
+    section: SplitSection, clients: Sequence[str], k: int, features: Any, seed: int, standardise: bool
+) -> tuple[nn.Module, int]:
+    """The module of client k for its features, and the width of what it gives: nothing of the others is needed."""
+    client, maker = clients[k], client_maker(section.client, section.code)
+    shape = sample_shape(client, features)
+    module = make_client(maker, clients, k, shape, section.client_settings, seed)
+    if standardise:
+        module = nn.Sequential(scaling_of(features), module)
+    with starting(seed, k, CPU):
+        return module, representation_width(client, module, make_source(features, client, CPU))
 
 
 def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
     """The modules of a run, from what its folder tells about them."""
     shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
-    clients = _clients(section, shapes, seed)
+    clients = make_clients(client_maker(section.client, section.code), shapes, section.client_settings, seed)
     if standardise:
         clients = {name: nn.Sequential(Standardise(*shapes[name]), module) for name, module in clients.items()}
     return _model(section, clients, about["widths"], about["classes"], seed)
-
-
-def _clients(section: SplitSection, shapes: Mapping[str, tuple[int, ...]], seed: int) -> dict[str, nn.Module]:
-    return make_clients(client_maker(section.client, section.code), shapes, section.client_settings, seed)
 
 
 def _model(
@@ -66,8 +72,19 @@ def _model(
     classes: Sequence[object] | None,
     seed: int,
 ) -> SplitModel:
+    aggregation = make_aggregation(section.aggregation, list(clients), widths)
+    fusion = fusion_module(section, aggregation, classes, seed)
+    return SplitModel(clients, fusion, section.aggregation, section.loss, optimiser_of(section))
+
+
+def fusion_module(
+    section: SplitSection, aggregation: Aggregation, classes: Sequence[object] | None, seed: int
+) -> nn.Module:
+    """The fusion module for such an aggregate."""
     maker, outputs = fusion_maker(section.fusion, section.code), 1 if classes is None else len(classes)
-    width = make_aggregation(section.aggregation, list(clients), widths).width
-    fusion = make_fusion(maker, width, outputs, section.fusion_settings, seed)
-    optimiser = named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))
-    return SplitModel(clients, fusion, section.aggregation, section.loss, optimiser)
+    return make_fusion(maker, aggregation.width, outputs, section.fusion_settings, seed)
+
+
+def optimiser_of(section: SplitSection) -> MakeOptimiser:
+    """What makes the optimisers of all parties."""
+    return named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))

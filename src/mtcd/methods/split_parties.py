@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,8 @@ class FusionPlan:
 
 class SplitClient(TokenHost):
     """Client k: its network holds theta_k, or the copy of the token that came last; the other copies are kept."""
+
+    kept = ("t", "start", "copies", "in_hand")
 
     def __init__(self, number: int, network: ClientNetwork, plan: Plan, stage: SplitStage, fuses: bool = False) -> None:
         self.number, self.network, self.plan, self.stage, self.fuses = number, network, plan, stage, fuses
@@ -114,9 +116,19 @@ class SplitClient(TokenHost):
         """They stay in the network."""
         return NO_NUMBERS
 
+    def state(self) -> dict[str, Any]:
+        """What it must not forget, and what its network must not."""
+        return super().state() | {"network": self.network.memory()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.network.remember(state["network"])
+
 
 class SplitServer(TokenServer):
     """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
+
+    kept = (*TokenServer.kept, "uploads", "awaited", "fused")
 
     def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
         super().__init__(clients, plan, None)
@@ -140,7 +152,8 @@ class SplitServer(TokenServer):
 
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, UpdateFusion):
-            self.update_fusion()
+            if message.payload.t == self.t:  # a reminder that comes late finds it done
+                self.update_fusion()
             return []
         return super().receive(message)
 
@@ -152,6 +165,7 @@ class SplitServer(TokenServer):
             return []
         self.stage.join()
         self.aggregate = self.stage.aggregate([self.uploads[k] for k in range(self.clients)])
+        self.uploads = self.uploads if self.keeps_uploads else {}
         return self.start_iteration()
 
     def start_iteration(self) -> Sequence[Message]:
@@ -185,6 +199,14 @@ class SplitServer(TokenServer):
         """Each token has changed what its own cluster put in: the changes add up."""
         start = self.aggregate
         self.aggregate = start + sum(token.aggregate - start for token in tokens)
+
+    def state(self) -> dict[str, Any]:
+        """What it must not forget, and theta_0 with all that belongs to it."""
+        return super().state() | {"fusion": self.stage.fusion.memory()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.stage.fusion.remember(state["fusion"])
 
 
 def lone_progress(token: SplitToken) -> Progress:

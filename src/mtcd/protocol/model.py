@@ -126,6 +126,12 @@ class ClientNetwork(Protocol):
     def load(self, state: State) -> None:
         """Hold this copy."""
 
+    def memory(self) -> State:
+        """All that the network must not forget: that copy, running statistics, what it knows of theta_0."""
+
+    def remember(self, memory: State) -> None:
+        """Go on from such a memory."""
+
     def mixed(self, start: State, copies: Sequence[State], weight: float) -> State:
         """start + weight * sum of (copy - start)."""
 
@@ -139,6 +145,12 @@ class FusionNetwork(Protocol):
 
     def values(self) -> Sequence[Tensor]:
         """theta_0 as of now, to go with a token."""
+
+    def memory(self) -> State:
+        """All that the network must not forget."""
+
+    def remember(self, memory: State) -> None:
+        """Go on from such a memory."""
 
     def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
         """Steps of theta_0 on this aggregate of iteration t."""

@@ -61,26 +61,17 @@ class Checkpoint:
 
 def network_tensors(clients: Sequence[NetClient], fusion: Trainable) -> dict[str, Tensor]:
     """What all networks hold, copies, statistics and optimisers included."""
-    tensors = {f"fusion/{name}": value for name, value in {**fusion.state(), **fusion.buffers()}.items()}
+    tensors = {f"fusion/{name}": value for name, value in fusion.memory().items()}
     for client in clients:
-        held = {**client.state(), **client.net.buffers()}
-        head = {**client.fusion.state(), **client.fusion.buffers()}
-        held |= {f"head.{name}": value for name, value in head.items()}
-        tensors |= {f"client/{client.k}/{name}": value for name, value in held.items()}
+        tensors |= {f"client/{client.k}/{name}": value for name, value in client.memory().items()}
     return tensors
 
 
 def load_networks(kept: Checkpoint, clients: Sequence[NetClient], fusion: Trainable) -> None:
     """Put it back."""
     try:
-        fusion.load(kept.part("fusion/"))
-        fusion.load_buffers(kept.part("fusion/"))
+        fusion.remember(kept.part("fusion/"))
         for client in clients:
-            part = kept.part(f"client/{client.k}/")
-            client.load(part)
-            client.net.load_buffers(part)
-            head = kept.part(f"client/{client.k}/head.")
-            client.fusion.load(head)
-            client.fusion.load_buffers(head)
+            client.remember(kept.part(f"client/{client.k}/"))
     except (RuntimeError, KeyError) as error:
         raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None

@@ -20,6 +20,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 Draw = tuple[int, ...] | None
 """What dropout draws depend on, beside the seed and the party; None: somebody else sees to it."""
 CONTRIBUTION = "contribution"
+HEAD = "head."
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +117,19 @@ class NetClient:
         self.net.load(state)
         told = state.get(CONTRIBUTION)
         self.contribution = None if told is None else told.to(self.around.device, copy=True)
+
+    def memory(self) -> State:
+        """All that it must not forget: with this, a client made anew goes on where the old one was."""
+        head = self.fusion.memory()
+        return self.state() | self.net.buffers() | {HEAD + name: value for name, value in head.items()}
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Put it back."""
+        self.load(memory)
+        self.net.load_buffers(memory)
+        self.fusion.remember(
+            {name.removeprefix(HEAD): value for name, value in memory.items() if name.startswith(HEAD)}
+        )
 
     def mixed(self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float) -> State:
         """start + weight * sum_gamma (copy - start), number by number; what is not there yet counts as 0.

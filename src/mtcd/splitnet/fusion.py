@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from torch import Tensor
 
 from mtcd.splitnet.client import Draw, Surroundings
 from mtcd.splitnet.feed import Feed
-from mtcd.splitnet.modules import Trainable
+from mtcd.splitnet.modules import State, Trainable
 
 
 class NetFusion:
@@ -23,6 +25,14 @@ class NetFusion:
     def values(self) -> list[Tensor]:
         """theta_0 as it is now."""
         return self.net.values()
+
+    def memory(self) -> State:
+        """All that it must not forget."""
+        return self.net.memory()
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Put it back."""
+        self.net.remember(memory)
 
     def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
         """Steps of theta_0 on the aggregate of iteration t."""

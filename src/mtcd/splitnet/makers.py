@@ -93,11 +93,16 @@ def make_clients(
     maker: Maker, shapes: Mapping[str, tuple[int, ...]], settings: Mapping[str, Any], seed: int
 ) -> dict[str, nn.Module]:
     """A module for every client. A maker may ask for client (its name), index, shape (of a sample) and clients."""
-    made = {}
-    for index, (client, shape) in enumerate(shapes.items()):
-        facts = {"client": client, "index": index, "shape": shape, "clients": len(shapes)}
-        made[client] = make(maker, "model.client", facts, settings, draw_seed(seed, "network", index))
-    return made
+    names = tuple(shapes)
+    return {name: make_client(maker, names, k, shapes[name], settings, seed) for k, name in enumerate(names)}
+
+
+def make_client(
+    maker: Maker, clients: Sequence[str], k: int, shape: tuple[int, ...], settings: Mapping[str, Any], seed: int
+) -> nn.Module:
+    """The module of client k, the same whether or not those of the others are made."""
+    facts = {"client": clients[k], "index": k, "shape": shape, "clients": len(clients)}
+    return make(maker, "model.client", facts, settings, draw_seed(seed, "network", k))
 
 
 def make_fusion(maker: Maker, width: int, outputs: int, settings: Mapping[str, Any], seed: int) -> nn.Module:

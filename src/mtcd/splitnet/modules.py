@@ -140,6 +140,15 @@ class Trainable:
         for name, value in self.module.named_buffers():
             value.copy_(kept[f"buffer.{name}"])
 
+    def memory(self) -> State:
+        """All of it: with this, a copy of the same module goes on where this one is."""
+        return self.state() | self.buffers()
+
+    def remember(self, memory: Mapping[str, Tensor]) -> None:
+        """Put it back."""
+        self.load(memory)
+        self.load_buffers(memory)
+
     def finished(self) -> nn.Module:
         """A copy of the module, as its owner gets it back: in evaluation mode, and batch norm as it was."""
         self._track(True)

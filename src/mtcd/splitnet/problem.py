@@ -14,17 +14,18 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.errors import ConfigError
 from mtcd.model.score import Score
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.model import ClientNetwork
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.client import NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
-from mtcd.splitnet.feed import Feed, Rows, Source, Stored, draw_seed, make_source
+from mtcd.splitnet.feed import Feed, Rows, Source, Stored, make_source
 from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.graphs import GraphClient, GraphFusion
 from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
 from mtcd.splitnet.lanes import Lanes
-from mtcd.splitnet.modules import Trainable, seeded
+from mtcd.splitnet.modules import Trainable
 from mtcd.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
-from mtcd.splitnet.trial import FUSION, SAMPLES, named, representation_width, trained_on, try_fusion
+from mtcd.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, named, trained_on
 
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
@@ -37,7 +38,7 @@ class Stage:
     """The networks of all parties, with their data in batches that are agreed on."""
 
     def __init__(
-        self, clients: Sequence[NetClient], fusion: NetFusion, around: Surroundings, samples: int, lanes: Lanes
+        self, clients: Sequence[ClientNetwork], fusion: NetFusion, around: Surroundings, samples: int, lanes: Lanes
     ) -> None:
         self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
         self.lane, self.join = lanes.lane, lanes.join
@@ -67,12 +68,9 @@ class NetProblem:
         self.nets = [Trainable(reps[client], self.device, make) for client in data.clients]
         self.fusion = Trainable(model.fusion, self.device, make)
         tried = list(zip(data.clients, self.nets, self.sources, strict=True))
-        with seeded(draw_seed(seed, "lazy layers"), self.device):  # they start when they are first called
-            for _, net, source in tried:
-                net.choose_layout(source.rows(torch.arange(SAMPLES)))
-            widths = [representation_width(client, net.module, source) for client, net, source in tried]
-            aggregation = make_aggregation(model.aggregation, data.clients, widths)
-            try_fusion(self.fusion.module, aggregation.width, self.labels, self.classes, loss)
+        widths = [begin_client(k, client, net, source, seed) for k, (client, net, source) in enumerate(tried)]
+        aggregation = make_aggregation(model.aggregation, data.clients, widths)
+        begin_fusion(self.fusion, aggregation, self.labels, self.classes, loss, seed)
         draws = self._try_training(SAMPLES, aggregation.width)
         self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
         self.staged: list[NetClient] = []

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
+
 import torch
 from torch import Tensor, nn
 
 from mtcd.errors import ConfigError
+from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.client import Loss
-from mtcd.splitnet.feed import Source
+from mtcd.splitnet.feed import Source, draw_seed
 from mtcd.splitnet.labels import Classes, check_outputs
-from mtcd.splitnet.modules import draws_numbers
+from mtcd.splitnet.modules import Trainable, draws_numbers, seeded
 
 SAMPLES = 2
 FUSION = "The fusion module"
@@ -18,6 +21,27 @@ FUSION = "The fusion module"
 def named(client: str) -> str:
     """A client's network, in an error."""
     return f"The network of client {client!r}"
+
+
+def starting(seed: int, party: int, device: torch.device) -> AbstractContextManager[None]:
+    """Lazy layers start when they are first called: what they draw in here depends on the seed and the party alone."""
+    return seeded(draw_seed(seed, "lazy layers", party), device)
+
+
+def begin_client(k: int, client: str, net: Trainable, source: Source, seed: int) -> int:
+    """Client k's network is called for the first time; returns the width of what it gives."""
+    x = source.rows(torch.arange(SAMPLES))
+    with starting(seed, k, x.device):
+        net.choose_layout(x)
+        return representation_width(client, net.module, source)
+
+
+def begin_fusion(
+    fusion: Trainable, aggregation: Aggregation, labels: Tensor, classes: Classes | None, loss: Loss, seed: int
+) -> None:
+    """The same for the fusion module."""
+    with starting(seed, len(aggregation.widths), labels.device):
+        try_fusion(fusion.module, aggregation.width, labels, classes, loss)
 
 
 def representation_width(client: str, module: nn.Module, source: Source) -> int:

@@ -11,17 +11,21 @@ from typing import Any
 
 import numpy as np
 
+from mtcd.data.samples import is_tensor
 from mtcd.errors import MtcdError
 from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.tensors import tensor_bytes, tensor_of
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
+from mtcd.methods.split_parties import SplitToken, UpdateFusion
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
-PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
+SPLIT = (SplitToken, UpdateFusion)
+PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer, *SPLIT)
 LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *LETTERS, Ledger)}
 PLAIN = (bool, int, float, str, type(None))
@@ -52,6 +56,10 @@ def _plain(value: Any, arrays: list[bytes]) -> Any:
             raise MtcdError(f"An array of {dtype} cannot be kept.")
         arrays.append(np.ascontiguousarray(value).tobytes())
         return ["array", dtype, list(value.shape)]
+    if is_tensor(value):
+        kind, shape, data = tensor_bytes(value)
+        arrays.append(data.tobytes())
+        return ["tensor", kind, shape, data.nbytes]
     name = type(value).__name__
     if KINDS.get(name) is type(value):
         return ["kind", name, [_plain(getattr(value, field), arrays) for field in field_names(type(value))]]
@@ -83,6 +91,9 @@ class _Reading:
         match told:
             case ["array", dtype, shape] if dtype in DTYPES:
                 return self._array(np.dtype(dtype), shape)
+            case ["tensor", dtype, shape, length]:
+                self.at += length
+                return tensor_of(dtype, shape, self.data[self.at - length : self.at])
             case ["kind", name, parts]:
                 return KINDS[name](*[self.value(part) for part in parts])
             case ["dict", pairs]:

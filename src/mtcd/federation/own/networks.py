@@ -1,0 +1,118 @@
+"""A party's own part of a split network: its module is made on its host, from its own table, and stays there.
+
+What must be known of the others before training is how many numbers per sample each of their networks gives. So every
+party makes its network first, tells ``width``, and has its problem when all widths are known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from mtcd.config.schema import ComputeSection, SplitSection
+from mtcd.config.split import client_module, fusion_module, optimiser_of
+from mtcd.data.samples import as_samples, check_samples
+from mtcd.engines.wire import SplitShapes
+from mtcd.errors import ConfigError, DataError
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.methods.method import Method
+from mtcd.split_training import few_threads
+from mtcd.splitnet.aggregation import make_aggregation
+from mtcd.splitnet.feed import make_source
+from mtcd.splitnet.labels import classes_of, encode, find_loss
+from mtcd.splitnet.own import Common, Own, OwnProblem
+
+Labels = NDArray[np.generic]
+WIDEST = 2**20  # numbers per sample
+
+
+def section_of(config: KitConfig, folder: Path) -> SplitSection:
+    """The split network that a kit names. Somebody's own networks are looked for in the folder of the kit first."""
+    if not isinstance(config.model, SplitSection):
+        raise ConfigError("model.kind: this federation trains a linear model, not a split network.")
+    if config.compute is not None and config.compute.device.startswith("cuda"):
+        raise ConfigError("compute.device: a federation trains on the CPU. Leave it out, or ask the founder for 'cpu'.")
+    return config.model.model_copy(update={"code": folder / (config.model.code or "")})
+
+
+@dataclass(frozen=True, eq=False)
+class OwnNetwork:
+    """The network of a party as it starts, with the party's samples in the order that all agree on."""
+
+    config: KitConfig
+    section: SplitSection
+    number: int
+    features: NDArray[Any]
+    module: nn.Module
+    width: int
+    """Numbers per sample that it gives: the others have to know this."""
+
+    def problem(self, labels: Labels, widths: Sequence[int]) -> OwnProblem:
+        """What the party trains, once the widths of all are known."""
+        if len(labels) != len(self.features):
+            raise DataError(
+                f"The table of {self.config.name!r} has {len(self.features)} rows for {len(labels)} labels: with "
+                "'alignment: given order' all tables must hold the same samples in the same order."
+            )
+        source = make_source(self.features, self.config.name, torch.device("cpu"))
+        own = Own(self.number, self.config.name, self.module, source)
+        return OwnProblem(_common(self.config, self.section, labels, widths), own)
+
+
+def own_network(config: KitConfig, folder: Path, features: NDArray[Any]) -> OwnNetwork:
+    """The network of the party whose kit is in ``folder``, for its samples: rows of a table, say, or pictures."""
+    section, number = section_of(config, folder), config.parties.index(config.name)
+    samples = as_samples(config.name, features)
+    if samples.dtype.kind == "f":
+        with np.errstate(over="ignore"):  # what is too large is told by the check
+            samples = np.ascontiguousarray(samples, dtype=np.float32)
+    check_samples(config.name, samples, len(samples))
+    if config.standardise and samples.ndim != 2:
+        raise DataError(f"standardise is for columns of a table, but samples here are of shape {samples.shape[1:]}.")
+    module, width = client_module(section, config.parties, number, samples, config.seed, config.standardise)
+    if not any(parameter.requires_grad for parameter in module.parameters()):
+        raise ConfigError(f"model.client: the network made for {config.name!r} has no parameters to train.")
+    return OwnNetwork(config, section, number, samples, module, width)
+
+
+def server_network(config: KitConfig, folder: Path, labels: Labels, widths: Sequence[int]) -> OwnProblem:
+    """What the server trains: the fusion module."""
+    return OwnProblem(_common(config, section_of(config, folder), labels, widths))
+
+
+def _common(config: KitConfig, section: SplitSection, labels: Labels, widths: Sequence[int]) -> Common:
+    if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
+        raise ConfigError(f"The widths of the representations, {list(widths)}, are not one for every party.")
+    loss, has_classes = find_loss(section.loss, labels)
+    classes = classes_of(labels) if has_classes else None
+    aggregation = make_aggregation(section.aggregation, config.parties, widths)
+    compute = config.compute or ComputeSection()
+    return Common(
+        fusion_module(section, aggregation, classes, config.seed),
+        aggregation,
+        loss,
+        encode(labels, classes),
+        classes,
+        optimiser_of(section),
+        compute.precision == "mixed",
+        compute.threads,
+        config.seed,
+    )
+
+
+def threads_for(problem: OwnProblem, method: Method) -> int | None:
+    """How many threads to give to one operation, by ``torch.set_num_threads``; None: as PyTorch has it."""
+    batch = method.batch or problem.samples
+    return problem.common.threads or few_threads(problem.size, batch)
+
+
+def split_shapes(problem: OwnProblem) -> SplitShapes:
+    """What a party may expect of the tensors that others send."""
+    return SplitShapes.of(problem.common.aggregation.widths, problem.fusion.values())

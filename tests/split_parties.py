@@ -1,0 +1,186 @@
+"""Split networks whose parties know only their own part, for tests: each makes its own cast and uses itself of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import mtcd
+from federations import changed
+from mtcd.config.schema import SplitSection
+from mtcd.config.split import split_model
+from mtcd.federation.custody.journal import Journal
+from mtcd.federation.custody.letters import Letter
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.records import pack
+from mtcd.federation.file import check_keys, method_of, network_of
+from mtcd.federation.kit_schema import KitConfig, kit_config
+from mtcd.federation.own.networks import OwnNetwork, own_network, server_network
+from mtcd.methods.hosting import Share
+from mtcd.methods.method import Method
+from mtcd.methods.split_parties import SplitClient, SplitServer
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Party
+from mtcd.splitnet.compute import Compute
+from mtcd.splitnet.own import OwnProblem
+from mtcd.splitnet.problem import NetProblem
+from split_problems import samples
+
+NETS = """
+from torch import nn
+def plain(shape, width=3): return nn.Sequential(nn.Linear(shape[0], 4), nn.Tanh(), nn.Linear(4, width))
+def several(shape, index): return plain(shape, 1 + index)
+def normed(shape): return nn.Sequential(nn.Linear(*shape, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3))
+def dropping(shape): return nn.Sequential(nn.Linear(*shape, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3))
+def lazy(shape): return nn.Sequential(nn.LazyLinear(4), nn.Tanh(), nn.LazyLinear(2))
+def head(width, outputs): return nn.Sequential(nn.Linear(width, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, outputs))
+"""
+MOMENTUM = {"kind": "SGD", "momentum": 0.9}
+MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3}
+CLUSTERS = {"clusters": [["a", "b"], ["c", "d"]]}
+CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "clusters": ({"client": "nets:several", "fusion": "nets:head"}, {**MTCD, **CLUSTERS}),
+    "clusters, batches": ({"client": "nets:normed", "optimiser": MOMENTUM}, {**MTCD, **CLUSTERS, "batch": 5}),
+    "overlapping": ({"client": "nets:plain", "optimiser": {"kind": "Adam"}}, {**MTCD, "tokens": 2}),
+    "visitors": ({"client": "nets:dropping", "aggregation": "mean"}, {**MTCD, "tokens": 2, "combine": "visitors"}),
+    "svfl": ({"client": "nets:lazy", "aggregation": "sum"}, {"kind": "svfl", "stepsize": 0.05}),
+    "svfl, batches": ({"client": "nets:normed"}, {"kind": "svfl", "stepsize": 0.05, "batch": 5}),
+    "stcd": (
+        {"client": "nets:dropping", "optimiser": MOMENTUM},
+        {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Clinics:
+    """Four clinics on a cycle, with a server unless the method has none; ``folder`` holds somebody's own networks."""
+
+    folder: Path
+    name: str
+    standardise: bool = True
+
+    @cached_property
+    def data(self) -> mtcd.VerticalDataset:
+        made = samples(4, 13)
+        names = dict(zip(made.clients, "abcd", strict=True))
+        features = {names[old]: 3 * values + 1 for old, values in made.features.items()}
+        return mtcd.VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
+
+    @cached_property
+    def _kits(self) -> tuple[dict[str, KitConfig], Method, Any]:
+        (self.folder / "nets.py").write_text(NETS)
+        model, method = CASES[self.name]
+        section = {"kind": "split", "code": str(self.folder), **model}
+        federation = check_keys(
+            changed(
+                parties={name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(self.data.clients)},
+                server=None if method["kind"] == "stcd" else "127.0.0.1:7000",
+                labels={"held_by": "b", "shared_with": ["parties", "server"]},
+                network={"kind": "cycle"},
+                model=section,
+                method=method,
+                standardise=self.standardise,
+                seed=5,
+            ),
+            "here",
+        )
+        network, everybody = network_of(federation), [*federation.places]
+        kits = {name: kit_config(federation, name, network, dict.fromkeys(everybody)) for name in everybody}
+        return kits, method_of(federation)[0], network
+
+    @property
+    def method(self) -> Method:
+        return self._kits[1]
+
+    def kit(self, number: int) -> KitConfig:
+        return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
+
+    def network_of(self, k: int) -> OwnNetwork:
+        return own_network(self.kit(k), self.folder, self.data.features[self.data.clients[k]].astype(float))
+
+    @cached_property
+    def widths(self) -> list[int]:
+        return [self.network_of(k).width for k in range(len(self.data.clients))]
+
+    def problem(self, number: int) -> OwnProblem:
+        if number == SERVER:
+            return server_network(self.kit(number), self.folder, self.data.labels, self.widths)
+        return self.network_of(number).problem(self.data.labels, self.widths)
+
+    def own_cast(self, number: int) -> tuple[Cast, OwnProblem]:
+        problem = self.problem(number)
+        return self.method.split(problem, self._kits[2], 5).cast(), problem
+
+    def whole(self) -> tuple[Cast, NetProblem]:
+        """The cast of a training in one process, from the config."""
+        section = self.kit(0).model
+        assert isinstance(section, SplitSection)
+        model = split_model(section, self.data, 5, self.standardise)
+        problem = model.problem(self.data, Compute(device="cpu"), 5)
+        return self.method.split(problem, self._kits[2], 5).cast(), problem
+
+    @property
+    def numbers(self) -> list[int]:
+        return [*range(len(self.data.clients)), *([] if self.name == "stcd" else [SERVER])]
+
+    def put_together(self) -> tuple[Cast, dict[int, OwnProblem]]:
+        """A cast in which every party is from its own."""
+        casts = {number: self.own_cast(number) for number in self.numbers}
+        clients = [casts[k][0].clients[k] for k in range(len(self.data.clients))]
+        server = casts[SERVER][0].server if SERVER in casts else None
+        opening = [m for number, (cast, _) in casts.items() for m in cast.opening if m.sender == number]
+        return Cast(clients, server, opening), {number: problem for number, (_, problem) in casts.items()}
+
+
+def party_of(cast: Cast, number: int) -> Party:
+    party = cast.server if number == SERVER else cast.clients[number]
+    assert party is not None
+    return party
+
+
+def known(party: Party, message: Message, told: bool) -> bytes | None:
+    """What a party knows after a message, at moments at which that does not depend on the order of messages.
+
+    That is a sync at the server. A client whose tokens cross then settles; others can be compared after any message.
+    """
+    state = party.state()
+    if isinstance(party, SplitServer):
+        return pack({name: state[name] for name in ("t", "aggregate", "fused", "fusion")}) if told else None
+    assert isinstance(party, SplitClient)
+    return pack(state) if party.plan.combine.one_visitor or isinstance(message.payload, Share) else None
+
+
+def everything(cast: Cast, moments: int) -> Iterator[tuple[bytes, bytes | None]]:
+    """All messages of a training in one process, up to so many moments, and what their receivers know after them."""
+    waiting = deque(cast.opening)
+    while moments:
+        message = waiting.popleft()
+        if message.to == MONITOR:
+            moments -= 1
+            continue
+        sent, party = pack(message), party_of(cast, message.to)
+        answer = party.receive(message)
+        yield sent, known(party, message, any(one.to == MONITOR for one in answer))
+        waiting += answer
+
+
+class Watched(Postman):
+    """Notes all that arrives, and what its party then knows."""
+
+    def __init__(
+        self, clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal
+    ) -> None:
+        self.noted, cast = noted, clinics.own_cast(number)[0]
+        super().__init__(number, party_of(cast, number), journal, cast.opening)
+
+    def process(self, letter: Letter) -> list[Message]:
+        sent = pack(letter.message)
+        told = super().process(letter)
+        self.noted.append((sent, known(self.party, letter.message, bool(told))))
+        return told
