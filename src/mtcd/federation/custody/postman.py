@@ -19,7 +19,6 @@ from mtcd.methods.svfl import SVFLClient, SVFLServer
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
-from mtcd.protocol.token import Token
 
 KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
 """The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
@@ -124,7 +123,7 @@ class Postman:
             self.hear_end(asked)
         elif self.ended is None:
             return self.process(letter)
-        elif isinstance(asked, Token | Freeze):
+        elif isinstance(asked, Freeze):
             self.tell_end([letter.sender])
         return []
 
