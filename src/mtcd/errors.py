@@ -41,6 +41,10 @@ class WireError(MtcdError):
         self.field, self.problem = field, problem
 
 
+class JournalError(MtcdError):
+    """A party cannot write down what it did, or read it: it must not go on."""
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A hint to append to an error: the nearest known word, or all of them if none is near.
 

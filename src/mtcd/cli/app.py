@@ -187,6 +187,52 @@ def reproduce(
         raise typer.Exit(run_experiments(Wish(figure, quick, seeds, jobs, out, fresh, page)))
 
 
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the log has it all.")]
+RunDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
+]
+
+
+@app.command(
+    help=(
+        "Take part in a federation with the kit of a party: wait for the others, align samples, train, keep the own "
+        "block of the model.\n\n"
+        "Killed at any moment and started again, it goes on where it was. Ctrl-C leaves; the others go on."
+    )
+)
+def party(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the founder gave to this party.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="This party's own table, instead of the one the kit names.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The columns to train on. Default: all others.")
+    ] = None,
+    label: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the labels, at the party that holds them.")
+    ] = None,
+    out: RunDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Take part in a federation."""
+    from mtcd.cli.party import Wish, run_party
+
+    raise typer.Exit(run_party(Wish(kit, data, key, columns, label, out, quiet)))
+
+
+@app.command()
+def server(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder kits/server.")],
+    out: RunDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Be the server of a federation, where tokens sync. It sees no data, and no hop."""
+    from mtcd.cli.party import Wish, run_party
+
+    raise typer.Exit(run_party(Wish(kit, out=out, quiet=quiet), server=True))
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: errors in the input end with one paragraph on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):

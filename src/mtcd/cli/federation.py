@@ -124,3 +124,55 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
     for s in standings:
         table.add_row(s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
     screen.print(table)
+
+
+OperatorKit = Annotated[
+    Path, typer.Argument(metavar="KITS", help="The operator's kit, or the folder of kits that it is in.")
+]
+Json = Annotated[bool, typer.Option("--json", help="As JSON, one line each.")]
+
+
+@federation.command()
+def status(
+    kits: OperatorKit = Path("kits"),
+    as_json: Json = False,
+    every: Annotated[
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Again and again, until all have ended.")
+    ] = None,
+) -> None:
+    """Show who is up, where the tokens are, hops, objective, gap and cost."""
+    from mtcd.cli.federation_watch import show_status
+
+    raise typer.Exit(show_status(kits, as_json, every))
+
+
+@federation.command()
+def stop(kits: OperatorKit = Path("kits")) -> None:
+    """Ask everybody to stop; the run ends with the model that the parties hold."""
+    from mtcd.cli.federation_watch import stop_all
+
+    stop_all(kits)
+
+
+@federation.command()
+def logs(kits: OperatorKit = Path("kits"), as_json: Json = False) -> None:
+    """Show what everybody logged, in one place and in the order of time."""
+    from mtcd.cli.federation_watch import show_logs
+
+    raise typer.Exit(show_logs(kits, as_json))
+
+
+@federation.command()
+def demo(
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")] = Path(
+        "runs/federation"
+    ),
+    parties: Annotated[int, typer.Option(metavar="K", min=2, max=64, help="How many clinics.")] = 4,
+    server: Annotated[bool, typer.Option(help="With a server (mtcd), or without any (stcd).")] = True,
+    iterations: Annotated[int, typer.Option(metavar="N", min=1, help="Hops per token.")] = 2000,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of data and walks.")] = 0,
+) -> None:
+    """Start a whole federation on this machine, one process for each party, and train."""
+    from mtcd.cli.federation_demo import run_demo
+
+    run_demo(out, parties, server, seed, iterations)

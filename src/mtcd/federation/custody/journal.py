@@ -8,7 +8,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from mtcd.errors import MtcdError
+from mtcd.errors import JournalError
 from mtcd.federation.custody.records import pack, unpack
 
 MAGIC = b"MTCDJRN1"
@@ -72,7 +72,7 @@ class FileJournal(Journal):
             if self.sync:
                 _sync_folder(self.path.parent)
         except OSError as error:
-            raise MtcdError(f"{self.path} could not be written: {error.strerror or error}.") from None
+            raise JournalError(f"{self.path} could not be written: {error.strerror or error}.") from None
 
     def _read(self) -> bytes | None:
         try:
@@ -80,11 +80,11 @@ class FileJournal(Journal):
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise MtcdError(f"{self.path} cannot be read: {error.strerror or error}.") from None
+            raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
         start = len(MAGIC) + DIGEST
         content = data[start:]
         if data[:start] != MAGIC + blake2b(content, digest_size=DIGEST).digest():
-            raise MtcdError(
+            raise JournalError(
                 f"{self.path} is damaged: the party cannot know what it has told the others. Put back a copy of the "
                 "same moment, or start the federation anew."
             )

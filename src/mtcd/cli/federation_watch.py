@@ -1,0 +1,132 @@
+"""mtcd federation status, stop and logs: what the operator sees and does."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from mtcd.cli.show import screen
+from mtcd.errors import MtcdError
+from mtcd.extras import find
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+
+
+def show_status(kits: Path, as_json: bool, every: float | None) -> int:
+    """Once, or again and again until all have ended; exit code 1 if nobody answers."""
+    operator = find("mtcd.federation.node.operator")
+    kit = operator.operator_kit(kits)
+    while True:
+        answers = operator.ask_everybody(kit, "status")
+        summary = summarise(kit.config, answers)
+        if as_json:
+            typer.echo(json.dumps(summary))
+        else:
+            _print(summary)
+        if every is None or all(one["phase"] in ("ended", "not reached") for one in summary["parties"].values()):
+            return 0 if answers else 1
+        time.sleep(every)
+
+
+def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
+    """What all say, put together: who is up, where the tokens are, how far it is and what it has cost."""
+    told = {name: answer for name, answer in answers.items() if isinstance(answer, dict)}
+    trained = [one for one in told.values() if "ledger" in one]
+    ledger = total([one["ledger"] for one in trained])
+    costs = Costs(**config.costs.model_dump())
+    latest = max(trained, key=lambda one: one["iteration"], default=None)
+    known = [one for one in trained if one.get("objective") is not None]
+    return {
+        "federation": config.federation,
+        "parties": {name: told.get(name, {"phase": "not reached"}) for name in config.peers},
+        "tokens": _places(told),
+        "iteration": None if latest is None else latest["iteration"],
+        "syncs": max((one["syncs"] for one in trained), default=None),
+        "hops": ledger.hops,
+        "objective": None if not known else max(known, key=lambda one: one["iteration"])["objective"],
+        "gap": _gap(trained),
+        "cost": costs.total(ledger),
+        "status": next((one["ended"] for one in trained if one["ended"]), None),
+    }
+
+
+def total(ledgers: list[dict[str, Any]]) -> Ledger:
+    """The sum of what all parties have sent."""
+    whole = Ledger()
+    for one in ledgers:
+        for name in ("hops", "unsent_hops", "unsent_floats"):
+            setattr(whole, name, getattr(whole, name) + one[name])
+        for name in ("message_counts", "float_counts"):
+            setattr(whole, name, [a + b for a, b in zip(getattr(whole, name), one[name], strict=True)])
+        whole.float_bytes = one["float_bytes"]
+    return whole
+
+
+def _gap(trained: list[dict[str, Any]]) -> float | None:
+    """Only the parties together know it: each tells its part, if it can."""
+    parts: list[float] = [one["gap_part"] for one in trained if one.get("gap_part") is not None]
+    return sum(parts) if parts and len(parts) == len(trained) else None
+
+
+def _places(told: dict[str, Any]) -> dict[str, str]:
+    """The party that each token came to last."""
+    last: dict[int, tuple[tuple[int, int], str]] = {}
+    for name, one in told.items():
+        for token in one.get("tokens", []):
+            seen = (token["sync"], token["hop"]), name
+            last[token["token"]] = max(last.get(token["token"], ((-1, -1), "")), seen)
+    return {str(index): name for index, (_, name) in sorted(last.items())}
+
+
+def _print(summary: dict[str, Any]) -> None:
+    table = Table("party", "phase", "iteration", "tokens", "connected", "gone", "waits for")
+    held: dict[str, list[str]] = {}
+    for index, name in summary["tokens"].items():
+        held.setdefault(name, []).append(index)
+    for name, one in summary["parties"].items():
+        phase = one.get("ended") and f"ended ({one['ended']})"
+        cells = [name, phase or one["phase"], str(one.get("iteration", "")), ", ".join(held.get(name, []))]
+        cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
+        cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
+        table.add_row(*map(escape, cells))
+    screen.print(table)
+    facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
+    if summary["syncs"]:
+        facts.insert(0, f"syncs {summary['syncs']}")
+    if summary["objective"] is not None:
+        facts.append(f"objective {summary['objective']:.6g}")
+    if summary["gap"] is not None:
+        facts.append(f"gap {summary['gap']:.2e}")
+    screen.print(", ".join(facts), highlight=False)
+
+
+def stop_all(kits: Path) -> None:
+    """Ask everybody to stop: the run ends with the model that they hold."""
+    operator = find("mtcd.federation.node.operator")
+    kit = operator.operator_kit(kits)
+    answers = operator.ask_everybody(kit, "stop")
+    if not answers:
+        raise MtcdError("Nobody answers: is the federation up, and can this host reach it?")
+    for name in kit.config.peers:
+        told = answers.get(name)
+        said = "is not reached" if name not in answers else str(told) if isinstance(told, MtcdError) else "stops"
+        screen.print(f"{name} {said}", highlight=False, markup=False)
+
+
+def show_logs(kits: Path, as_json: bool) -> int:
+    """The latest events of all, in the order of time."""
+    operator = find("mtcd.federation.node.operator")
+    answers = operator.ask_everybody(operator.operator_kit(kits), "logs")
+    events = [event for told in answers.values() if isinstance(told, list) for event in told]
+    for event in sorted(events, key=lambda event: str(event.get("time"))):
+        if as_json:
+            typer.echo(json.dumps(event))
+        elif event.get("text"):
+            typer.echo(f"{event['time'][11:23]} {event['party']}: {event['text']}")
+    return 0 if answers else 1

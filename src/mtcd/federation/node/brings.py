@@ -1,0 +1,171 @@
+"""What a party brings into a federation, by what is trained: its table, and its part of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.config.build import build_settings
+from mtcd.config.schema import Config, SplitSection, SyntheticData
+from mtcd.engines.wire import expect
+from mtcd.errors import DataError, WireError
+from mtcd.extras import find
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.kit import Kit
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.log import Log, tidy
+from mtcd.federation.node.node import Brings, Role
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.own.block import PartyBlock
+from mtcd.federation.own.keeping import Summary, keep_block
+from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
+from mtcd.federation.own.problem import own_part, server_problem
+from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
+from mtcd.federation.own.table import PartyTable, own_table
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.protocol.party import Client
+from mtcd.stop import Stop
+
+MOST = 2**40
+
+
+def make_brings(kit: Kit, given: dict[str, Any]) -> Brings:
+    """For the party or server of a kit; ``given`` goes before what the kit says of the table."""
+    config = kit.config
+    table = None if config.is_server else own_table(config, kit.folder, **given)
+    if isinstance(config.model, SplitSection):
+        made: Brings = find("mtcd.federation.node.networks").SplitBrings(kit, table)
+        return made
+    return LinearBrings(config, table)
+
+
+def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
+    """Method, limits and prices, which all parties have alike."""
+    parts = ("model", "method", "stop", "costs", "compute", "seed")
+    nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
+    method, _, stop, costs = build_settings(
+        Config.model_construct(data=nothing, **{part: getattr(config, part) for part in parts})
+    )
+    return method, stop, costs
+
+
+class LinearBrings:
+    """A table and a generalised linear model; the server brings nothing."""
+
+    def __init__(self, config: KitConfig, table: PartyTable | None) -> None:
+        self.config, self.table = config, table
+        self.method, self.stop, self.costs = settings_of(config)
+
+    @property
+    def _own(self) -> PartyTable:
+        assert self.table is not None  # nobody asks the server
+        return self.table
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """Of the table."""
+        return self._own.ids or ()
+
+    @property
+    def samples(self) -> int:
+        """Rows of the table."""
+        return self._own.rows
+
+    def facts(self, rows: Sequence[int]) -> bytes:
+        """How curved the own block is: what settles the step size."""
+        stand_in = np.resize([0.0, 1.0], len(rows))  # labels do not matter for it
+        return own_curvature(own_part(self.config, self._own, rows, stand_in)).to_bytes()
+
+    def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The sizes and the step size, and the labels, which this party holds."""
+        table = self._own
+        assert table.labels is not None
+        labels = table.labels[list(rows)]
+        part = own_part(self.config, table, rows, labels)
+        told = [_curvature(name, facts[name]) for name in self.config.parties]
+        method, notes = settle_together(self.method, part.problem, told)
+        sizes = {"samples": part.problem.samples, "outputs": part.problem.outputs}
+        return {**sizes, "stepsize": method.settled_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Client k with its own block, or the server."""
+        told, config = _checked(agreed.told), self.config
+        samples, outputs = told["samples"], told["outputs"]
+        method, network = self.method.with_stepsize(told["stepsize"]), config.network
+        self.settled = method
+        labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
+        if self.table is None:
+            problem = server_problem(config, samples, outputs, labels)
+        elif labels is None:
+            raise WireError("labels", "are missing")
+        else:
+            self.part = own_part(config, self.table, self._rows(agreed), labels)
+            problem = self.part.problem
+        expected = expect(method, network, config.seed, samples, outputs, agreed.run)
+        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
+        reads = labels is not None and method.batch is None
+        cast = method.cast(problem, network, config.seed)
+        return Role(cast, expected, watch, problem if reads else None, tuple(map(tidy, told["notes"])))
+
+    def _rows(self, agreed: Agreed) -> Sequence[int]:
+        try:
+            return agreed.rows(self)
+        except DataError as error:
+            raise DataError(f"{self._own.path} is not the table that the samples were aligned on: {error}") from None
+
+    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+        """The block and a summary, in the folder of the run."""
+        summary = summary_of(self.config, self.settled, self.costs, postman, watch, notes)
+        if self.table is None:
+            return keep_block(folder, summary, None)
+        party = postman.party
+        assert isinstance(party, Client)
+        return keep_block(folder, summary, PartyBlock.of(self.part, party.parameters()))
+
+
+def summary_of(
+    config: KitConfig, method: Method, costs: Costs, postman: Postman, watch: Watch, notes: Sequence[str]
+) -> Summary:
+    """How the run ended, as this party knows it."""
+    end = postman.ended
+    assert end is not None
+    return Summary(
+        federation=config.federation,
+        party=config.name,
+        status=end.status,
+        method=method.describe(),
+        stepsize=method.settled_stepsize(),
+        iterations=end.hop,
+        syncs=end.t,
+        ledger=postman.ledger,
+        costs=costs,
+        seconds=watch.seconds(),
+        objective=watch.facts()["objective"],
+        notes=tuple(notes),
+    )
+
+
+def _checked(told: dict[str, Any]) -> dict[str, Any]:
+    """What the holder of the labels tells of the run, if it is what it must be."""
+    if set(told) != {"samples", "outputs", "stepsize", "notes"}:
+        raise WireError("settings", "are not those of a run")
+    for name in ("samples", "outputs"):
+        if type(told[name]) is not int or not 1 <= told[name] < MOST:
+            raise WireError(name, "is no number that can be")
+    if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
+        raise WireError("stepsize", "is no number above 0")
+    if not isinstance(told["notes"], list) or not all(isinstance(note, str) for note in told["notes"]):
+        raise WireError("notes", "are no sentences")
+    return told
+
+
+def _curvature(name: str, told: bytes) -> Curvature:
+    try:
+        return Curvature.from_bytes(told)
+    except WireError as error:
+        raise DataError(f"{name}: {error}") from None

@@ -1,0 +1,275 @@
+"""A party as a process: it opens its links, agrees on a run with the others, trains, and keeps its block.
+
+Whatever moment it is killed at, started again it goes on: what was agreed and what it did are in its folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, Protocol
+
+from mtcd.engines.wire import Expected
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.custody.choose import make_postman
+from mtcd.federation.custody.journal import FileJournal
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.kit import Kit
+from mtcd.federation.names import OPERATOR
+from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.opening import Agreed, Leading, Opening, Part
+from mtcd.federation.node.training import ENDED, Trainer
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.own.keeping import Summary
+from mtcd.methods.hosting import Share
+from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.token import Token
+
+SAY_WAITING = 5.0  # seconds
+LINGER = 30.0  # after the end, for those who have not heard of it
+LINGER_STEP = 0.2
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a party does in training: the parties of which it is one, what to expect of letters, and what to watch."""
+
+    cast: Cast
+    expected: Expected
+    watch: Watch
+    problem: Any
+    """Reads the objective off an aggregate of all samples; None where this party cannot."""
+    notes: tuple[str, ...] = ()
+
+
+class Brings(Part, Protocol):
+    """What a party, or the server, brings into a federation."""
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Its role in the run that was agreed on."""
+
+    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+        """Write down what the run leaves with this party."""
+
+
+class Node:
+    """One party, or the server. ``run`` returns how training ended: a limit's name, stopped or diverged."""
+
+    def __init__(self, kit: Kit, out: Path, brings: Brings, show: Callable[[str], None] | None) -> None:
+        config = kit.config
+        self.kit, self.brings = kit, brings
+        self.number = SERVER if config.is_server else config.parties.index(config.name)
+        self.folder = RunFolder(out)
+        self.log = Log(config.name, self.folder.log, show)
+        self.loop = Loop()
+        self.trainer: Trainer | None = None
+        self.watch: Watch | None = None
+        self.agreed: Agreed | None = None
+        self.leading: Leading | None = None
+        self.status: str | None = None
+        """How training ended."""
+        self._heard_end: set[str] = set()
+        self._left_at = 0.0
+        self.mail = Mail(kit, self.loop, self.log, self._changed)
+        for kind, answer in {"status": self._status, "stop": self._stop, "logs": self._logs}.items():
+            self.mail.on(f"control/{kind}", self._for_operator(answer))
+
+    def run(self) -> str:
+        """Until the run has ended and the others know."""
+        try:
+            self._begin()
+            self.loop.run()
+        except MtcdError as error:
+            self.log.say("failed", str(error))
+            raise
+        except KeyboardInterrupt:
+            self.log.say("interrupted", "Interrupted. Start again to go on.")
+            raise
+        finally:
+            self.mail.link.close()
+            self.log.close()
+            self.folder.close()
+        if self.status is None:
+            raise MtcdError("Stopped before training began.")
+        return self.status
+
+    # Before training
+
+    def _begin(self) -> None:
+        config = self.kit.config
+        for note in self.kit.notes:
+            self.log.say("note", note)
+        self.log.say("up", f"Listening on {config.listen or config.address}.")
+        leads = config.name == config.labels.held_by
+        if leads:
+            self.leading = Leading(
+                self.mail, self.loop, self.kit, self.brings, self.log, self._agree, _Kept(self.folder)
+            )
+        else:
+            part = None if config.is_server else self.brings
+            opening = Opening(self.mail, self.kit, part, self.log, self._agree)
+        known = self.folder.agreed()
+        if known is not None:
+            self.log.say("resumed", "Going on with the run that was under way.")
+            if self.leading is None:
+                opening.agreed = known[0]
+            self._train(*known)
+        if self.leading is not None:
+            self.leading.lead() if known is None else self.leading.tell(known[0])
+        self._say_waiting()
+
+    def _agree(self, agreed: Agreed) -> None:
+        self._train(agreed, self.folder.agree(agreed))
+
+    def _train(self, agreed: Agreed, when: float) -> None:
+        self.agreed = agreed
+        role = self.brings.role(agreed, self.log)
+        self.watch = role.watch
+        role.watch.began = when
+        self.role = role
+        journal, network = FileJournal(self.folder.journal), self.kit.config.network
+
+        def make() -> Postman:
+            cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
+            postman = make_postman(self.number, cast, journal, network)
+            postman.limit = role.watch.limit
+            return postman
+
+        self.trainer = Trainer(
+            self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
+        )
+        for note in role.notes:
+            self.log.say("note", note)
+        self.log.say("training", "Training.", run=agreed.run)
+        self.trainer.go()
+
+    def _say_waiting(self) -> None:
+        """For whom: until training has begun."""
+        if self.trainer is not None and (self.leading is None or not self.leading.waits_for):
+            return
+        config, link = self.kit.config, self.mail.link
+        missing = [name for name in config.peers if name in link.peers and name not in link.up]
+        waits = sorted(self.leading.waits_for) if self.leading is not None else [config.labels.held_by]
+        told = f"Waiting for {', '.join(waits)}."
+        if missing:
+            told += f" No connection yet to {', '.join(missing)}."
+        self.log.now_and_then(("waiting", told), told, waiting_for=waits, missing=missing)
+        self.loop.later(SAY_WAITING, self._say_waiting)
+
+    def _changed(self, name: str, here: bool) -> None:
+        self.log.say("link", peer=name, up=here)
+        if self.trainer is not None:
+            self.trainer.changed(name, here)
+
+    # In training
+
+    def _told(self, payload: Any) -> None:
+        assert self.watch is not None
+        if getattr(payload, "aggregate", None) is not None:
+            self.watch.look(self.role.problem, payload.aggregate, payload.penalty)
+        self.watch.say()
+
+    def _comes_by(self, payload: Any) -> None:
+        """Something is about to be done: a token is visited, or the server asks for an upload."""
+        assert self.watch is not None
+        if isinstance(payload, Token):
+            self.watch.visited(payload)
+            self._told(payload)
+        elif isinstance(payload, Share):
+            self.watch.syncs = payload.t
+
+    # The end
+
+    def _end(self) -> None:
+        assert self.trainer is not None
+        assert self.watch is not None
+        postman = self.trainer.postman
+        summary = self.brings.keep(self.folder.path, postman, self.watch, self.role.notes)
+        self.status = summary.status
+        self.log.say("ended", summary.message, status=summary.status)
+        self._left_at = monotonic() + LINGER
+        self._linger()
+
+    def _linger(self) -> None:
+        """Stay until all who are there have heard of the end: some may hear of it only over us."""
+        assert self.trainer is not None
+        link, postman = self.mail.link, self.trainer.postman
+        unaware = [name for name in link.up if name not in self._heard_end]
+        undelivered = [self.trainer.names[to] for to, _ in postman.outbox if to not in postman.dead]
+        if (not unaware and not undelivered) or monotonic() > self._left_at:
+            untold = sorted({self.trainer.names[to] for to, _ in postman.outbox})
+            if untold:
+                names = ", ".join(untold)
+                self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
+            self.loop.stop()
+            return
+        for name in unaware:
+            self.mail.ask(name, "ready", self.trainer.run.encode(), self._heard(name))
+        self.loop.later(LINGER_STEP, self._linger)
+
+    def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
+        def heard(answer: bytes | None, why: str) -> None:
+            if answer == ENDED:
+                self._heard_end.add(name)
+
+        return heard
+
+    # The operator
+
+    def _for_operator(self, answer: Callable[[], Any]) -> Callable[[Asked], None]:
+        def handle(asked: Asked) -> None:
+            if asked.sender != OPERATOR or not asked.straight:
+                raise WireError("sender", "is not the operator")
+            asked.answer(json.dumps(answer(), allow_nan=False).encode())
+
+        return handle
+
+    def _status(self) -> dict[str, Any]:
+        trainer, config = self.trainer, self.kit.config
+        waits = sorted(self.leading.waits_for) if self.leading is not None else []
+        told: dict[str, Any] = {
+            "name": config.name,
+            "phase": "opening" if trainer is None else "training" if trainer.postman.ended is None else "ended",
+            "connected": sorted(self.mail.link.up & set(config.peers)),
+            "waiting_for": waits if trainer is None else [],
+        }
+        if trainer is not None and self.watch is not None:
+            postman = trainer.postman
+            told |= {
+                "run": trainer.run,
+                "gone": sorted(trainer.names[k] for k in postman.dead),
+                "tokens": self.watch.tokens(),
+                "ended": None if postman.ended is None else postman.ended.status,
+                "ledger": postman.ledger.to_dict(),
+                **self.watch.facts(),
+            }
+        return told
+
+    def _stop(self) -> dict[str, Any]:
+        self.log.say("stopping", "The operator asks to stop.")
+        if self.trainer is None:
+            self.loop.later(LINGER_STEP, self.loop.stop)  # when the answer has gone
+        else:
+            self.trainer.finish("stopped")
+        return {}
+
+    def _logs(self) -> list[dict[str, Any]]:
+        return list(self.log.tail)
+
+
+class _Kept(set[str]):
+    """Names, each written down before it counts."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        super().__init__(folder.told())
+        self._folder = folder
+
+    def add(self, name: str) -> None:
+        self._folder.tell({*self, name})
+        super().add(name)

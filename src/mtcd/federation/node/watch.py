@@ -1,0 +1,112 @@
+"""How far a run is, as one party sees it: when it ends, and what to tell those who ask."""
+
+from __future__ import annotations
+
+import math
+from time import monotonic, time
+from typing import Any
+
+import numpy as np
+
+from mtcd.federation.node.log import Log
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.network.topology import Network
+from mtcd.pace import Growing
+from mtcd.protocol.token import Token
+from mtcd.stop import Stop
+
+MEASURE_EVERY = 0.5  # seconds
+SAY_EVERY = 5.0
+DIVERGED = "diverged"
+HOPELESS = 1e3
+
+
+class Watch:
+    """Sees what a party tells its monitor, and tokens that come by."""
+
+    def __init__(
+        self, stop: Stop, method: Method, network: Network, costs: Costs, tokens: int, samples: int, log: Log
+    ) -> None:
+        self.log, self.stop = log, stop
+        self.iteration, self.syncs, self.objective = 0, 0, math.nan
+        self.first: float | None = None
+        self.began = time()
+        """When the run was agreed on, also if this process started later."""
+        self.per_sync = method.hops_per_sync
+        epoch = method.epoch(samples)
+        cost = method.iteration_cost(network, tokens, costs)
+        limits = [stop.iterations, None if stop.epochs is None or epoch is None else stop.epochs * epoch]
+        self.limits = {
+            name: limit for name, limit in zip(("iterations", "epochs"), limits, strict=True) if limit is not None
+        }
+        if stop.cost is not None and cost > 0:
+            self.limits["cost"] = math.ceil(stop.cost / cost) * self.per_sync
+        self._tokens: dict[int, tuple[int, int, float]] = {}
+        self._pace, self._due, self._measured, self._said = Growing(), 0.0, 0.0, 0.0
+
+    def limit(self, payload: Any) -> str | None:
+        """The status with which the run ends here, or None."""
+        hop = reached(payload)
+        if hop is None:
+            return None
+        self.iteration, self.syncs = hop, getattr(payload, "t", 0)
+        for name in ("aggregate", "parameters"):
+            values = getattr(payload, name, None)
+            if isinstance(values, np.ndarray) and not math.isfinite(float(values.sum())):
+                return DIVERGED
+        for name, limit in self.limits.items():
+            if hop >= limit:
+                return name
+        if self.stop.seconds is not None and time() - self.began >= self.stop.seconds:
+            return "seconds"
+        return None
+
+    def visited(self, token: Token) -> None:
+        """A token is here."""
+        self._tokens[token.index] = token.t, token.hop, monotonic()
+        self.syncs = token.t
+        self.iteration = max(self.iteration, token.t * self.per_sync + token.hop)
+
+    def tokens(self) -> list[dict[str, Any]]:
+        """The tokens that have been here, and how long ago."""
+        return [
+            {"token": index, "sync": t, "hop": hop, "seconds_ago": round(monotonic() - when, 3)}
+            for index, (t, hop, when) in sorted(self._tokens.items())
+        ]
+
+    def look(self, problem: Any, aggregate: Any, penalty: float) -> None:
+        """Measure the objective, now and then, where an aggregate of all samples comes by."""
+        now = monotonic()
+        if now - self._measured < MEASURE_EVERY or problem is None:
+            return
+        self._measured = now
+        with np.errstate(all="ignore"):
+            self.objective = float(problem.read_off(aggregate, penalty))
+        self.first = self.first if self.first is not None else self.objective
+
+    def say(self) -> None:
+        """Tell people how far it is, now and then."""
+        now = monotonic()
+        if self.iteration < self._due or now - self._said < SAY_EVERY:
+            return
+        self._said, self._due = now, self._pace.next(self.iteration, near=False)
+        told = "" if math.isnan(self.objective) else f", objective {self.objective:.6g}"
+        self.log.say("progress", f"{self.iteration} iterations, {self.syncs} syncs{told}.", **self.facts())
+
+    def seconds(self) -> float:
+        """Since the run was agreed on."""
+        return round(time() - self.began, 3)
+
+    def facts(self) -> dict[str, Any]:
+        """For logs and the operator."""
+        objective = self.objective if math.isfinite(self.objective) else None
+        return {"iteration": self.iteration, "syncs": self.syncs, "objective": objective}
+
+
+def reached(payload: Any) -> int | None:
+    """The iteration, as histories count them, that a party tells its monitor."""
+    for name in ("hop", "iteration"):
+        if hasattr(payload, name):
+            return int(getattr(payload, name))
+    return None

@@ -1,0 +1,91 @@
+"""A whole federation on this machine: one process for each party, as each would run on a host of its own."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from threading import Thread
+from typing import IO, Any
+
+from mtcd.federation.names import SERVER
+
+KINDLY = 5.0  # seconds to leave by oneself
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Ports that nobody uses now."""
+    sockets = [socket.create_server((host, 0)) for _ in range(count)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Processes:
+    """Starts, kills and ends the parties whose kits are in a folder. ``show`` gets every line that they print."""
+
+    def __init__(
+        self,
+        kits: Path,
+        tables: Mapping[str, Path],
+        show: Callable[[str], None] | None = None,
+        prefix: Mapping[str, Iterable[str]] | None = None,
+    ) -> None:
+        self.kits, self.tables, self.show, self.prefix = kits, tables, show, prefix or {}
+        self.running: dict[str, subprocess.Popen[str]] = {}
+
+    def start(self, *names: str) -> None:
+        """Start these."""
+        threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the cores are shared
+        for name in names:
+            process = subprocess.Popen(
+                [*self.prefix.get(name, ()), sys.executable, "-m", "mtcd", *self._arguments(name)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                env={**os.environ, **threads, "PYTHONUNBUFFERED": "1"},
+            )
+            self.running[name] = process
+            Thread(target=self._read, args=(process.stdout,), daemon=True).start()
+
+    def _arguments(self, name: str) -> list[str]:
+        kit = str(self.kits / name)
+        if name == SERVER:
+            return ["server", kit]
+        return ["party", kit, *(["--data", str(self.tables[name])] if name in self.tables else [])]
+
+    def _read(self, stream: IO[str] | Any) -> None:
+        for line in stream:
+            if self.show is not None:
+                self.show(line.rstrip("\n"))
+
+    def signal(self, name: str, number: int) -> None:
+        """Send a signal to one of them."""
+        self.running[name].send_signal(number)
+
+    def kill(self, name: str) -> None:
+        """As if its machine had died."""
+        process = self.running.pop(name)
+        process.kill()
+        process.wait()
+
+    def wait(self, seconds: float | None = None) -> dict[str, int]:
+        """Until all have ended; their exit codes."""
+        return {name: process.wait(seconds) for name, process in list(self.running.items())}
+
+    def end(self) -> None:
+        """End all that still run."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self.running.values():
+            try:
+                process.wait(KINDLY)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
