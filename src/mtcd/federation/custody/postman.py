@@ -282,7 +282,3 @@ class Postman:
                 self.outbox[place] = letter._replace(fences=dict(self.fences), message=empty)
 
 
-def detour(near: Collection[int], dead: Collection[int], here: int, draw: float) -> int:
-    """Somebody near who is there; here itself if there is nobody."""
-    living = [k for k in sorted(near) if k not in dead] or [here]
-    return living[int(draw * len(living))]

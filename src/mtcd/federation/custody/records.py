@@ -13,6 +13,7 @@ import numpy as np
 
 from mtcd.errors import MtcdError
 from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.search import Search
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.svfl import Shared
@@ -21,7 +22,7 @@ from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
 PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering)
-LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw)
+LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw, Search)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *LETTERS, Ledger)}
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = ("<f8", "<f4", "<i8")
