@@ -16,9 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mtcd.federation.custody.detours import detour
 from mtcd.federation.custody.ending import end_now
 from mtcd.federation.custody.letters import Fences, Letter, Stuck
-from mtcd.federation.custody.postman import Postman, detour
+from mtcd.federation.custody.postman import Postman
 from mtcd.methods.hosting import Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.party import MONITOR, SERVER, Message

@@ -7,7 +7,7 @@ receipt: after a restart at any moment the party is where the others believe it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
@@ -271,9 +271,3 @@ class Postman:
             if self.is_void(letter):
                 empty = Message(letter.sender, letter.to, Void(letter.iteration))
                 self.outbox[place] = letter._replace(fences=dict(self.fences), message=empty)
-
-
-def detour(near: Collection[int], dead: Collection[int], here: int, draw: float) -> int:
-    """Somebody near who is there; here itself if there is nobody."""
-    living = [k for k in sorted(near) if k not in dead] or [here]
-    return living[int(draw * len(living))]
