@@ -17,6 +17,7 @@ from mtcd.federation.custody.letters import Fences, Letter
 from mtcd.federation.custody.postman import Postman, detour
 from mtcd.methods.hosting import Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
@@ -38,6 +39,16 @@ class IterationPostman(Postman):
         if raised:
             self.mark_void()
         return bool(raised)
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """A client needs the server; the server needs somebody."""
+        clients = frozenset(range(self.party.clients)) if isinstance(self.party, TokenServer) else {SERVER}
+        return self.dead if self.dead >= clients else frozenset()
+
+    def is_void(self, letter: Letter) -> bool:
+        """Questions for uploads and their answers count in any generation: no token comes into them."""
+        return not isinstance(letter.message.payload, Share | Fresh) and super().is_void(letter)
 
     def routed(self, message: Message) -> Message:
         """Round those who are gone, inside the cluster of the token."""

@@ -8,7 +8,10 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mtcd.errors import MtcdError
+from mtcd.federation.custody.mapped import Array, mapped_numbers
 from mtcd.federation.custody.records import pack, unpack
 
 MAGIC = b"MTCDJRN1"
@@ -27,6 +30,13 @@ class Journal(ABC):
         kept = self._read()
         return None if kept is None else unpack(kept)
 
+    sync = False
+    """Whether a commit waits for the disk."""
+
+    @abstractmethod
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Numbers that lie beside the journal and are changed in place; zeros before the first commit."""
+
     @abstractmethod
     def _write(self, content: bytes) -> None: ...
 
@@ -40,6 +50,12 @@ class MemoryJournal(Journal):
     def __init__(self) -> None:
         self.content: bytes | None = None
         self.commits = 0
+        self.beside: dict[str, Array] = {}
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        if self.content is None:
+            self.beside[name] = np.zeros(shape)
+        return self.beside[name]
 
     def _write(self, content: bytes) -> None:
         self.content = content
@@ -59,6 +75,10 @@ class FileJournal(Journal):
     def __init__(self, path: Path, sync: bool = False) -> None:
         self.path, self.sync = path, sync
         self._aside = path.with_name(path.name + ".new")
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        path = self.path.with_name(f"{self.path.name}.{name}")
+        return mapped_numbers(path, shape, anew=self._read() is None)
 
     def _write(self, content: bytes) -> None:
         try:

@@ -144,6 +144,23 @@ class Postman:
             self.commit()
         self.outbox.pop((receipt.to, receipt.sequence), None)
 
+    # Who is there
+
+    def lost(self, k: int) -> list[Message]:
+        """The links believe that a party is gone. What the monitor is told comes back."""
+        self.dead |= {k}
+        return []
+
+    def found(self, k: int) -> list[Message]:
+        """It is there again."""
+        self.dead -= {k}
+        return []
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
+
     # Generations: see iterations.py and lone_token.py
 
     def generation_of(self, iteration: int) -> int:
