@@ -1,5 +1,7 @@
 """A server that gathers uploads goes on without clients that stay dead, with what they told last."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +10,8 @@ import pytest
 from mtcd.errors import MtcdError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal, Journal
-from mtcd.federation.custody.letters import Letter, Receipt
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.letters import Letter
+from mtcd.federation.custody.postman import Delivery, Postman
 from mtcd.federation.custody.records import pack, unpack
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -24,12 +26,12 @@ from simulated import Faults, Killed, World
 from test_custody import assert_same, run
 
 METHODS: dict[str, Method] = {
-    "svfl": SVFL(stepsize=0.01),
-    "svfl, mini-batch": SVFL(stepsize=0.004, batch=4),
-    "mini-batch": MTCD(tokens=2, hops=2, stepsize=0.004, batch=4),
+    "svfl": SVFL(stepsize=0.02, local_updates=2),
+    "svfl, mini-batch": SVFL(stepsize=0.005, batch=6),
+    "mini-batch": MTCD(tokens=2, hops=3, stepsize=0.005, batch=6),
 }
-MODEL = Glm("ridge", alpha=0.7)
-DATA = make_data(MODEL, 12, [2, 1, 3, 2, 2], seed=3)
+MODEL = Glm("ridge", alpha=3.0)
+DATA = make_data(MODEL, 12, [2, 1, 2, 1], seed=3)
 PROBLEM = MODEL.problem(DATA)
 NETWORK = make_network("complete", DATA.clients)
 CLIENTS = range(len(DATA.clients))
@@ -49,25 +51,26 @@ class Listening(World):
     """Writes down by itself what each client told last of each sample."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         self.heard = np.zeros((len(CLIENTS), PROBLEM.samples))
+        super().__post_init__()
 
-    def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
-        if isinstance(thing, Letter) and isinstance(thing.message.payload, Fresh) and SERVER in self.postmen:
-            new, server = not self.postmen[SERVER].was_seen(thing), self.postmen[SERVER]
-            rows = server.batches.rows(server.batch_of(thing.iteration))
-            told = len(self.told)
-            super().arrive(thing, data)
-            if new and server.was_seen(thing):
-                self.heard[thing.sender, slice(None) if rows is None else rows] = unpack(data).message.payload[0]
-            if len(self.told) > told:
-                self.check()
-        else:
-            super().arrive(thing, data)
+    def start(self, number: int) -> None:
+        super().start(number)
+        if number == SERVER:
+            self.postmen[SERVER].deliver = partial(self.deliver, self.postmen[SERVER])
 
-    def check(self) -> None:
+    def deliver(self, server: Postman, letter: Letter) -> Delivery:
+        told = letter.message.payload
+        if isinstance(told, Fresh) and not server.was_seen(letter):
+            rows = server.batches.rows(server.batch_of(letter.iteration))
+            self.heard[letter.sender, slice(None) if rows is None else rows] = told.representation
+        delivery = type(server).deliver(server, letter)
+        if delivery.told:
+            self.check(server)
+        return delivery
+
+    def check(self, server: Postman) -> None:
         """A sum was made just now: it is that of what was told last."""
-        server = self.postmen[SERVER]
         rows = server.batches.rows(server.now)
         expected = self.heard.sum(axis=0)
         np.testing.assert_allclose(server.party.aggregate, expected if rows is None else expected[rows], atol=1e-12)
@@ -75,19 +78,28 @@ class Listening(World):
     def believe(self, k: int, gone: bool) -> None:
         """All links that are there notice."""
         for number, postman in list(self.postmen.items()):
+            postman.opened.clear()
             try:
-                told = postman.lost(k) if gone else postman.found(k)
+                (postman.lost if gone else postman.found)(k)
             except Killed:
                 self.crash(number, self.time + 5)
-                continue
-            self.told += told
-            if told:
-                self.check()
+            if postman.opened:
+                self.told += postman.opened
+                self.check(postman)
 
     def objective(self) -> float:
         """Of what all clients hold."""
         theta = self.parameters()
         return PROBLEM.read_off(PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS))
+
+
+def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
+    """The optimum of the others' blocks, those of the dead as they are. Squared loss: they shift the labels."""
+    told = sum(PROBLEM.client(k).represent(held[k]) for k in dead)
+    living = [k for k in CLIENTS if k not in dead]
+    blocks, penalties = [PROBLEM.blocks[k] for k in living], [PROBLEM.penalties[k] for k in living]
+    theirs = sum(PROBLEM.client(k).penalty(held[k]) for k in dead)
+    return optimum(blocks, PROBLEM.labels - told, PROBLEM.loss, penalties).value + theirs
 
 
 def listening(name: str, seed: int, faults: Faults) -> Listening:
@@ -113,15 +125,17 @@ def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, see
         world.crash(k)
         world.believe(k, gone=True)
     assert world.postmen[SERVER].waits_for == frozenset()
-    run(world, 200)
+    run(world, 40)
     held = world.parameters()
     for k in CLIENTS:
         assert (np.abs(held[k] - before[k]).max() > 1e-4) == (k not in (1, 3))
     assert world.objective() < at_first
+    if name == "svfl":
+        assert world.objective() == pytest.approx(best_without((1, 3), held), rel=1e-6)
     for k in (1, 3):
         world.start(k)
         world.believe(k, gone=False)
-    run(world, 900)
+    run(world, 130)
     assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "svfl" else 0.02)
 
 
@@ -133,13 +147,13 @@ def test_false_and_right_suspicions_at_any_moment(name: str, seed: int) -> None:
         world.step()
         if world.random.random() < 0.03:
             world.believe(world.random.choice(CLIENTS), gone=world.random.random() < 0.5)
-    assert len(world.told) > 20
+    assert len(world.told) > 4
     world.faults = Faults()
     for k in CLIENTS:
         world.believe(k, gone=False)
     told = len(world.told)
-    run(world, len({message.payload.hop for message in world.told}) + 600)
-    assert len(world.told) > told + 500
+    run(world, len({message.payload.hop for message in world.told}) + 100)
+    assert len(world.told) > told + 80
     assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "svfl" else 0.02)
 
 

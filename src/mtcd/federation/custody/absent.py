@@ -155,10 +155,11 @@ class GatheringPostman(Postman):
             told += self.post(self.party.receive(Message(k, SERVER, self.last_upload(k))), None)
         return told
 
-    def lost(self, k: int) -> list[Message]:
-        told = super().lost(k) + self._without_the_dead()
-        self.commit()
-        return told
+    def lost(self, k: int) -> None:
+        super().lost(k)
+        if self.ended is None:
+            self.opened += self._without_the_dead()
+            self.commit()
 
 
 class RoundsPostman(GatheringPostman):

@@ -21,17 +21,18 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
     """
     party = cast.server if number == SERVER else cast.clients[number]
     assert party is not None
+    rest = journal, cast.opening, len(cast.clients)
     if isinstance(party, SVFLServer):
-        return RoundsPostman(number, party, journal, cast.opening)
+        return RoundsPostman(number, party, *rest)
     if isinstance(party, SVFLClient):
-        return UploaderPostman(number, party, journal, cast.opening)
+        return UploaderPostman(number, party, *rest)
     if network.changes or not all(map(_can_start_anew, cast.clients)):
-        return Postman(number, party, journal, cast.opening)
+        return Postman(number, party, *rest)
     if isinstance(party, TokenServer):
         role = ServerPostman if party.plan.tokens_return else BatchServerPostman
-        return role(number, party, journal, cast.opening)
+        return role(number, party, *rest)
     if cast.server is not None:
-        return IterationPostman(number, party, journal, cast.opening)
+        return IterationPostman(number, party, *rest)
     assert isinstance(party, TokenClient)
     return LonePostman(number, party, journal, cast.opening, network)
 

@@ -6,6 +6,9 @@ lost: what a token tells of the coming sync depends on who was at a client befor
 
 Every letter tells the fences that its sender knew of. Whatever belongs to iteration t + 1 was caused by the sync,
 and that by the last generation of iteration t, so nobody settles iteration t without knowing which one counted.
+
+The server learns from its own links that a client is gone, and from a client that has a token for it. Both are
+needed: a token made anew may get to a client that has not yet noticed, and so to the one who is gone once more.
 """
 
 from __future__ import annotations
@@ -13,12 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mtcd.federation.custody.letters import Fences, Letter
+from mtcd.federation.custody.ending import end_now
+from mtcd.federation.custody.letters import Fences, Letter, Stuck
 from mtcd.federation.custody.postman import Postman, detour
-from mtcd.methods.hosting import Share
+from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
 
@@ -50,6 +54,18 @@ class IterationPostman(Postman):
         """Questions for uploads and their answers count in any generation: no token comes into them."""
         return not isinstance(letter.message.payload, Share | Fresh) and super().is_void(letter)
 
+    def lost(self, k: int) -> None:
+        """Tell the server of a token that cannot be passed on; once for each generation of it."""
+        super().lost(k)
+        stuck = {letter.iteration for letter in self.outbox.values() if letter.to == k and self._is_on_its_way(letter)}
+        for t in stuck:
+            self.put(Message(self.number, SERVER, Stuck(t)), t)
+        if stuck:
+            self.commit()
+
+    def _is_on_its_way(self, letter: Letter) -> bool:
+        return letter.to >= 0 and isinstance(letter.message.payload, Token) and not self.is_void(letter)
+
     def routed(self, message: Message) -> Message:
         """Round those who are gone, inside the cluster of the token."""
         token, party = message.payload, self.party
@@ -63,7 +79,7 @@ class IterationPostman(Postman):
 
 
 class ServerPostman(IterationPostman):
-    """The server, which may start an iteration anew. With mini-batches all clients must come back for their uploads."""
+    """The server, which may start an iteration anew. With mini-batches see ``absent.py``."""
 
     party: TokenServer
 
@@ -83,17 +99,52 @@ class ServerPostman(IterationPostman):
         super().reload(kept)
         self.tokens_out = kept["tokens_out"]
 
+    def process(self, letter: Letter) -> list[Message]:
+        if not isinstance(letter.message.payload, Stuck):
+            return super().process(letter)
+        if letter.iteration == self.party.t:  # and of the generation that counts
+            self.start_anew()
+        return []
+
+    def lost(self, k: int) -> None:
+        """Tokens that it may have are sent out anew."""
+        known = k in self.dead
+        self.dead |= {k}
+        walks = self.party.plan.roaming.walks
+        if not known and any(walk.covers(k) for index, walk in enumerate(walks) if index not in self.party.back):
+            self.start_anew()
+
+    def found(self, k: int) -> None:
+        """Where all who could be visited were gone, tokens set out again."""
+        self.dead -= {k}
+        if len(self.party.back) == self.party.plan.tokens:
+            self.start_anew()
+
     def start_anew(self) -> bool:
         """Void the iteration's tokens and send them out again from Z^t; False if none are out."""
-        if not self.tokens_out:
+        if not self.tokens_out or self.ended is not None:
             return False
+        self._void_iteration()
+        self.post([message for message in self.party.start_iteration() if message.to != MONITOR], None)
+        self.commit()
+        return True
+
+    def finish(self, status: str) -> None:
+        """At once: what the tokens have done since the last sync does not count."""
+        if self.ended is not None:
+            return
+        if self.tokens_out:
+            self._void_iteration()
+        end = end_now(self.party, status)
+        assert end is not None  # it is a server
+        self.end(end)
+        self.commit()
+
+    def _void_iteration(self) -> None:
         t = self.party.t
         self.fences[t] = self.fences.get(t, 0) + 1
         self.party.back = {}
         self.mark_void()
-        self.post(self.party.start_iteration(), None)
-        self.commit()
-        return True
 
     def _starts_among_the_living(self, messages: list[Message]) -> list[Message]:
         """Tokens set out from clients that are there. If all of a cluster are gone, its token stays at the server."""
@@ -105,7 +156,7 @@ class ServerPostman(IterationPostman):
                 living = frozenset(range(party.clients)) - self.dead
                 start = roaming.starts[token.index].among(living)
                 if start is None:
-                    party.back[token.index] = token
+                    party.back[token.index] = token if party.plan.tokens_return else Done(token.index)
                     continue
                 message.to = start.pick(uniform(roaming.seed, "start", (token.index,), token.t))
             kept.append(message)

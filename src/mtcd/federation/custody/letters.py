@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mtcd.protocol.party import Message
 
@@ -33,6 +38,31 @@ class Receipt(NamedTuple):
     to: int
     sequence: int
     fences: Fences
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The training is over, and why: its ``status``. Clients settle on iteration ``t``; ``hop`` counts hops per token.
+
+    ``past``: with optimal sync, the weights that some client has not heard of (see ``optimal_parties.py``).
+    """
+
+    status: str
+    t: int
+    hop: int
+    past: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+
+
+class Void(NamedTuple):
+    """Instead of what no longer counts, so that no letter is missing."""
+
+    t: int
+
+
+class Stuck(NamedTuple):
+    """To the server: I have a token of iteration ``t`` for somebody who is gone."""
+
+    t: int
 
 
 class Freeze(NamedTuple):

@@ -48,7 +48,7 @@ class LonePostman(Postman):
         self.frozen: list[tuple[int, int]] = []
         """Who asks where the token is, and with which hop."""
         self.asking: dict[str, Any] | None = None
-        super().__init__(number, party, journal, opening)
+        super().__init__(number, party, journal, opening, network.size)
 
     KEPT = ("passed", "before", "hop", "frozen", "asking")
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.letters import Freeze, Frozen, Letter, Receipt, Thaw
+from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.svfl import Shared
@@ -21,7 +22,8 @@ from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
 PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, Letter, Receipt, Freeze, Frozen, Thaw)}
+LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *LETTERS, Ledger)}
 PLAIN = (bool, int, float, str, type(None))
 DTYPES = ("<f8", "<f4", "<i8")
 
