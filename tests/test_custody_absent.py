@@ -145,7 +145,7 @@ def test_false_and_right_suspicions_at_any_moment(name: str, seed: int) -> None:
     world = listening(name, seed, EVERYTHING)
     while world.time < 1500:
         world.step()
-        if world.random.random() < 0.03:
+        if world.random.random() < 0.01:
             world.believe(world.random.choice(CLIENTS), gone=world.random.random() < 0.5)
     assert len(world.told) > 4
     world.faults = Faults()

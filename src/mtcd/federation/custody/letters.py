@@ -72,10 +72,11 @@ class Freeze(NamedTuple):
 
 
 class Frozen(NamedTuple):
-    """I take in none. After my last visit the token had had so many: ``hop``."""
+    """I take in none. After my last visit the token had had so many: ``hop``. ``down``: neighbours that are gone."""
 
     asked: int
     hop: int
+    down: frozenset[int] = frozenset()
 
 
 class Thaw(NamedTuple):

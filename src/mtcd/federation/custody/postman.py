@@ -16,7 +16,6 @@ from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
-from mtcd.protocol.token import Token
 
 
 class Delivery(NamedTuple):
@@ -116,7 +115,7 @@ class Postman:
             self.hear_end(asked)
         elif self.ended is None:
             return self.process(letter)
-        elif isinstance(asked, Token | Freeze):
+        elif isinstance(asked, Freeze):
             self.tell_end([letter.sender])
         return []
 
