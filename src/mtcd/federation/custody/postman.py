@@ -58,7 +58,7 @@ class Postman:
         """The status with which to end at the next moment, from so many hops on."""
         self.ended: End | None = None
         self.opened: list[Message] = []
-        """What the opening told the monitor; nothing after a restart."""
+        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
         kept = journal.last()
         if kept is None:
             self.opened = self.post([message for message in opening if message.sender == number], None)
@@ -203,6 +203,11 @@ class Postman:
     def found(self, k: int) -> None:
         """It is there again."""
         self.dead -= {k}
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
 
     # The end
 

@@ -181,7 +181,7 @@ class _Reading:
             case ["array", dtype, *shape] if dtype in DTYPES.values():
                 return self._kept(self._array(np.dtype(dtype), shape))
             case ["tensor", name, int(size), *shape]:
-                return tensor_of(name, shape, self._array(np.dtype(np.uint8), [size]))
+                return tensor_of(name, shape, self._array(np.dtype(np.uint8), [size]).data)
             case ["again", int(number)]:
                 return self.known[number]
             case ["dict", *pairs]:
