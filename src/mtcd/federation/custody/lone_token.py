@@ -297,11 +297,15 @@ class LonePostman(Postman):
         if self.search is None:
             return None
         names, to = self.network.clients, self.network.clients[self.search.to]
-        missing = [" or ".join(names[k] for k in sorted(group)) for group in self.search.missing(self.network.neighbours)]
+        missing = [
+            " or ".join(names[k] for k in sorted(group)) for group in self.search.missing(self.network.neighbours)
+        ]
         told = f"The token was passed on to {to}, which cannot be reached. "
         if not missing:
             return told + "The others are being asked where it is."
-        return told + f"It is made anew when these have said that they lack it: {', '.join(missing)}. Or start {to} again."
+        return (
+            told + f"It is made anew when these have said that they lack it: {', '.join(missing)}. Or start {to} again."
+        )
 
 
 def without_cut(fences: Fences) -> Fences:
@@ -316,6 +320,5 @@ def without_cut(fences: Fences) -> Fences:
 def is_cut(freeze: Freeze, generation: int, fences: Fences) -> bool:
     """Whether a question is over: it led to a fence, or its asker, who knew of ``generation``, was cut off by one."""
     return any(
-        (g >= freeze.number and hop <= freeze.hop) or (g > generation and hop < freeze.hop)
-        for g, hop in fences.items()
+        (g >= freeze.number and hop <= freeze.hop) or (g > generation and hop < freeze.hop) for g, hop in fences.items()
     )
