@@ -17,16 +17,16 @@ def parsed(text: pl.Series) -> pl.Series:
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
-def feature(path: Path, column: pl.Series) -> Array:
-    """A column of numbers; anything else in it is an error that names the row."""
+def feature(path: Path, column: pl.Series, way_out: str = "") -> Array:
+    """A column of numbers; anything else in it is an error that names the row, and how to leave the column out."""
     where = f"Column {column.name!r} of {path}"
+    way_out = way_out or f"ignore: [{column.name}]"
     if not _is_numeric(column):
         row, value = _first_text(column)
         raise DataError(
-            f"{where} is not numeric: row {row} holds {value!r}. "
-            f"Turn it into numbers, or leave it out (ignore: [{column.name}])."
+            f"{where} is not numeric: row {row} holds {value!r}. Turn it into numbers, or leave it out ({way_out})."
         )
-    return _numbers(where, column, f", or leave the column out (ignore: [{column.name}])")
+    return _numbers(where, column, f", or leave the column out ({way_out})")
 
 
 def _is_numeric(column: pl.Series) -> bool:

@@ -129,7 +129,7 @@ def _shares(
         if not isinstance(share, TableShare):
             share = TableShare(main.path, share)
         table = _own_table(client, share, tables, key)
-        columns = free(table) if share.columns is None else _listed(client, table, share.columns, barred, key)
+        columns = free(table) if share.columns is None else listed_columns(client, table, share.columns, barred, key)
         shares.append(_Share(client, table, columns))
         if share.columns is None and table is not main and label in table.columns:
             notes.append(f"Column {label!r} of {table.path} is named like the label: {client!r} leaves it out.")
@@ -161,7 +161,10 @@ def _check_ignored(ignore: Sequence[str], tables: list[Table], key: str | None) 
             raise DataError(f"Column {column!r} is to be ignored, but no table has it: {did_you_mean(column, names)}")
 
 
-def _listed(client: str, table: Table, columns: Sequence[str], barred: Mapping[str, str], key: str | None) -> list[str]:
+def listed_columns(
+    client: str, table: Table, columns: Sequence[str], barred: Mapping[str, str], key: str | None
+) -> list[str]:
+    """The columns that a client lists, if its table has them and they are neither the id nor ``barred``."""
     for column in columns:
         role = "the id" if column == key else barred.get(column)
         if role is not None:

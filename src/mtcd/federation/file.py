@@ -138,11 +138,11 @@ def _check_labels(federation: Federation, method: Method) -> None:
             f"{labels.held_by!r} may tell them to all parties, write 'shared_with: parties'; if not, this federation "
             "cannot train."
         )
-    at_server = isinstance(federation.model, SplitSection) or (
-        isinstance(method, MTCD) and method.combine_rule == OPTIMAL
-    )
+    looks_at_loss = isinstance(method, MTCD) and (method.combine_rule == OPTIMAL or method.acceleration is not None)
+    at_server = isinstance(federation.model, SplitSection) or looks_at_loss
     if federation.server is not None and at_server and "server" not in labels.shared_with:
-        what = "the fusion module" if isinstance(federation.model, SplitSection) else "combine: optimal"
+        linear = "acceleration" if federation.method.acceleration else "combine: optimal"
+        what = "the fusion module" if isinstance(federation.model, SplitSection) else linear
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
             "'shared_with: [parties, server]'."

@@ -13,22 +13,24 @@ from mtcd.errors import ConfigError, MtcdError
 PRIVATE = frozenset({"key.pem", "ca.key", "alignment.key"})
 
 
-def write_files(folder: Path, files: Mapping[str, bytes]) -> None:
-    """Put the files there. All are written aside first, so a full disk leaves everything as it was."""
+def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False) -> None:
+    """Put the files there, in order. All are written aside first, so a full disk leaves everything as it was.
+
+    Files of ``PRIVATE`` names, and all if ``private``, are for their owner only.
+    """
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
             for name, content in files.items():
-                _create(Path(aside) / name, content)
+                _create(Path(aside) / name, content, private or name in PRIVATE)
             for name in files:
                 os.replace(Path(aside) / name, folder / name)
     except OSError as error:
         raise MtcdError(f"{folder} could not be written: {error.strerror or error}.") from None
 
 
-def _create(path: Path, content: bytes) -> None:
+def _create(path: Path, content: bytes, private: bool) -> None:
     """A new file; a private one is for the owner only from its first moment, whatever the umask."""
-    mode = 0o600 if path.name in PRIVATE else 0o644
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
         file.flush()

@@ -75,12 +75,18 @@ class Glm:
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
         labels, classes = self.loss.encode(data.labels)
-        penalties = [
-            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0))
-            for k in range(len(data.blocks))
-        ]
-        blocks = [_with_ones(X) if penalty.free else X for X, penalty in zip(data.blocks, penalties, strict=True)]
-        return LinearProblem(self.loss, labels, classes, tuple(blocks), tuple(penalties))
+        blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
+        return LinearProblem(self.loss, labels, classes, blocks, self.penalties(len(blocks)))
+
+    def block(self, k: int, X: Block) -> Block:
+        """What client k trains on: its columns, and at the first client that of the intercept."""
+        return _with_ones(X) if self.intercept and k == 0 else X
+
+    def penalties(self, clients: int) -> tuple[Penalty, ...]:
+        """r, client by client."""
+        return tuple(
+            Penalty(float(self.l1), self.l2_weight, free=int(self.intercept and k == 0)) for k in range(clients)
+        )
 
 
 @dataclass(frozen=True, eq=False)

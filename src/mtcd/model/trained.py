@@ -75,8 +75,7 @@ class TrainedModel:
 
     def predict(self, X: Samples) -> NDArray[np.generic]:
         """Values in regression, the labels of the classes otherwise."""
-        shown = self.model.loss.predict(self.decision(X))
-        return np.asarray(self.classes)[shown.astype(int)] if self.classes else shown
+        return predictions(self.model, self.classes, self.decision(X))
 
     def _order(self) -> NDArray[np.intp]:
         """Where each original column is in the clients' stacked columns."""
@@ -124,6 +123,12 @@ class TrainedModel:
         place[self._order()] = np.arange(width)
         bounds = np.cumsum([len(names) for names in self.columns])[:-1]
         return tuple(X[:, own] for own in np.split(place, bounds))
+
+
+def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:
+    """What an aggregate stands for: values in regression, the labels of the classes otherwise."""
+    shown = model.loss.predict(aggregate)
+    return np.asarray(classes)[shown.astype(int)] if classes else shown
 
 
 def _column(table: Any, name: str) -> Array:

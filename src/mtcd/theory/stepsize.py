@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +22,25 @@ class Smoothness:
     """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed when asked for."""
 
     problem: LinearProblem
+    named: ClassVar[str] = "L"
+    """What the overall constant is called where it is told."""
 
     @cached_property
     def overall(self) -> float:
         """L."""
-        return _positive(overall_smoothness(self.problem.blocks, self.problem.loss, self._l2))
+        return positive(overall_smoothness(self.problem.blocks, self.problem.loss, self.l2))
 
     @cached_property
     def blocks(self) -> Array:
         """L_k, one per client."""
-        L = block_smoothness(self.problem.blocks, self.problem.loss, self._l2)
-        _positive(float(L.max()))
+        L = block_smoothness(self.problem.blocks, self.problem.loss, self.l2)
+        positive(float(L.max()))
         return L
+
+    @cached_property
+    def longest(self) -> float:
+        """max_n |x_n|^2, of the longest sample."""
+        return sample_norm(self.problem.blocks)
 
     def batch(self, size: int | None) -> float:
         """L of the objective that a mini-batch of this size stands for, at worst.
@@ -43,15 +51,16 @@ class Smoothness:
         if size is None:
             return self.overall
         N, loss = self.problem.samples, self.problem.loss
-        longest = N * loss.curvature * sample_norm(self.problem.blocks)
-        return min(N / size * (self.overall - self._l2), longest) + self._l2
+        return min(N / size * (self.overall - self.l2), N * loss.curvature * self.longest) + self.l2
 
     @property
-    def _l2(self) -> float:
+    def l2(self) -> float:
+        """The weight of the l2 penalty."""
         return self.problem.penalties[0].l2
 
 
-def _positive(L: float) -> float:
+def positive(L: float) -> float:
+    """L, or an error if all features are 0."""
     if not L > 0:
         raise DataError("All features are 0, so there is nothing to learn from: check the columns (and the scaling).")
     return L
@@ -74,7 +83,7 @@ def theorem_limit(
     They speak of smooth objectives; with l1, or where the method goes ``beyond`` them, it is a rule of thumb.
     """
     L = smoothness.batch(batch)
-    what = "L, of a mini-batch at worst," if batch else "L"
+    what = f"{smoothness.named}, of a mini-batch at worst," if batch else smoothness.named
     if any(penalty.l1 for penalty in smoothness.problem.penalties):
         beyond = ["l1", *beyond]
     whose = "the theorems' limit"
@@ -101,8 +110,8 @@ def stability_limit(smoothness: Smoothness) -> float:
 
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
     """1/(l2 + 2*mu_y*max_k |X_k|^2), half of what primal-dual methods can bear; with mu_y = mu_w unless given."""
-    l2, curvature = smoothness.problem.penalties[0].l2, smoothness.problem.loss.curvature
-    norm = _positive((float(smoothness.blocks.max()) - l2) / curvature)
+    l2, curvature = smoothness.l2, smoothness.problem.loss.curvature
+    norm = positive((float(smoothness.blocks.max()) - l2) / curvature)
     if mu_y is not None:
         value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
     else:

@@ -1,0 +1,147 @@
+"""What a party keeps of a linear model: its own coefficients, and what it takes to use them on new samples.
+
+``block.npz`` has all of it, for programs; ``block.csv`` the coefficients, for people.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.checks import check_values
+from mtcd.data.scaling import Scaling
+from mtcd.errors import DataError, MtcdError, listing
+from mtcd.federation.own.problem import OwnPart
+from mtcd.federation.own.table import PartyTable
+from mtcd.files import plain
+from mtcd.model.linear import Glm
+from mtcd.model.trained import predictions
+
+Array = NDArray[np.float64]
+NPZ, CSV = "block.npz", "block.csv"
+FORMAT = 1
+INTERCEPT = "(intercept)"
+
+
+@dataclass(frozen=True, eq=False)
+class PartyBlock:
+    """theta_k. The ``intercept`` is the first party's, and 0 at the others. Shapes: (d,) and (), or with classes."""
+
+    party: str
+    model: Glm
+    columns: tuple[str, ...]
+    classes: tuple[str | float, ...]
+    theta: Array
+    intercept: Array
+    scaling: Scaling | None = None
+
+    @staticmethod
+    def of(part: OwnPart, parameters: Array) -> PartyBlock:
+        """From what the client of this party holds at the end."""
+        data, problem = part.data, part.problem
+        free = part.problem.penalties[part.number].free
+        theta, intercept = (parameters[:-1], parameters[-1]) if free else (parameters, np.zeros(parameters.shape[1:]))
+        return PartyBlock(
+            data.clients[0], part.model, data.columns[0], problem.classes, theta, np.asarray(intercept), part.scaling
+        )
+
+    @property
+    def finite(self) -> bool:
+        """Whether it can be used at all: if not, the training diverged."""
+        return bool(np.isfinite(self.theta).all() and np.isfinite(self.intercept).all())
+
+    @property
+    def outputs(self) -> int:
+        """Numbers per sample in a representation."""
+        return self.model.loss.outputs(self.classes)
+
+    def represent(self, table: PartyTable) -> Array:
+        """h_k of new samples, in the order of their table: this party's part of what is predicted for them."""
+        if table.columns != self.columns:
+            raise DataError(
+                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.columns)}, but "
+                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
+            )
+        check_values(self.party, table.columns, table.values)
+        X = table.values if self.scaling is None else self.scaling.apply((table.values,))[0]
+        return np.asarray(X @ self.theta + self.intercept)
+
+    def predict(self, aggregate: Array) -> NDArray[np.generic]:
+        """What the sum of all parties' h_k stands for: values in regression, the labels of the classes otherwise."""
+        return predictions(self.model, self.classes, aggregate)
+
+    def files(self) -> dict[str, bytes]:
+        """The block as files, by name."""
+        return {CSV: self._csv(), NPZ: self._npz()}
+
+    def _csv(self) -> bytes:
+        """A row per column. Coefficients are those of the scaled columns, where these were scaled."""
+        names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
+        rows = [[name, *np.atleast_1d(theta).tolist()] for name, theta in zip(self.columns, self.theta, strict=True)]
+        if self.scaling is not None:
+            names += ["mean", "scale"]
+            pairs = zip(self.scaling.means[0].tolist(), self.scaling.scales[0].tolist(), strict=True)
+            rows = [[*row, *pair] for row, pair in zip(rows, pairs, strict=True)]
+        if self.intercept.any():
+            rows.append([INTERCEPT, *np.atleast_1d(self.intercept).tolist()])
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([["column", *names], *rows])
+        return text.getvalue().encode()
+
+    def _npz(self) -> bytes:
+        glm = {field.name: getattr(self.model, field.name) for field in fields(self.model) if field.init}
+        about = {
+            "format": FORMAT,
+            "party": self.party,
+            "model": glm,
+            "columns": self.columns,
+            "classes": self.classes,
+        }
+        arrays = {"about": np.array(json.dumps(about, default=plain)), "theta": self.theta, "intercept": self.intercept}
+        if self.scaling is not None:
+            arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
+        content = io.BytesIO()
+        np.savez(content, **arrays)  # type: ignore[arg-type]
+        return content.getvalue()
+
+
+def read_block(folder: Path) -> PartyBlock:
+    """The block that a run left in a folder."""
+    path = folder / NPZ
+    try:
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            return _block({name: stored[name] for name in stored.files})
+    except FileNotFoundError:
+        raise MtcdError(f"There is no {NPZ} in {folder}: the run has not ended, diverged, or is elsewhere.") from None
+    except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
+        raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
+
+
+def _block(arrays: dict[str, NDArray[Any]]) -> PartyBlock:
+    about = json.loads(str(arrays["about"]))
+    if about["format"] != FORMAT:
+        raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
+    scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None
+    block = PartyBlock(
+        about["party"],
+        Glm(**about["model"]),
+        tuple(about["columns"]),
+        tuple(about["classes"]),
+        arrays["theta"],
+        arrays["intercept"],
+        scaling,
+    )
+    width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
+    scales = () if scaling is None else (*scaling.means, *scaling.scales)
+    fitting = block.theta.shape == width + each and block.intercept.shape == each
+    if not fitting or any(values.shape != width for values in scales) or not block.finite:
+        raise ValueError("its parts do not belong together")
+    return block

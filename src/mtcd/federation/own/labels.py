@@ -1,0 +1,89 @@
+"""Labels as bytes, from the party that holds them to those who may know them. Every part is checked on arrival.
+
+A line of JSON says of what kind they are, and which texts there are; then comes one number of eight bytes per sample:
+the label itself, or which of the texts it is.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.checks import check_labels
+from mtcd.errors import DataError, WireError
+
+Labels = NDArray[np.generic]
+TEXT = "text"
+KINDS = {"f": "<f8", "i": "<i8", "u": "<u8", TEXT: "<i8"}
+LONGEST_TEXT = 1000
+
+
+def labels_to_bytes(labels: Labels) -> bytes:
+    """The labels of the common samples, in the order that all agree on."""
+    check_labels(labels)
+    head: dict[str, Any] = {"kind": {"b": "i", "U": TEXT}.get(labels.dtype.kind, labels.dtype.kind)}
+    numbers: NDArray[Any] = labels
+    if head["kind"] == TEXT:
+        texts, numbers = np.unique(labels, return_inverse=True)
+        head["texts"] = texts.tolist()
+        if not _are_texts(head["texts"]):
+            raise DataError(
+                f"A label is empty, or longer than {LONGEST_TEXT} letters: shorten it, or code the classes."
+            )
+    return json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes()
+
+
+def labels_from_bytes(data: bytes, samples: int) -> Labels:
+    """The labels again; anything but labels of so many samples is a WireError, which tells no label."""
+    line, mark, rest = bytes(data).partition(b"\n")
+    if not mark:
+        raise WireError("labels", "have no first line that says what they are")
+    kind, texts = _head(line)
+    if len(rest) != 8 * samples:
+        raise WireError("labels", f"are not those of {samples} samples")
+    labels: Any = np.frombuffer(rest, KINDS[kind]).astype(KINDS[kind][1:])
+    if kind == TEXT:
+        if not np.array_equal(np.unique(labels), np.arange(len(texts))):
+            raise WireError("labels", "name other texts than those that come with them")
+        labels = np.array(texts)[labels]
+    try:
+        check_labels(labels)
+    except DataError:
+        raise WireError("labels", "are not finite numbers or texts, at least two of them different") from None
+    return np.asarray(labels)
+
+
+def _head(line: bytes) -> tuple[str, list[str]]:
+    try:
+        head = json.loads(line)
+    except (ValueError, RecursionError):
+        raise WireError("labels", "have a first line that cannot be read") from None
+    kind = head.get("kind") if isinstance(head, dict) else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise WireError("labels", "are of no kind that is known")
+    if head.keys() != ({"kind", "texts"} if kind == TEXT else {"kind"}):
+        raise WireError("labels", "come with more or less than is known of them")
+    texts = head.get("texts", [])
+    if kind == TEXT and not _are_texts(texts):
+        raise WireError("labels", "come with texts that are not sorted, different and valid")
+    return kind, texts
+
+
+def _are_texts(texts: Any) -> bool:
+    """Sorted, different, and such that NumPy and a file keep them as they are."""
+    if not isinstance(texts, list) or not texts:
+        return False
+    if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_TEXT and _is_valid(text) for text in texts):
+        return False
+    return bool(np.unique(texts).tolist() == texts)
+
+
+def _is_valid(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""What a party trains: a linear model of which it has one block. Of the others it knows that they are there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.config.schema import GlmSection
+from mtcd.data.scaling import Scaling, standardise
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError, DataError, MtcdError
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.own.table import PartyTable
+from mtcd.model.fit import LabelFit
+from mtcd.model.linear import Glm, LinearProblem
+
+Labels = NDArray[np.generic]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPart:
+    """A party's part of the training, and what it needs to treat new samples in the same way.
+
+    The ``problem`` has the blocks of all clients, but only that of this one, ``number``, has columns.
+    """
+
+    number: int
+    model: Glm
+    data: VerticalData
+    problem: LinearProblem
+    scaling: Scaling | None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What its person should hear of."""
+        return self.data.notes
+
+
+def glm_of(config: KitConfig) -> Glm:
+    """The linear model that a kit names."""
+    if not isinstance(config.model, GlmSection):
+        raise ConfigError("model.kind: this federation trains a split network, not a linear model.")
+    return Glm(**config.model.model_dump())
+
+
+def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels) -> OwnPart:
+    """The part of a party: these rows of its table, in the order that all agree on (None: all), with their labels."""
+    order = range(table.rows) if rows is None else rows
+    if len(order) != len(labels):
+        raise DataError(
+            f"{table.path} has {len(order)} rows for {len(labels)} labels: with 'alignment: given order' all tables "
+            "must hold the same samples in the same order."
+        )
+    number, model = config.parties.index(config.name), glm_of(config)
+    data = VerticalData(
+        clients=(config.name,),
+        columns=(table.columns,),
+        blocks=(np.asfortranarray(table.values[list(order)]),),
+        labels=labels,
+        notes=table.notes,
+    )
+    data, scaling = standardise(data) if config.standardise else (data, None)
+    encoded, classes = model.loss.encode(labels)
+    K, nothing = len(config.parties), np.zeros((len(labels), 0))
+    blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
+    problem = LinearProblem(model.loss, encoded, classes, blocks, model.penalties(K))
+    return OwnPart(number, model, data, problem, scaling)
+
+
+@dataclass(frozen=True, eq=False)
+class SizedProblem(LinearProblem):
+    """A problem of which only the sizes are known: enough for a server that adds up and averages."""
+
+    @property
+    def fit(self) -> LabelFit:
+        """Not known here."""
+        raise MtcdError("The server does not know the labels: write 'shared_with: [parties, server]' if it may.")
+
+
+def server_problem(config: KitConfig, samples: int, outputs: int, labels: Labels | None = None) -> LinearProblem:
+    """What the server knows of the problem: the labels if it is told them, or else how many samples and outputs."""
+    model, K = glm_of(config), len(config.parties)
+    blocks, penalties = (np.zeros((samples, 0)),) * K, model.penalties(K)
+    if labels is not None:
+        encoded, classes = model.loss.encode(labels)
+        return LinearProblem(model.loss, encoded, classes, blocks, penalties)
+    unknown = np.broadcast_to(0.0, samples if outputs == 1 else (samples, outputs))
+    classes = tuple(float(c) for c in range(outputs)) if outputs > 1 else ()
+    return SizedProblem(model.loss, unknown, classes, blocks, penalties)

@@ -1,0 +1,131 @@
+"""The party's own table: its rows, their ids, and the labels where it holds them. It stays on the party's host."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.table_files import Table, read_table
+from mtcd.data.table_values import feature, labels_of
+from mtcd.data.tables import listed_columns
+from mtcd.data.vertical import Array, check_owned_once
+from mtcd.errors import DataError, did_you_mean
+from mtcd.federation.kit_schema import KitConfig
+
+Labels = NDArray[np.generic]
+GIVEN_ORDER = "given order"
+HOW_TO_LEAVE_OUT = "name the columns to use: --columns"
+
+
+@dataclass(frozen=True, eq=False)
+class PartyTable:
+    """A table in memory, in the order of the file. ``ids`` are None where rows are in the given order."""
+
+    path: Path
+    ids: tuple[str, ...] | None
+    columns: tuple[str, ...]
+    values: Array
+    labels: Labels | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """How many."""
+        return len(self.values)
+
+
+def own_table(
+    config: KitConfig,
+    folder: Path,
+    data: Path | None = None,
+    key: str | None = None,
+    columns: Sequence[str] | None = None,
+    label: str | None = None,
+) -> PartyTable:
+    """The table of the party whose kit is in ``folder``; what is given here goes before what the kit says.
+
+    ``key`` is the id column. Without ``columns`` all are used, but the id and the label.
+    """
+    path = data if data is not None else _beside(folder, config.data.table)
+    if path is None:
+        raise DataError(f"The kit of {config.name!r} names no table: give yours, with --data table.csv.")
+    return read_party_table(
+        path,
+        config.name,
+        _id_column(config, key),
+        config.data.columns if columns is None else columns,
+        _label_column(config, label),
+    )
+
+
+def read_party_table(
+    path: Path, party: str, key: str | None, columns: Sequence[str] | None, label: str | None = None
+) -> PartyTable:
+    """A table with these columns; new samples are read with those of the block, and without a label."""
+    table = read_table(Path(path), key)
+    if label is not None and label not in table.columns:
+        raise DataError(f"{path} has no label column {label!r}: {did_you_mean(label, table.columns)} (--label)")
+    used = _used_columns(table, party, key, columns, label)
+    labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
+    values = np.empty((table.rows, len(used)), order="F")
+    for j, column in enumerate(used):
+        values[:, j] = feature(table.path, table.columns.pop(column), HOW_TO_LEAVE_OUT)
+    ids = None if key is None else tuple(table.ids["id"].to_list())
+    return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes))
+
+
+def _used_columns(
+    table: Table, party: str, key: str | None, columns: Sequence[str] | None, label: str | None
+) -> list[str]:
+    barred = {} if label is None else {label: "the label"}
+    if columns is None:
+        used = [column for column in table.columns if column not in barred]
+    else:
+        used = listed_columns(party, table, columns, barred, key)
+        check_owned_once({party: used})
+    if not used:
+        raise DataError(f"No column of {table.path} is left to train on: {party!r} needs one besides id and label.")
+    return used
+
+
+def _id_column(config: KitConfig, key: str | None) -> str | None:
+    """None with 'given order', where nobody looks at ids."""
+    if config.alignment == GIVEN_ORDER:
+        if key is not None:
+            raise DataError(f"--id {key}: with 'alignment: given order' nobody looks at ids. Leave --id out.")
+        return None
+    found = config.data.id if key is None else key
+    if found is None:
+        raise DataError(
+            f"The kit of {config.name!r} does not say which column holds the ids, on which samples are aligned: "
+            "name it, with --id patient, say."
+        )
+    return found
+
+
+def _label_column(config: KitConfig, label: str | None) -> str | None:
+    """None where another party holds the labels."""
+    if config.name != config.labels.held_by:
+        if label is not None:
+            raise DataError(f"--label {label}: the labels are with {config.labels.held_by!r}. Leave --label out.")
+        return None
+    found = config.labels.column if label is None else label
+    if found is None:
+        raise DataError(
+            f"{config.name!r} holds the labels, but the kit does not say in which column: name it, with --label "
+            "outcome, say."
+        )
+    return found
+
+
+def _beside(folder: Path, table: Path | None) -> Path | None:
+    """A table that the kit names is looked for in its folder first, then from the current one."""
+    if table is None:
+        return None
+    beside = folder / table
+    return beside if os.path.exists(beside) or not os.path.exists(table) else table

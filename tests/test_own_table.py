@@ -1,0 +1,128 @@
+"""The party's own table: what is read, and what is said where it cannot be used."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from federations import changed
+from mtcd.errors import ConfigError, DataError
+from mtcd.federation.file import check_federation, check_keys
+from mtcd.federation.own.table import PartyTable, own_table, read_party_table
+from own_parts import kits
+
+CSV = "patient,age,bmi,outcome\n007,30,21.5,yes\n8,41,30,no\nx9,52,25,yes\n"
+CLIENTS = ("a", "b")
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    (tmp_path / "own.csv").write_text(CSV)
+    return tmp_path
+
+
+def read(folder: Path, name: str = "b", data: Any = "own.csv", given: Any = None, **settings: Any) -> PartyTable:
+    """The table of a party whose kit names no data; ``given`` is what is given when it starts."""
+    config = kits(CLIENTS, held_by="b", **settings)[name]
+    given = {"key": "patient"} if given is None else given
+    return own_table(config, folder, data if data is None else folder / data, **given)
+
+
+def test_the_holder_reads_ids_as_text_its_columns_and_the_label(folder: Path) -> None:
+    table = read(folder)
+    assert table.ids == ("007", "8", "x9")
+    assert table.columns == ("age", "bmi")
+    assert table.values.tolist() == [[30, 21.5], [41, 30], [52, 25]]
+    assert table.labels is not None
+    assert table.labels.tolist() == ["yes", "no", "yes"]
+
+
+def test_others_have_no_label(folder: Path) -> None:
+    table = read(folder, "a", given={"key": "patient", "columns": ["bmi"]})
+    assert table.labels is None
+    assert table.values.tolist() == [[21.5], [30], [25]]
+
+
+def test_parquet_is_read_too(folder: Path) -> None:
+    pl.DataFrame({"patient": [3, 1], "x": [1, 2], "outcome": [True, False]}).write_parquet(folder / "own.parquet")
+    table = read(folder, data="own.parquet")
+    assert table.ids == ("3", "1")
+    assert table.labels is not None
+    assert table.labels.tolist() == [1, 0]
+
+
+def test_what_the_kit_says_counts_unless_something_is_given(folder: Path) -> None:
+    config = kits(CLIENTS, held_by="b")["b"]
+    said = config.data.model_copy(update={"table": Path("own.csv"), "id": "patient", "columns": ["bmi"]})
+    config = config.model_copy(update={"data": said})
+    assert own_table(config, folder).columns == ("bmi",)
+    assert own_table(config, folder, columns=["age"]).columns == ("age",)
+    assert own_table(config, folder, label="age", columns=["bmi"]).labels.tolist() == [30, 41, 52]  # type: ignore[union-attr]
+    Path("here.csv").write_text(CSV)
+    here = config.model_copy(update={"data": said.model_copy(update={"table": Path("here.csv")})})
+    assert own_table(here, folder).rows == 3
+
+
+def test_with_a_given_order_nobody_looks_at_ids(folder: Path) -> None:
+    (folder / "own.csv").write_text("age,outcome\n1,0\n2,1\n")
+    table = read(folder, given={}, alignment="given order")
+    assert table.ids is None
+    assert table.columns == ("age",)
+    with pytest.raises(DataError, match="Leave --id out"):
+        read(folder, given={"key": "age"}, alignment="given order")
+
+
+def test_new_samples_are_read_without_a_label(folder: Path) -> None:
+    table = read_party_table(folder / "own.csv", "b", "patient", ("bmi", "age"))
+    assert table.labels is None
+    np.testing.assert_array_equal(table.values, [[21.5, 30], [30, 41], [25, 52]])
+
+
+HOLDER = {"key": "patient"}
+WRONG: list[tuple[str, str, dict[str, Any], str]] = [
+    ("b", CSV, {}, "which column holds the ids.*--id"),
+    ("b", CSV, {"key": "patent"}, "no id column 'patent': did you mean 'patient'"),
+    ("b", CSV.replace("8,", "007,"), HOLDER, "Id '007'.* rows 1, 2: keep one row per id"),
+    ("b", CSV.replace("8,", ","), HOLDER, "Row 2 .*has no id"),
+    ("b", CSV.replace("41", ""), HOLDER, "'age'.* missing in row 2.*--columns"),
+    ("b", CSV.replace("41", "old"), HOLDER, "'age'.* not numeric: row 2 holds 'old'.*--columns"),
+    ("b", CSV.replace("41", "inf"), HOLDER, "'age'.* infinite in row 2"),
+    ("b", CSV.replace("no", ""), HOLDER, "label.* missing in row 2"),
+    ("b", CSV.replace("no", "yes"), HOLDER, "yes in every row"),
+    ("b", CSV, HOLDER | {"label": "outcom"}, "no label column 'outcom': did you mean 'outcome'.*--label"),
+    ("b", CSV, HOLDER | {"columns": ["age", "outcome"]}, "'outcome', which is the label"),
+    ("b", CSV, HOLDER | {"columns": ["patient"]}, "'patient', which is the id"),
+    ("b", CSV, HOLDER | {"columns": ["agee"]}, "did you mean 'age'"),
+    ("b", CSV, HOLDER | {"columns": ["age", "age"]}, "given twice to 'b'"),
+    ("b", CSV, HOLDER | {"columns": []}, "No column of .* is left"),
+    ("b", "patient,outcome\n1,0\n2,1\n", HOLDER, "No column of .* is left"),
+    ("b", "", HOLDER, "is empty"),
+    ("a", CSV, HOLDER | {"label": "outcome"}, "the labels are with 'b'"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "given", "told"), WRONG, ids=lambda value: str(value)[:30])
+def test_a_table_that_cannot_be_used(folder: Path, name: str, content: str, given: dict[str, Any], told: str) -> None:
+    (folder / "own.csv").write_text(content)
+    with pytest.raises(DataError, match=told):
+        read(folder, name, given=given)
+
+
+def test_what_the_kit_does_not_say_must_be_given(folder: Path) -> None:
+    with pytest.raises(DataError, match="--data"):
+        read(folder, data=None)
+    with pytest.raises(DataError, match="There is no file"):
+        read(folder, data="nowhere.csv")
+    with pytest.raises(DataError, match="--label"):
+        read(folder, labels__column=None)
+
+
+def test_a_server_that_accelerates_takes_the_labels() -> None:
+    method = {"kind": "mtcd", "clusters": [["a", "b", "c"]], "hops": 4, "walk": "tour", "acceleration": "momentum"}
+    with pytest.raises(ConfigError, match="acceleration takes the labels at the server"):
+        check_federation(check_keys(changed(method=method), "it"))
+    check_federation(check_keys(changed(method=method, labels__shared_with=["parties", "server"]), "it"))
