@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
 import mtcd
 from federations import changed
@@ -56,6 +58,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks as small as these are slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)
