@@ -1,10 +1,8 @@
 """Custody of a lone token: one token at all times, whoever is suspected of being gone, rightly or wrongly."""
 
-import numpy as np
 import pytest
 
-from lone_worlds import PROBLEM, assert_kept, lone_world, tell
-from mtcd.network.topology import make_network
+from lone_worlds import assert_kept, lone_world, tell
 from simulated import Faults
 
 FAULTS = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.02, hang=0.02)
@@ -30,4 +28,3 @@ def test_false_suspicions_never_double_or_lose_the_token(network: str, seed: int
     for _ in range(2000):
         world.step()
     assert assert_kept(world).hop > hop + 50
-    print(network, seed, hop, made_anew)
