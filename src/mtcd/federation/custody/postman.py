@@ -178,7 +178,7 @@ class Postman:
         sequence = self.sent.get(message.to, 0)
         self.sent[message.to] = sequence + 1
         generation = self.generation_of(iteration)
-        letter = Letter(self.number, message.to, sequence, iteration, generation, dict(self.fences), message)
+        letter = Letter(self.number, message.to, sequence, iteration, generation, self.fences_to_tell(), message)
         self.outbox[message.to, sequence] = letter
         record(message, self.ledger)
         return letter
@@ -269,6 +269,10 @@ class Postman:
         """Take note of what no longer counts; whether any of it was new."""
         return False
 
+    def fences_to_tell(self) -> Fences:
+        """Those that a letter tells."""
+        return dict(self.fences)
+
     def is_void(self, letter: Letter) -> bool:
         """Whether it is of a generation that no longer counts."""
         return letter.generation < self.generation_of(letter.iteration)
@@ -278,4 +282,4 @@ class Postman:
         for place, letter in self.outbox.items():
             if self.is_void(letter):
                 empty = Message(letter.sender, letter.to, Void(letter.iteration))
-                self.outbox[place] = letter._replace(fences=dict(self.fences), message=empty)
+                self.outbox[place] = letter._replace(fences=letter.fences | self.fences, message=empty)
