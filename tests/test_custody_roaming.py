@@ -151,3 +151,19 @@ def test_fences_are_forgotten_but_not_too_early(seed: int) -> None:
         world.step()
     assert not any(journal.last()["fences"] for journal in world.journals.values())
     assert_the_server_knows_what_clients_hold(world)
+
+
+def test_what_a_token_was_told_is_told_on_with_it() -> None:
+    """So that who was away hears of it from whomever it hears of a later iteration."""
+    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    world.postmen[SERVER].start_anew()  # type: ignore[attr-defined]
+    seen = 0
+    while seen < 3:
+        world.step()
+        for k in range(5):
+            for letter in world.postmen[k].waiting():
+                if letter.iteration == 1 and letter.to != SERVER:
+                    assert letter.fences == {0: 1}
+                    assert not world.postmen[k].fences
+                    seen += 1
+        assert world.time < 1000
