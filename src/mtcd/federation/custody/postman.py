@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.errors import ConfigError
 from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt, Void
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.svfl import SVFLClient, SVFLServer
-from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
-
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
-"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 
 class Delivery(NamedTuple):
@@ -49,8 +43,6 @@ class Postman:
         opening: Iterable[Message] = (),
         clients: int | None = None,
     ) -> None:
-        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
-            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
         self.number, self.party, self.journal = number, party, journal
         self.clients: int = getattr(party, "clients", 0) if clients is None else clients
         self.dead: frozenset[int] = frozenset()
@@ -66,7 +58,7 @@ class Postman:
         """The status with which to end at the next moment, from so many hops on."""
         self.ended: End | None = None
         self.opened: list[Message] = []
-        """What the opening told the monitor; nothing after a restart."""
+        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
         kept = journal.last()
         if kept is None:
             self.opened = self.post([message for message in opening if message.sender == number], None)
@@ -211,6 +203,11 @@ class Postman:
     def found(self, k: int) -> None:
         """It is there again."""
         self.dead -= {k}
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
 
     # The end
 
