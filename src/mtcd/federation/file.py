@@ -139,10 +139,10 @@ def _check_labels(federation: Federation, method: Method) -> None:
             "cannot train."
         )
     at_server = isinstance(federation.model, SplitSection) or (
-        isinstance(method, MTCD) and method.combine_rule == OPTIMAL
+        isinstance(method, MTCD) and (method.combine_rule == OPTIMAL or method.acceleration is not None)
     )
     if federation.server is not None and at_server and "server" not in labels.shared_with:
-        what = "the fusion module" if isinstance(federation.model, SplitSection) else "combine: optimal"
+        what = "the fusion module" if isinstance(federation.model, SplitSection) else "combine: optimal or acceleration"
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
             "'shared_with: [parties, server]'."
