@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from mtcd.errors import DataError, WireError
 from mtcd.federation.own.stepsize import Curvature, ToldSmoothness, own_curvature, settle_together
-from mtcd.linear_training import settle_stepsize
 from mtcd.methods.dcpa import DCPA
+from mtcd.methods.method import settle_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm

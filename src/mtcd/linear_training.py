@@ -9,7 +9,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.following import WORST_END, WORST_NOISY_END, Training, Watch, sentence
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, settle_stepsize
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
@@ -56,14 +56,6 @@ def train_linear(
         model=None if status == "diverged" else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
         notes=(*data.notes, *notes, *method.notes(network)),
     )
-
-
-def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
-    """The method with 'auto' replaced by a number, and a note that says which."""
-    if method.stepsize != "auto":
-        return method, ()
-    rule = method.auto_stepsize(smoothness)
-    return method.with_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
 
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:

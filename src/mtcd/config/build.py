@@ -14,11 +14,10 @@ from mtcd.config.schema import (
     Config,
     DatasetData,
     GlmSection,
-    MethodSection,
     OwnTable,
-    StopSection,
     TableData,
 )
+from mtcd.config.settings import NO_DEPTH, USED, build_settings, settings_of
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.catalogue import first_present, load_dataset, load_table
 from mtcd.data.synthetic import synthetic
@@ -28,11 +27,8 @@ from mtcd.errors import ConfigError, DataError
 from mtcd.extras import find
 from mtcd.following import Watch
 from mtcd.ledger.costs import Costs
-from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.schedule import Schedule
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
@@ -44,29 +40,6 @@ from mtcd.training import train
 
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
-
-ACCELERATION = ("acceleration", "depth")
-NO_DEPTH = (None, "momentum")
-# which keys of the method section each method reads, besides its kind
-USED = {
-    "mtcd": {
-        "tokens",
-        "hops",
-        "local_updates",
-        "stepsize",
-        "batch",
-        "combine",
-        "walk",
-        "clusters",
-        "start",
-        "schedule",
-        "fusion_updates",
-        *ACCELERATION,
-    },
-    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", *ACCELERATION},
-    "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
-    "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,29 +99,6 @@ def build(config: Config) -> Setup:
     return Setup(config, data, model, network, method, stop, costs, notes, compute)
 
 
-def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
-    """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
-    method, notes = _method(config.method)
-    given = config.stop.model_dump()
-    if isinstance(config.model, GlmSection):
-        Glm(**config.model.model_dump())
-        if config.compute is not None:
-            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
-        if config.data.test_samples is not None:
-            raise ConfigError("data.test_samples is for split networks (model.kind: split): leave it out.")
-    else:
-        find("mtcd.splitnet.model")
-        from mtcd.config.split import check_split
-
-        check_split(config.model)
-        Compute(**(config.compute or ComputeSection()).model_dump())
-        if config.data.standardise and isinstance(config.data, DatasetData):
-            raise ConfigError("data.standardise: pictures are normalised as they are read: leave it out.")
-        if method.batch is not None and config.stop == StopSection():
-            given = {"epochs": 10}
-    return method, notes, Stop(**given), Costs(**config.costs.model_dump())
-
-
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
     content = config.model_dump(mode="json", exclude_none=True)
@@ -156,16 +106,10 @@ def resolved_yaml(config: Config) -> str:
     if config.method.acceleration in NO_DEPTH:
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
-        content["method"]["combine"] = MTCD(**_settings(config.method)).combine_rule
+        content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule
     if isinstance(config.model, GlmSection) and config.model.kind == "ridge" and config.model.l2 is None:
         content["model"]["alpha"] = Glm(**config.model.model_dump()).l2_weight
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-
-
-def method_section(method: Method) -> MethodSection:
-    """The section of a config that makes this method."""
-    names = {name for name in USED[method.kind] if hasattr(method, name)}
-    return MethodSection.model_validate({"kind": method.kind, **{name: getattr(method, name) for name in names}})
 
 
 def _settled(config: Config) -> Config:
@@ -224,29 +168,3 @@ def build_network(config: Config, clients: Sequence[str]) -> Network:
     else:
         network = make_network(str(section.kind), clients, p=section.p, rows=section.rows, seed=seed)
     return with_changes(network, [Change(**change.model_dump()) for change in section.changes or []])
-
-
-def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
-    unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
-    if "depth" in section.model_fields_set - set(unused) and section.acceleration in NO_DEPTH:
-        unused.append("depth")
-    notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
-    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA}
-    return makers[section.kind](**_settings(section)), notes
-
-
-def _settings(section: MethodSection) -> dict[str, Any]:
-    """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
-    settings = {name: getattr(section, name) for name in USED[section.kind]}
-    start, clusters = section.start, section.clusters
-    if section.schedule is not None and "schedule" in settings:
-        settings["schedule"] = Schedule(**section.schedule.model_dump())
-    if isinstance(section.fusion_client, int) and "fusion_client" in settings:
-        settings["fusion_client"] = str(section.fusion_client)
-    if isinstance(start, int):
-        settings["start"] = str(start)
-    if isinstance(start, list):
-        settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
-    if isinstance(clusters, list) and "clusters" in settings:
-        settings["clusters"] = [[str(client) for client in group] for group in clusters]
-    return settings

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
+from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError, listing
 
 # the square of anything larger, summed over samples, could overflow
@@ -54,10 +55,10 @@ def check_labels(labels: NDArray[np.generic]) -> None:
 
 def check_values(client: str, columns: Sequence[str], block: Any) -> None:
     """Every feature is a number of reasonable size."""
-    values = block.data if sp.issparse(block) else block
+    values = block.data if is_sparse(block) else block
     if values.size == 0 or max(-values.min(), values.max()) <= LARGEST:  # false for NaN
         return
-    where = sp.coo_array(block)
+    where = scipy.sparse.coo_array(block)
     bad = np.flatnonzero(~(np.abs(where.data) <= LARGEST))[0]
     row, column = int(where.row[bad]), int(where.col[bad])
     raise DataError(

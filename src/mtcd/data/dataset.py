@@ -9,12 +9,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtcd.checks import check_number, check_whole
 from mtcd.data.checks import check_labels
 from mtcd.data.samples import Rows, as_samples, check_samples, is_array, is_tensor, sample_shape, take
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import VerticalData, as_labels
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
@@ -151,4 +151,4 @@ class VerticalDataset:
 
 def _single(block: Any) -> NDArray[np.float32]:
     """A block of a table, in single precision, row by row."""
-    return np.ascontiguousarray(block.toarray() if sp.issparse(block) else block, dtype=np.float32)
+    return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype=np.float32)

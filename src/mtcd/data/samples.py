@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError
 
 Rows = NDArray[np.intp]
@@ -43,7 +43,7 @@ def is_array(values: Any) -> bool:
 
 def as_samples(client: str, given: Any) -> Any:
     """The features of a client as they are kept: tensors and data sets as they are, all else as an array."""
-    if sp.issparse(given):
+    if is_sparse(given):
         raise DataError(f"The features of client {client!r} are sparse: give .toarray() of them.")
     if is_tensor(given) or not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
         return given

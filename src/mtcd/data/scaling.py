@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.sparse as sp
 
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Array, Block, VerticalData
 from mtcd.errors import DataError, listing
 
@@ -56,7 +56,7 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
 
 
 def _refuse_sparse(client: str, block: Block) -> None:
-    if sp.issparse(block):
+    if is_sparse(block):
         raise DataError(
             f"Client {client} holds sparse features: centring would make them dense. "
             "Scale them yourself without centring (for example by their largest value), "

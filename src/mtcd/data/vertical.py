@@ -11,10 +11,11 @@ from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.data.checks import check_clients, check_labels, check_values
+from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError
 
 Array = NDArray[np.float64]
@@ -63,7 +64,7 @@ class VerticalData:
         digest = hashlib.blake2b(digest_size=16)
         block: Any  # dense or sparse
         for block in self.blocks:
-            parts = (block.data, block.indices, block.indptr) if sp.issparse(block) else (block.T,)
+            parts = (block.data, block.indices, block.indptr) if is_sparse(block) else (block.T,)
             for part in (np.array(block.shape), *parts):
                 digest.update(np.ascontiguousarray(part).data)
         digest.update(repr(self.labels.tolist()).encode())
@@ -71,7 +72,7 @@ class VerticalData:
 
 
 def split(
-    X: ArrayLike | sp.sparray,
+    X: ArrayLike | scipy.sparse.sparray,
     y: ArrayLike,
     clients: int | Mapping[str, Sequence[str | int]],
     columns: Sequence[str] | None = None,
@@ -85,7 +86,7 @@ def split(
     >>> data.clients, data.blocks[1].shape
     (('client_0', 'client_1'), (4, 2))
     """
-    matrix = sp.csc_array(X, dtype=float) if sp.issparse(X) else _dense(X)
+    matrix = scipy.sparse.csc_array(X, dtype=float) if is_sparse(X) else _dense(X)
     names = [f"x{j}" for j in range(matrix.shape[1])] if columns is None else [str(c) for c in columns]
     if len(names) != matrix.shape[1]:
         raise DataError(f"The matrix has {matrix.shape[1]} columns, but {len(names)} column names were given.")
@@ -156,7 +157,7 @@ def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
             holder[column] = client
 
 
-def _dense(X: ArrayLike | sp.sparray) -> Array:
+def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
     if isinstance(X, np.ndarray) and (np.ma.isMaskedArray(X) or np.iscomplexobj(X)):
         raise DataError("The features must be plain real numbers, neither masked nor complex: convert them first.")
     try:
@@ -183,4 +184,4 @@ def _columns(matrix: Array, positions: list[int]) -> Block:
     """These columns: a view where they are neighbours and dense, a copy (once) otherwise."""
     start, stop = (positions[0], positions[-1] + 1) if positions else (0, 0)
     picked = matrix[:, start:stop] if positions == list(range(start, stop)) else matrix[:, positions]
-    return sp.csr_array(picked) if sp.issparse(picked) else np.asfortranarray(picked)
+    return scipy.sparse.csr_array(picked) if is_sparse(picked) else np.asfortranarray(picked)

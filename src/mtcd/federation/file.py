@@ -8,10 +8,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from mtcd.config.build import build_settings
 from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
 from mtcd.config.schema import Config, GlmSection, SplitSection, SyntheticData
+from mtcd.config.settings import build_settings
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.federation.names import SERVER

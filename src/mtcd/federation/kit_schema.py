@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import yaml
 from pydantic import AfterValidator
 
-from mtcd.config.build import USED
 from mtcd.config.schema import (
     ComputeSection,
     CostsSection,
@@ -18,6 +17,7 @@ from mtcd.config.schema import (
     StopSection,
     Whole,
 )
+from mtcd.config.settings import USED
 from mtcd.federation.names import OPERATOR, SERVER, usable_name
 from mtcd.federation.schema import (
     AddressText,

@@ -60,9 +60,10 @@ class Processes:
         return ["party", kit, *(["--data", str(self.tables[name])] if name in self.tables else [])]
 
     def _read(self, stream: IO[str] | Any) -> None:
-        for line in stream:
-            if self.show is not None:
-                self.show(line.rstrip("\n"))
+        with stream:
+            for line in stream:
+                if self.show is not None:
+                    self.show(line.rstrip("\n"))
 
     def signal(self, name: str, number: int) -> None:
         """Send a signal to one of them."""

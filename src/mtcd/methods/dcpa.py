@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.checks import check_number
@@ -115,14 +115,14 @@ class DCPA(Method):
         """mu_y."""
         return self.settled_stepsize() if self.dual_stepsize is None else self.dual_stepsize
 
-    def weights(self, network: Network) -> sp.csr_array:
+    def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
         if self.variant == "B":
-            return sp.csr_array((sp.eye_array(network.size) - metropolis_weights(network)) / 2)
+            return scipy.sparse.csr_array((scipy.sparse.eye_array(network.size) - metropolis_weights(network)) / 2)
         mu_x = self.consensus_stepsize
         if mu_x is None:  # below 1/(mu_y * largest eigenvalue of L), which is at most twice the largest degree
             mu_x = 1.0 / (4.0 * self.settled_dual_stepsize() * max(1, *map(len, network.neighbours)))
-        return sp.csr_array(mu_x * laplacian(adjacency(network)))
+        return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
     def check_network(self, network: Network) -> None:
         check_connected(network, "dcpa")

@@ -114,3 +114,11 @@ def check_connected(network: Network, kind: str) -> None:
             f"(client {network.clients[apart]!r} cannot be reached from {network.clients[0]!r}). "
             "Add links, or use mtcd with a server: it works on any network."
         )
+
+
+def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
+    """The method with 'auto' replaced by a number, and a note that says which."""
+    if method.stepsize != "auto":
+        return method, ()
+    rule = method.auto_stepsize(smoothness)
+    return method.with_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)

@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.optimize import lsq_linear
 
 from mtcd.protocol.model import Fit
 
@@ -114,7 +114,7 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[float, float]) ->
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
-    found = lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w)).x / size
+    found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w)).x / size
     return np.asarray(np.clip(found, *bounds))
 
 

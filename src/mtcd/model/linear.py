@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.checks import check_number
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.model.fit import LabelFit
@@ -189,4 +190,6 @@ class LinearClient:
 
 def _with_ones(X: Block) -> Block:
     ones = np.ones((X.shape[0], 1))
-    return sp.csr_array(sp.hstack([X, ones])) if sp.issparse(X) else np.asfortranarray(np.hstack([X, ones]))
+    if is_sparse(X):
+        return scipy.sparse.csr_array(scipy.sparse.hstack([X, ones]))
+    return np.asfortranarray(np.hstack([X, ones]))

@@ -8,9 +8,9 @@ again before l'(z) has moved that far. The result is that of plain steps, to rou
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
@@ -26,7 +26,7 @@ class ScreenedSteps:
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> None:
         self.X, self.y, self.loss, self.penalty, self.Q, self.eta = X, y, loss, penalty, Q, eta
-        squares = X.multiply(X) if sp.issparse(X) else np.square(X)
+        squares = X.multiply(X) if is_sparse(X) else np.square(X)
         self.norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=float))
 
     def __call__(self, theta: Array, z: Array) -> Array:
@@ -58,7 +58,7 @@ class ScreenedSteps:
     def _steps(self, theta: Array, z: Array, columns: NDArray[np.intp], start: Array, reach: float, most: int) -> int:
         """Steps on these columns while the others cannot move; how many were taken (0: nothing moves any more)."""
         part = self.X if len(columns) == len(theta) else self.X[:, columns]
-        X = part.toarray(order="F") if sp.issparse(part) else part
+        X = part.toarray(order="F") if is_sparse(part) else part
         own, slope, penalty, taken = theta[columns], start, self.penalty, 0
         for taken in range(1, most + 1):
             gradient = X.T.dot(slope)

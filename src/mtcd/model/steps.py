@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.model.screening import ScreenedSteps
 from mtcd.objective.losses import Loss, Squared
@@ -139,4 +139,4 @@ def _l2_weights(X: Block, penalty: Penalty) -> Array:
 
 
 def _dense(matrix: Block) -> Array:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError
 from mtcd.model.linear import Glm
@@ -84,10 +85,10 @@ class TrainedModel:
     def _blocks(self, X: Any) -> tuple[Block, ...]:
         if isinstance(X, VerticalData):
             return self._matching(X)
-        if not sp.issparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns")):
+        if not is_sparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns")):
             return self._table_blocks(X)
         try:
-            return self._matrix_blocks(sp.csc_array(X) if sp.issparse(X) else np.asarray(X, dtype=float))
+            return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(X, dtype=float))
         except (TypeError, ValueError):
             raise DataError("The new samples are not a matrix of numbers, a table or vertical data.") from None
 

@@ -8,10 +8,8 @@ from itertools import islice
 
 import networkx as nx
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackError
 
 from mtcd.errors import NetworkError, listing
 from mtcd.network.edges import ClientNames
@@ -113,7 +111,7 @@ def _shares(sizes: Sequence[int], count: int) -> list[int]:
     return shares
 
 
-def _bisect(network: Network, A: sp.csr_array, members: Cluster, count: int) -> list[tuple[Cluster, int]]:
+def _bisect(network: Network, A: scipy.sparse.csr_array, members: Cluster, count: int) -> list[tuple[Cluster, int]]:
     """Two connected sides of the connected ``members``, and the share of ``count`` clusters of each."""
     half = count // 2
     target = round(len(members) * half / count)
@@ -128,12 +126,14 @@ def _bisect(network: Network, A: sp.csr_array, members: Cluster, count: int) -> 
     return [(tuple(sorted(side)), share) for side, share in zip(sides, shares, strict=True)]
 
 
-def _order(network: Network, A: sp.csr_array, members: Cluster) -> list[int]:
+def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> list[int]:
     """The members from one end of the graph to the other, along the Fiedler vector."""
     at = np.array(members)
     inner = A[at][:, at]
     if inner.nnz == len(at) * (len(at) - 1):  # complete: one order is as good as another
         return list(members)
+    from scipy.sparse.linalg import ArpackError
+
     try:
         along = _fiedler(laplacian(inner))
     except ArpackError:  # by distance from a client at the edge: cruder, but it cannot fail
@@ -143,7 +143,7 @@ def _order(network: Network, A: sp.csr_array, members: Cluster) -> list[int]:
     return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]
 
 
-def _fiedler(L: sp.csr_array) -> NDArray[np.float64]:
+def _fiedler(L: scipy.sparse.csr_array) -> NDArray[np.float64]:
     """The Fiedler vector; where there are several, the one that goes most with the numbers of the clients.
 
     On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs

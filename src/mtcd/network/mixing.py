@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network
 
 
-def metropolis_weights(network: Network) -> sp.csr_array:
+def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
     """A, symmetric and doubly stochastic: a_kj = 1/(1 + max(degree_k, degree_j)) for neighbours, the rest stays at k.
 
     >>> from mtcd.network.topology import make_network
     >>> metropolis_weights(make_network("path", ["a", "b", "c"])).toarray().round(2).tolist()
     [[0.67, 0.33, 0.0], [0.33, 0.33, 0.33], [0.0, 0.33, 0.67]]
     """
-    edges = sp.coo_array(adjacency(network), dtype=float)
+    edges = scipy.sparse.coo_array(adjacency(network), dtype=float)
     degrees = [len(near) for near in network.neighbours]
     rows, columns = edges.coords
     edges.data[:] = [1.0 / (1 + max(degrees[k], degrees[j])) for k, j in zip(rows, columns, strict=True)]
-    return sp.csr_array(edges + sp.diags_array(1.0 - edges.sum(axis=1)))
+    return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - edges.sum(axis=1)))

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import scipy.linalg
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import dijkstra
-from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from mtcd.network.topology import Network, breadth_first
 from mtcd.seeding import stream
@@ -70,25 +67,28 @@ def algebraic_connectivity(network: Network) -> float:
     return float(fiedler_sparse(L)[0])
 
 
-def adjacency(network: Network) -> sp.csr_array:
+def adjacency(network: Network) -> scipy.sparse.csr_array:
     """A, with A_kj = 1 for neighbours k and j."""
     ends = np.cumsum([0, *(len(near) for near in network.neighbours)])
     others = np.fromiter((j for near in network.neighbours for j in near), dtype=np.int64, count=ends[-1])
-    return sp.csr_array((np.ones(ends[-1]), others, ends), shape=(network.size, network.size))
+    return scipy.sparse.csr_array((np.ones(ends[-1]), others, ends), shape=(network.size, network.size))
 
 
-def laplacian(A: sp.csr_array) -> sp.csr_array:
+def laplacian(A: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     """L = D - A, D the diagonal of the degrees."""
-    return sp.csr_array(sp.diags_array(np.asarray(A.sum(axis=1)).ravel()) - A)
+    return scipy.sparse.csr_array(scipy.sparse.diags_array(np.asarray(A.sum(axis=1)).ravel()) - A)
 
 
-def fiedler_sparse(L: sp.csr_array) -> tuple[float, Floats]:
+def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Floats]:
     """The second least eigenvalue of a connected graph's Laplacian, and an eigenvector of it.
 
     Lanczos alone is quick where the graph mixes well. A graph that does not is long, so its levels around a
     client are narrow, and then L + I/K^2 factorises cheaply: Lanczos on its inverse needs a few steps only.
     (1/K^2 is below the least value that a connected graph can have, about pi^2/K^2.)
     """
+    from scipy.sparse.csgraph import dijkstra
+    from scipy.sparse.linalg import ArpackNoConvergence, eigsh
+
     K = L.shape[0]
     # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers of the
     # clients that is a sensible one. The noise keeps it off symmetric vectors that never reach the rest.

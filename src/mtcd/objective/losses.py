@@ -12,8 +12,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
 
 from mtcd.checks import check_number
 from mtcd.errors import ConfigError, DataError, listing
@@ -185,13 +185,13 @@ class Multinomial(Loss):
         return len(classes)
 
     def value(self, z: Array, y: Array) -> float:
-        return float(logsumexp(z, axis=1).sum() - np.vdot(y, z))
+        return float(scipy.special.logsumexp(z, axis=1).sum() - np.vdot(y, z))
 
     def gradient(self, z: Array, y: Array) -> Array:
-        return np.asarray(softmax(z, axis=1) - y)
+        return np.asarray(scipy.special.softmax(z, axis=1) - y)
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
-        p = softmax(z, axis=1)
+        p = scipy.special.softmax(z, axis=1)
         return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
 
     def predict(self, z: Array) -> Array:

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
 
+from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
 
@@ -54,12 +53,12 @@ def sample_norm(blocks: Sequence[Block]) -> float:
 
 
 def _squared_rows(block: Any) -> Array:
-    squares = block.power(2).sum(axis=1) if sp.issparse(block) else np.einsum("nj,nj->n", block, block)
+    squares = block.power(2).sum(axis=1) if is_sparse(block) else np.einsum("nj,nj->n", block, block)
     return np.asarray(squares, dtype=np.float64)
 
 
 def _dense(matrix: Any) -> Array:
-    return np.asarray(matrix.toarray() if sp.issparse(matrix) else matrix)
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
 
 
 def _block_sigma(block: Block) -> float:
@@ -103,6 +102,8 @@ def _lanczos(product: Callable[[Array], Array], size: int) -> float:
     start = np.random.default_rng(0).standard_normal(size)
     if not product(start).any():  # a zero matrix, from which Lanczos cannot start
         return 0.0
+    from scipy.sparse.linalg import LinearOperator, eigsh
+
     operator = LinearOperator((size, size), matvec=lambda v: product(v.ravel()), dtype=float)
     top = eigsh(operator, k=1, which="LA", v0=start, tol=_TOLERANCE, return_eigenvectors=False)
     return float(top[0]) * (1.0 + _TOLERANCE)

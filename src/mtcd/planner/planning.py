@@ -8,11 +8,12 @@ from time import perf_counter
 from typing import Any
 
 from mtcd.checks import check_number
-from mtcd.config.build import Setup, method_section, resolved_yaml
+from mtcd.config.build import Setup, resolved_yaml
 from mtcd.config.schema import Config
+from mtcd.config.settings import method_section
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
-from mtcd.linear_training import settle_stepsize
+from mtcd.methods.method import settle_stepsize
 from mtcd.planner.candidates import SERVERLESS, Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links

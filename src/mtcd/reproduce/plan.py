@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
-from mtcd.config.build import build_network, build_settings
+from mtcd.config.build import build_network
 from mtcd.config.read import check_config, locate
 from mtcd.config.schema import Config, CostsSection, DatasetData, SyntheticData, TableData
+from mtcd.config.settings import build_settings
 from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.network.spectrum import algebraic_connectivity

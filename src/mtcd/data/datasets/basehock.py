@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.io import loadmat
 
 from mtcd.data.datasets.entry import Dataset, Raw
 from mtcd.data.datasets.folder import content, damaged
@@ -41,13 +40,13 @@ def read(files: Mapping[str, Path], seed: int) -> Raw:
 def parse_copy(npz: bytes) -> tuple[Block, NDArray[np.int64]]:
     """Arrays X and y."""
     arrays = np.load(io.BytesIO(npz))
-    return sp.csr_array(arrays["X"]), arrays["y"].astype(np.int64)
+    return scipy.sparse.csr_array(arrays["X"]), arrays["y"].astype(np.int64)
 
 
 def parse_original(mat: bytes) -> tuple[Block, NDArray[np.int64]]:
     """Matrices X and Y, of one column."""
-    arrays = loadmat(io.BytesIO(mat), variable_names=["X", "Y"])
-    return sp.csr_array(arrays["X"]), arrays["Y"].ravel().astype(np.int64)
+    arrays = scipy.io.loadmat(io.BytesIO(mat), variable_names=["X", "Y"])
+    return scipy.sparse.csr_array(arrays["X"]), arrays["Y"].ravel().astype(np.int64)
 
 
 def _wrong(counts: Block, classes: NDArray[np.int64]) -> str:

@@ -47,13 +47,13 @@ fallen apart: nobody can tell whether the token is there. ``unreachable`` says s
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import deepcopy
 from typing import Any
 
 from mtcd.federation.custody.detours import way_round
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import End, Fences, Freeze, Frozen, Letter, Thaw
 from mtcd.federation.custody.postman import Delivery, Postman
-from mtcd.federation.custody.records import pack, unpack
 from mtcd.federation.custody.search import Search, Verdict
 from mtcd.methods.token_parties import TokenClient
 from mtcd.network.topology import Network
@@ -142,7 +142,7 @@ class LonePostman(Postman):
 
     def _visit(self, letter: Letter, token: Token) -> list[Message]:
         if letter.sender != self.number:
-            self.before = token.hop, unpack(pack(self.party.state()))
+            self.before = token.hop, deepcopy(self.party.state())
             self.came, self.passed = (letter.sender, letter.gone), None
             self._stop_searching()
         self.hop = token.hop + 1
@@ -282,7 +282,7 @@ class LonePostman(Postman):
     def _make_anew(self, search: Search) -> None:
         """From the copy, in the next generation."""
         assert self.passed is not None
-        again: Message = unpack(pack(self.passed.message))
+        again = deepcopy(self.passed.message)
         self.fences = without_cut(self.fences | {search.number: search.hop})
         self.mark_void()
         self._stop_searching()

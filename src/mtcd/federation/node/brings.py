@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.config.build import build_settings
 from mtcd.config.schema import Config, SplitSection, SyntheticData
+from mtcd.config.settings import build_settings
 from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find

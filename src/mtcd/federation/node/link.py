@@ -36,10 +36,13 @@ class Request:
         query, self._query = self._query, None
         if query is not None:
             query.reply(query.key_expr, body)
+            query.drop()  # without it, other threads would have to wait until the end of the query is sent
 
     def let_go(self) -> None:
         """Do not answer."""
-        self._query = None
+        query, self._query = self._query, None
+        if query is not None:
+            query.drop()
 
 
 class Link:

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from mtcd.errors import WireError
 from mtcd.federation.own.problem import OwnPart
-from mtcd.linear_training import settle_stepsize
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, settle_stepsize
 from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, sample_norm
 from mtcd.theory.stepsize import Smoothness, positive

@@ -1,0 +1,96 @@
+"""From the sections of a config that are not about data: the method, the limits and the prices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtcd.config.schema import ComputeSection, Config, DatasetData, GlmSection, MethodSection, StopSection
+from mtcd.errors import ConfigError
+from mtcd.extras import find
+from mtcd.ledger.costs import Costs
+from mtcd.methods.dcpa import DCPA
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.schedule import Schedule
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.splitnet.compute import Compute
+from mtcd.stop import Stop
+
+ACCELERATION = ("acceleration", "depth")
+NO_DEPTH = (None, "momentum")
+# which keys of the method section each method reads, besides its kind
+USED = {
+    "mtcd": {
+        "tokens",
+        "hops",
+        "local_updates",
+        "stepsize",
+        "batch",
+        "combine",
+        "walk",
+        "clusters",
+        "start",
+        "schedule",
+        "fusion_updates",
+        *ACCELERATION,
+    },
+    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", *ACCELERATION},
+    "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
+    "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
+}
+
+
+def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
+    """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
+    method, notes = _method(config.method)
+    given = config.stop.model_dump()
+    if isinstance(config.model, GlmSection):
+        Glm(**config.model.model_dump())
+        if config.compute is not None:
+            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
+        if config.data.test_samples is not None:
+            raise ConfigError("data.test_samples is for split networks (model.kind: split): leave it out.")
+    else:
+        find("mtcd.splitnet.model")
+        from mtcd.config.split import check_split
+
+        check_split(config.model)
+        Compute(**(config.compute or ComputeSection()).model_dump())
+        if config.data.standardise and isinstance(config.data, DatasetData):
+            raise ConfigError("data.standardise: pictures are normalised as they are read: leave it out.")
+        if method.batch is not None and config.stop == StopSection():
+            given = {"epochs": 10}
+    return method, notes, Stop(**given), Costs(**config.costs.model_dump())
+
+
+def method_section(method: Method) -> MethodSection:
+    """The section of a config that makes this method."""
+    names = {name for name in USED[method.kind] if hasattr(method, name)}
+    return MethodSection.model_validate({"kind": method.kind, **{name: getattr(method, name) for name in names}})
+
+
+def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
+    unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
+    if "depth" in section.model_fields_set - set(unused) and section.acceleration in NO_DEPTH:
+        unused.append("depth")
+    notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
+    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA}
+    return makers[section.kind](**settings_of(section)), notes
+
+
+def settings_of(section: MethodSection) -> dict[str, Any]:
+    """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
+    settings = {name: getattr(section, name) for name in USED[section.kind]}
+    start, clusters = section.start, section.clusters
+    if section.schedule is not None and "schedule" in settings:
+        settings["schedule"] = Schedule(**section.schedule.model_dump())
+    if isinstance(section.fusion_client, int) and "fusion_client" in settings:
+        settings["fusion_client"] = str(section.fusion_client)
+    if isinstance(start, int):
+        settings["start"] = str(start)
+    if isinstance(start, list):
+        settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
+    if isinstance(clusters, list) and "clusters" in settings:
+        settings["clusters"] = [[str(client) for client in group] for group in clusters]
+    return settings

@@ -1,0 +1,136 @@
+"""Federations whose parties have hosts and cables of their own: what goes where, as the kernel counts it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("zenoh")
+
+from federations import written
+from mtcd.federation.founder import init_federation
+from mtcd.federation.own.block import read_block
+from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.processes import Processes
+from mtcd.ledger.ledger import Ledger
+from namespaces import Hosts, skip_where_not_allowed
+
+skip_where_not_allowed()
+CLIENTS = ("a", "b", "c")
+PATH = [("a", "b"), ("b", "c")]
+STCD = {"kind": "stcd", "local_updates": 1, "stepsize": 1e-4, "walk": "metropolis"}
+PATIENCE = 60.0
+OPENING = 1_500_000  # bytes: labels and which rows they are of go from a to c, over b or the server
+
+
+@contextmanager
+def federation(
+    folder: Path, samples: int, links: list[tuple[str, str]], server: bool = False, **changes: Any
+) -> Iterator[tuple[Hosts, Processes, np.ndarray, np.ndarray]]:
+    """All on their hosts, not started yet; with the data of all, which nobody has."""
+    names = [*CLIENTS, *(["server"] if server else [])]
+    cables = [*links, *((name, "server") for name in CLIENTS if server)]
+    draw = np.random.default_rng(0)
+    X, y = draw.standard_normal((samples, 2 * len(CLIENTS))), draw.standard_normal(samples)
+    tables = {name: folder / f"{name}.parquet" for name in CLIENTS}
+    for k, (name, table) in enumerate(tables.items()):
+        labels = {"y": y} if name == "a" else {}
+        pl.DataFrame({"one": X[:, 2 * k], "two": X[:, 2 * k + 1]} | labels).write_parquet(table)
+    with Hosts(names, cables) as hosts:
+        places = {name: f"{hosts.addresses[name]}:7447" for name in names}
+        file = written(
+            folder,
+            parties={name: places[name] for name in CLIENTS},
+            server=places.get("server"),
+            labels={"held_by": "a", "column": "y", "shared_with": "parties"},
+            network={"links": [list(link) for link in links]},
+            alignment="given order",
+            model={"kind": "ridge", "alpha": 1.0, "intercept": False},
+            **changes,
+        )
+        init_federation(file, folder / "kits", 2)
+        processes = Processes(folder / "kits", tables, prefix=hosts.within())
+        try:
+            yield hosts, processes, X, y
+        finally:
+            processes.end()
+
+
+def wait_for(hosts: Hosts, one: str, other: str, volume: int) -> None:
+    """Until a cable has carried so much more."""
+    end, before = monotonic() + PATIENCE, hosts.carried(one, other)
+    while hosts.carried(one, other) < before + volume:
+        assert monotonic() < end
+        sleep(0.01)
+
+
+def ended(processes: Processes) -> list[Summary]:
+    """What everybody has kept."""
+    assert set(processes.wait(PATIENCE).values()) == {0}
+    return [read_summary(processes.kits / name / "run") for name in processes.running]
+
+
+def test_tokens_go_straight_and_the_server_sees_syncs_only(tmp_path: Path) -> None:
+    method = {"kind": "mtcd", "tokens": 1, "hops": 24, "stepsize": 1e-5}
+    samples, stop = 20_000, {"iterations": 480}
+    with federation(tmp_path, samples, PATH, server=True, method=method, stop=stop) as (hosts, processes, _, _):
+        processes.start(*CLIENTS, "server")
+        ledger = Ledger.total([summary.ledger for summary in ended(processes)])
+        between = sum(hosts.carried(*cable) for cable in PATH)
+        up_and_down = sum(hosts.carried(name, "server") for name in CLIENTS)
+    hops, ups, downs = (8 * floats for floats in ledger.float_counts)
+    assert hops <= between <= 1.1 * hops + OPENING
+    assert ups + downs <= up_and_down <= 1.1 * (ups + downs) + OPENING
+    assert hops > 4 * (ups + downs)
+
+
+def test_a_slow_link_slows_itself_only(tmp_path: Path) -> None:
+    rate, samples = 20e6 / 8, 25_000  # bytes a second; a token of 200 KB takes 0.08 s
+    with federation(tmp_path, samples, PATH, method=STCD, stop={"seconds": 4.0}) as (hosts, processes, _, _):
+        hosts.slow("a", "b", "20mbit")
+        processes.start(*CLIENTS)
+        for cable in PATH:
+            wait_for(hosts, *cable, 4 * 8 * samples)
+        slow, fast = watched(hosts, 2.0)
+        ended(processes)
+    assert slow < 1.2 * rate
+    assert fast > 3 * rate
+
+
+def watched(hosts: Hosts, seconds: float) -> list[float]:
+    """Bytes per second of each cable, over the moments in which it carried much."""
+    step, much = 0.005, 1000
+    moved, busy = np.zeros(len(PATH)), np.zeros(len(PATH))
+    end, then, before = monotonic() + seconds, monotonic(), [hosts.carried(*cable) for cable in PATH]
+    while monotonic() < end:
+        sleep(step)
+        now, after = monotonic(), [hosts.carried(*cable) for cable in PATH]
+        grown = np.subtract(after, before)
+        moved += np.where(grown > much, grown, 0)
+        busy += np.where(grown > much, now - then, 0)
+        then, before = now, after
+    return list(moved / busy)
+
+
+def test_a_cut_is_survived(tmp_path: Path) -> None:
+    links = [*PATH, ("a", "c")]
+    method = {**STCD, "stepsize": "auto"}
+    with federation(tmp_path, 200, links, method=method, stop={"seconds": 9.0}) as (hosts, processes, X, y):
+        processes.start(*CLIENTS)
+        wait_for(hosts, "b", "c", 100_000)
+        hosts.unplug("b", "c")
+        sleep(3.0)  # longer than it takes to notice
+        wait_for(hosts, "a", "b", 50_000)
+        wait_for(hosts, "a", "c", 50_000)
+        hosts.plug("b", "c")
+        wait_for(hosts, "b", "c", 50_000)
+        told = ended(processes)
+        found = np.concatenate([read_block(processes.kits / name / "run").theta for name in CLIENTS])
+    assert {summary.status for summary in told} == {"seconds"}
+    best = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
+    np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)
