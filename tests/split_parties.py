@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
 
 import mtcd
 from federations import changed
-from mtcd.config.schema import SplitSection
 from mtcd.config.split import split_model
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Letter
@@ -21,7 +22,7 @@ from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack
 from mtcd.federation.file import check_keys, method_of, network_of
 from mtcd.federation.kit_schema import KitConfig, kit_config
-from mtcd.federation.own.networks import OwnNetwork, own_network, server_network
+from mtcd.federation.own.networks import OwnNetwork, network_for, section_of, server_network
 from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
 from mtcd.methods.split_parties import SplitClient, SplitServer
@@ -38,6 +39,7 @@ def several(shape, index): return plain(shape, 1 + index)
 def normed(shape): return nn.Sequential(nn.Linear(*shape, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3))
 def dropping(shape): return nn.Sequential(nn.Linear(*shape, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3))
 def lazy(shape): return nn.Sequential(nn.LazyLinear(4), nn.Tanh(), nn.LazyLinear(2))
+def conv(): return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2))
 def head(width, outputs): return nn.Sequential(nn.Linear(width, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, outputs))
 """
 MOMENTUM = {"kind": "SGD", "momentum": 0.9}
@@ -50,11 +52,21 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "visitors": ({"client": "nets:dropping", "aggregation": "mean"}, {**MTCD, "tokens": 2, "combine": "visitors"}),
     "svfl": ({"client": "nets:lazy", "aggregation": "sum"}, {"kind": "svfl", "stepsize": 0.05}),
     "svfl, batches": ({"client": "nets:normed"}, {"kind": "svfl", "stepsize": 0.05, "batch": 5}),
+    "pictures": ({"client": "nets:conv", "optimiser": MOMENTUM}, {**MTCD, **CLUSTERS, "batch": 6}),
     "stcd": (
         {"client": "nets:dropping", "optimiser": MOMENTUM},
         {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Networks as small as these are slower with more."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,20 +75,25 @@ class Clinics:
 
     folder: Path
     name: str
-    standardise: bool = True
+
+    @property
+    def standardise(self) -> bool:
+        return self.name != "pictures"
 
     @cached_property
     def data(self) -> mtcd.VerticalDataset:
         made = samples(4, 13)
-        names = dict(zip(made.clients, "abcd", strict=True))
-        features = {names[old]: 3 * values + 1 for old, values in made.features.items()}
+        features = {name: 3 * values + 1 for name, values in zip("abcd", made.features.values(), strict=True)}
+        if self.name == "pictures":
+            shape = np.linspace(-1, 1, 50).reshape(2, 5, 5)
+            features = {name: np.sin(shape * values[:, :1, None, None]) for name, values in features.items()}
         return mtcd.VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
 
     @cached_property
     def _kits(self) -> tuple[dict[str, KitConfig], Method, Any]:
         (self.folder / "nets.py").write_text(NETS)
         model, method = CASES[self.name]
-        section = {"kind": "split", "code": str(self.folder), **model}
+        section = {"kind": "split", **model}
         federation = check_keys(
             changed(
                 parties={name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(self.data.clients)},
@@ -102,7 +119,7 @@ class Clinics:
         return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
 
     def network_of(self, k: int) -> OwnNetwork:
-        return own_network(self.kit(k), self.folder, self.data.features[self.data.clients[k]].astype(float))
+        return network_for(self.kit(k), self.folder, self.data.features[self.data.clients[k]].astype(float))
 
     @cached_property
     def widths(self) -> list[int]:
@@ -119,9 +136,7 @@ class Clinics:
 
     def whole(self) -> tuple[Cast, NetProblem]:
         """The cast of a training in one process, from the config."""
-        section = self.kit(0).model
-        assert isinstance(section, SplitSection)
-        model = split_model(section, self.data, 5, self.standardise)
+        model = split_model(section_of(self.kit(0), self.folder), self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
         return self.method.split(problem, self._kits[2], 5).cast(), problem
 

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from mtcd.federation.custody.absent import BatchServerPostman, RoundsPostman, UploaderPostman
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
 from mtcd.federation.custody.journal import MemoryJournal
 from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
+from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
@@ -25,9 +27,12 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
     ("method", "classes"),
     [
         (MTCD(tokens=2, stepsize=0.01), [IterationPostman, ServerPostman]),
-        (MTCD(tokens=2, stepsize=0.01, batch=4), [IterationPostman, ServerPostman]),
+        (MTCD(tokens=2, stepsize=0.01, batch=4), [IterationPostman, BatchServerPostman]),
         (STCD(stepsize=0.01), [LonePostman]),
-        (SVFL(stepsize=0.01), [Postman, Postman]),
+        (SVFL(stepsize=0.01), [UploaderPostman, RoundsPostman]),
+        (MTCD(tokens=2, stepsize=0.01, combine="optimal"), [Postman, Postman]),
+        (STCD(stepsize=0.01, walk="tour", acceleration="momentum"), [Postman]),
+        (DCPA(stepsize=0.01), [Postman]),
     ],
 )
 def test_the_postman_of_each_party(method: Method, classes: Sequence[type[Postman]]) -> None:

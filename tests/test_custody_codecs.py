@@ -71,7 +71,7 @@ def test_trainings_travel_as_bytes(name: str) -> None:
 
 
 def letter(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Letter:
-    return Letter(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload))
+    return Letter(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload), frozenset({2, 4}))
 
 
 @cache
@@ -87,8 +87,8 @@ def frames() -> list[tuple[bytes, Expected]]:
     ]
     without = [
         letter(End("seconds", 0, 18)),
-        letter(Freeze(9)),
-        letter(Frozen(9, 4, frozenset({0, 3}))),
+        letter(Freeze(9, 7, True)),
+        letter(Frozen(9, 4, 7, frozenset({0, 3}))),
         letter(Thaw(9)),
     ]
     found = [(encode_letter(one, RUN), optimal) for one in with_server]
@@ -106,8 +106,7 @@ def verdict(frame: bytes, wire: Expected) -> str:
         try:
             thing = read(frame, wire)
         except WireError as error:
-            assert error.field == "version" or not tells_numbers(error)
-            seen.append("refused")
+            seen.append("refused" if error.field == "version" or not tells_numbers(error) else "tells numbers")
             continue
         assert write(thing, RUN) == frame  # type: ignore[operator]  # there is one way to say a thing
         assert 0 <= thing.sequence < 2**48
@@ -115,10 +114,12 @@ def verdict(frame: bytes, wire: Expected) -> str:
         if isinstance(thing, Letter):
             check(thing.message, wire)
             assert thing.to != MONITOR
+            assert thing.gone <= set(range(wire.clients))
             assert thing.iteration == getattr(thing.message.payload, "t", thing.iteration)
             assert getattr(thing.message.payload, "down", frozenset()) <= set(range(wire.clients))
         seen.append("sound")
     assert "refused" in seen  # nothing is both
+    assert "tells numbers" not in seen
     return max(seen)
 
 
@@ -156,7 +157,7 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(data: st.DataObject)
     ("wrong", "field"),
     [
         (letter(End("over", 0, 1)), "sender"),  # only the server may end it
-        (letter(Freeze(1)), "kind"),  # there is a server to ask
+        (letter(Freeze(1, 2, True)), "kind"),  # there is a server to ask
         (letter(Void(2), iteration=1), "iteration"),
         (letter(Stuck(1), 0, 1, iteration=1), "receiver"),
         (letter(Token(0, 0, 1, np.ones(12), 0.0), 0, MONITOR), "receiver"),
@@ -188,7 +189,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
         with pytest.raises(WireError, match="status"):
             encode_letter(letter(End(status, 0, 0)), RUN)
     with pytest.raises(WireError, match="fences"):
-        encode_letter(letter(Freeze(1))._replace(fences=dict.fromkeys(range(MOST_FENCES + 1), 1)), RUN)
+        encode_letter(letter(Freeze(1, 2, False))._replace(fences=dict.fromkeys(range(MOST_FENCES + 1), 1)), RUN)
 
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:

@@ -2,7 +2,6 @@
 
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,18 +15,11 @@ from mtcd.federation.custody.postman import Postman
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Cast
 from simulated import Faults, World
-from split_parties import CASES, Clinics, Watched, everything
+from split_parties import CASES, Clinics, Watched, everything, one_thread
 from wired import told
 
+assert one_thread  # a fixture for all tests here
 EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
-
-
-@pytest.fixture(autouse=True)
-def one_thread() -> Any:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -50,8 +42,7 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
         assert all(torch.equal(value, mine[key]) for key, value in problem.fusion.finished().state_dict().items())
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("seed", "name"), list(enumerate(CASES)))
 def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: str, seed: int, tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, name)
     whole, noted = clinics.whole()[0], []
@@ -60,7 +51,7 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
         return Watched(clinics, noted, number, journal)
 
     world = World(lambda: whole, seed, make, EVERYTHING)
-    moments = 15 if SERVER in world.numbers else 50
+    moments = 12 if SERVER in world.numbers else 50
     while len({message.payload.hop for message in world.told}) < moments:
         world.step()
         assert world.time < 60_000, world.happened

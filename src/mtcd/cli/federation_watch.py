@@ -38,7 +38,7 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
     """What all say, put together: who is up, where the tokens are, how far it is and what it has cost."""
     told = {name: answer for name, answer in answers.items() if isinstance(answer, dict)}
     trained = [one for one in told.values() if "ledger" in one]
-    ledger = total([one["ledger"] for one in trained])
+    ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
     costs = Costs(**config.costs.model_dump())
     latest = max(trained, key=lambda one: one["iteration"], default=None)
     known = [one for one in trained if one.get("objective") is not None]
@@ -54,18 +54,6 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
         "cost": costs.total(ledger),
         "status": next((one["ended"] for one in trained if one["ended"]), None),
     }
-
-
-def total(ledgers: list[dict[str, Any]]) -> Ledger:
-    """The sum of what all parties have sent."""
-    whole = Ledger()
-    for one in ledgers:
-        for name in ("hops", "unsent_hops", "unsent_floats"):
-            setattr(whole, name, getattr(whole, name) + one[name])
-        for name in ("message_counts", "float_counts"):
-            setattr(whole, name, [a + b for a, b in zip(getattr(whole, name), one[name], strict=True)])
-        whole.float_bytes = one["float_bytes"]
-    return whole
 
 
 def _gap(trained: list[dict[str, Any]]) -> float | None:

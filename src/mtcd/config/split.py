@@ -14,7 +14,7 @@ from mtcd.data.samples import sample_shape
 from mtcd.splitnet.aggregation import Aggregation, check_aggregation, make_aggregation
 from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import classes_of, find_loss
-from mtcd.splitnet.makers import client_maker, fusion_maker, make_client, make_clients, make_fusion
+from mtcd.splitnet.makers import client_maker, fusion_maker, make_client, make_fusion
 from mtcd.splitnet.model import SplitModel
 from mtcd.splitnet.nets.scaling import Standardise, scaling_of
 from mtcd.splitnet.optimiser import MakeOptimiser, named_optimiser
@@ -59,10 +59,17 @@ def client_module(
 def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
     """The modules of a run, from what its folder tells about them."""
     shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
-    clients = make_clients(client_maker(section.client, section.code), shapes, section.client_settings, seed)
-    if standardise:
-        clients = {name: nn.Sequential(Standardise(*shapes[name]), module) for name, module in clients.items()}
+    names = tuple(shapes)
+    clients = {name: saved_client(section, names, k, shapes[name], seed, standardise) for k, name in enumerate(names)}
     return _model(section, clients, about["widths"], about["classes"], seed)
+
+
+def saved_client(
+    section: SplitSection, clients: Sequence[str], k: int, shape: tuple[int, ...], seed: int, standardise: bool
+) -> nn.Module:
+    """The module of client k, for weights that were kept."""
+    module = make_client(client_maker(section.client, section.code), clients, k, shape, section.client_settings, seed)
+    return nn.Sequential(Standardise(*shape), module) if standardise else module
 
 
 def _model(

@@ -25,6 +25,7 @@ from mtcd.network.topology import Network, make_network
 
 WITHOUT_SERVER = ("stcd", "dcpa")
 SAMPLES = 20  # of the rehearsal
+BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -61,7 +62,8 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     """The method, with notes about it; model, method, stop and costs are checked as those of a config are."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
-    config = Config.model_construct(data=nothing, **{part: getattr(federation, part) for part in parts})
+    given = {part: getattr(federation, part) for part in parts} | {"model": _checked_here(federation.model)}
+    config = Config.model_construct(data=nothing, **given)
     method, notes, _, _ = build_settings(config)
     if federation.stop.gap is not None:
         raise ConfigError(
@@ -71,6 +73,14 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     if federation.stop.epochs is not None and method.batch is None:
         raise ConfigError("stop.epochs: epochs are counted in mini-batches. Give method.batch, or stop by iterations.")
     return method, notes
+
+
+def _checked_here(model: GlmSection | SplitSection) -> GlmSection | SplitSection:
+    """Somebody's own networks are on the hosts of those who use them, and are looked for there."""
+    if not isinstance(model, SplitSection):
+        return model
+    own = {key: name for key, name in BUILT_IN.items() if ":" in getattr(model, key)}
+    return model.model_copy(update=own)
 
 
 def network_of(federation: Federation) -> Network:

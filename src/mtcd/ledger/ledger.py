@@ -7,6 +7,7 @@ where the token goes up to the server instead of on to a neighbour.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -48,6 +49,19 @@ class Ledger:
         """A hop that the paper charges, and that sends nothing."""
         self.unsent_hops += 1
         self.unsent_floats += floats
+
+    @staticmethod
+    def total(ledgers: Iterable[Ledger]) -> Ledger:
+        """The sum of what several parties have sent."""
+        whole = Ledger()
+        for one in ledgers:
+            whole.message_counts = [a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)]
+            whole.float_counts = [a + b for a, b in zip(whole.float_counts, one.float_counts, strict=True)]
+            whole.hops += one.hops
+            whole.unsent_hops += one.unsent_hops
+            whole.unsent_floats += one.unsent_floats
+            whole.float_bytes = one.float_bytes
+        return whole
 
     def messages(self, account: Account = "charged") -> Totals:
         """Messages by kind of link."""

@@ -89,8 +89,12 @@ class TokenClient(TokenHost):
         return self.copies.get(token.index, self.theta)[0]
 
     def share(self, t: int) -> Message:
-        """Send h_k on the next mini-batch to the server (Algorithm 2, line 5)."""
-        self.settle(t)
+        """Send h_k on the next mini-batch to the server (Algorithm 2, line 5).
+
+        Asked late, when a token of this iteration has been here already, it tells of theta_k from before.
+        """
+        if t > self.t:
+            self.settle(t)
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
         return Message(self.number, SERVER, Fresh(fresh, penalty), fresh.size)

@@ -89,18 +89,10 @@ def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[s
     return made
 
 
-def make_clients(
-    maker: Maker, shapes: Mapping[str, tuple[int, ...]], settings: Mapping[str, Any], seed: int
-) -> dict[str, nn.Module]:
-    """A module for every client. A maker may ask for client (its name), index, shape (of a sample) and clients."""
-    names = tuple(shapes)
-    return {name: make_client(maker, names, k, shapes[name], settings, seed) for k, name in enumerate(names)}
-
-
 def make_client(
     maker: Maker, clients: Sequence[str], k: int, shape: tuple[int, ...], settings: Mapping[str, Any], seed: int
 ) -> nn.Module:
-    """The module of client k, the same whether or not those of the others are made."""
+    """The module of client k. A maker may ask for client (its name), index, shape (of a sample) and clients."""
     facts = {"client": clients[k], "index": k, "shape": shape, "clients": len(clients)}
     return make(maker, "model.client", facts, settings, draw_seed(seed, "network", k))
 

@@ -75,6 +75,8 @@ class OwnProblem:
         begin_fusion(self.fusion, common.aggregation, common.labels, common.classes, common.loss, common.seed)
         draws = self._try_training(SAMPLES)
         self.around = Surroundings(common.loss, common.aggregation, CPU, common.mixed, common.seed, draws)
+        self.head = self.fusion
+        """theta_0 as this party last had it: the server its own, a client what the last token brought."""
 
     def _try_training(self, samples: int) -> bool:
         """Refuse modules that cannot take such a batch while training; tells whether one draws random numbers."""
@@ -115,8 +117,7 @@ class OwnProblem:
             return Feed(source, Rows(batches, CPU))
 
         if self.own is not None and self.net is not None:
-            head = Trainable(self.fusion.module, CPU, self.common.optimiser)
-            k = self.own.k
-            clients[k] = NetClient(k, self.net, head, feed(self.own.source), feed(labels), around)
+            self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k
+            clients[k] = NetClient(k, self.net, self.head, feed(self.own.source), feed(labels), around)
         fusion = NetFusion(self.fusion, feed(labels), around)
         return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))

@@ -50,15 +50,20 @@ class TrainedSplit:
     def decision(self, X: Any) -> NDArray[np.float32]:
         """The outputs of the fusion module for new samples: features by client, or vertical data."""
         features = self._features(X)
-        samples = len(features[self.clients[0]])
         aggregation = make_aggregation(self.aggregation, self.clients, self.widths)
-        sources = {client: make_source(features[client], client, torch.device("cpu")) for client in self.clients}
-        chunks = []
+        return np.asarray(self.fused(aggregation.of([self.represent(client, features[client]) for client in features])))
+
+    def represent(self, client: str, values: Any) -> Tensor:
+        """h_k of new samples: what this client's network gives for its features."""
+        source = make_source(values, client, torch.device("cpu"))
         with torch.no_grad():
-            for rows in torch.split(torch.arange(samples), CHUNK):
-                told = [self._represent(client, source.rows(rows)) for client, source in sources.items()]
-                chunks.append(self.fusion(aggregation.of(told)).float())
-        return np.asarray(torch.cat(chunks))
+            chunks = torch.split(torch.arange(len(values)), CHUNK)
+            return torch.cat([self._represent(client, source.rows(rows)) for rows in chunks])
+
+    def fused(self, H: Tensor) -> Tensor:
+        """The outputs of the fusion module for an aggregate of new samples."""
+        with torch.no_grad():
+            return torch.cat([self.fusion(rows).float() for rows in torch.split(H, CHUNK)])
 
     def _represent(self, client: str, x: Tensor) -> Tensor:
         try:
@@ -73,7 +78,11 @@ class TrainedSplit:
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """The labels of the classes, or values."""
-        shown = decide(torch.as_tensor(self.decision(X)), self.classes).numpy()
+        return self.decided(torch.as_tensor(self.decision(X)))
+
+    def decided(self, outputs: Tensor) -> NDArray[np.generic]:
+        """What such outputs stand for."""
+        shown = decide(outputs, self.classes).numpy()
         return shown if self.classes is None else np.asarray(self.classes)[shown]
 
     def _features(self, X: Any) -> Mapping[str, Any]:
@@ -120,7 +129,8 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
     modules = {client: copy.deepcopy(model.representations[client]).cpu() for client in about["clients"]}
     fusion = copy.deepcopy(model.fusion).cpu()
     try:
-        _load({**{f"client/{client}": module for client, module in modules.items()}, "fusion": fusion}, folder)
+        parts = {**{f"client/{client}": module for client, module in modules.items()}, "fusion": fusion}
+        load_weights(parts, load_file(folder / WEIGHTS))
     except (RuntimeError, KeyError, SafetensorError, OSError) as error:
         raise ConfigError(f"The weights in {folder} do not fit the modules given: {error}") from None
     return TrainedSplit(
@@ -133,9 +143,8 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
     )
 
 
-def _load(parts: Mapping[str, nn.Module], folder: Path) -> None:
-    """Put the weights of a run folder into the modules: all of them, each where it belongs."""
-    weights = load_file(folder / WEIGHTS)
+def load_weights(parts: Mapping[str, nn.Module], weights: dict[str, Tensor]) -> None:
+    """Put weights into the modules: all of them, each where it belongs."""
     for part, module in parts.items():
         module.load_state_dict({name: weights.pop(f"{part}/{name}") for name in module.state_dict()})
     if weights:

@@ -2,6 +2,7 @@
 
 ``records`` and ``journal``: what a party keeps, as bytes. ``letters``: what travels. ``postman``: exactly-once
 processing. ``iterations``: tokens made anew with a server (mtcd). ``lone_token``: without one (stcd).
+``absent``: servers that gather uploads go on without clients that are gone. ``choose``: which of these a method needs.
 
 Shown by tests on a simulated federation (letters lost, doubled, in any order; parties killed before and after a
 commit and started again; hung; links cut):
@@ -14,17 +15,21 @@ commit and started again; hung; links cut):
   living and dead to 1e-9 at every moment; when it comes back, the optimum is reached: a_client_that_stays_dead.
 - Without a server, with false and right suspicions, exactly one token counts at every moment, and it is the aggregate
   of what living and dead hold once they have heard of it: ``test_custody_lone``.
+- The same of accelerated tours, optimal sync, dcpa and changing networks: ``test_custody_methods``.
+- Svfl and mini-batches go on without the dead: the aggregate is always the sum of what each client told last; svfl ends
+  at the optimum of the living blocks, and of all when they are back: ``test_custody_absent``.
 - Journals: what is kept comes back, damage is noticed: ``test_custody_journal``.
 
 Open:
 
-- Mini-batches and svfl wait for a client that stays dead: nobody can say what its upload would be.
+- With mini-batches, of a client that stays dead the server knows each row as it was told last: these are of different
+  moments, and 0 where it never told any.
 - Without a server: if the one who asks where the token is stays dead before it has told the outcome, the others wait
   for it; so they do if the holder and the one it had the token from stay dead together.
 - Tours (``walk: tour``) have their next client by the number of the hop alone: they take no detours, and wait.
 - Fences are kept for ever; they are few, one for each time that something was made anew.
-- Accelerated tours, optimal sync, dcpa, split networks, and stcd on changing networks are refused: their parties keep
-  more. Mtcd and svfl on changing networks are not refused, but no test has tried them.
+- Accelerated tours, optimal sync, dcpa, split networks, and mtcd and stcd on changing networks wait for those who are
+  gone: what they remember of earlier tours and syncs, nobody else knows how to undo.
 - The wire format has no codecs for receipts and for the questions of ``lone_token``, and no place for fences.
 - Relaying questions from neighbour to neighbour is left to the links.
 """

@@ -1,4 +1,4 @@
-"""Letters and receipts as bytes: the message as any engine sends it, then the iteration and the fences.
+"""Letters and receipts as bytes: the message as any engine sends it, then the iteration, the fences, who is gone.
 
 Every field is checked on arrival, as in ``engines/wire``. Who speaks is in ``Expected.sender``: an engine that knows
 from a certificate who is at the other end of a link lets nobody write letters, or give receipts, for another.
@@ -15,7 +15,7 @@ import numpy as np
 
 from mtcd.engines.wire import Envelope, Expected, WireError, decode, largest
 from mtcd.engines.wire.expected import MOST
-from mtcd.engines.wire.fields import Clients, Field, Past, Whole
+from mtcd.engines.wire.fields import Clients, Field, Flag, Past, Whole
 from mtcd.engines.wire.frame import as_view, encode_parts, frame_length
 from mtcd.engines.wire.payloads import Codec, include, last_client, last_iteration
 from mtcd.engines.wire.reading import I8, OUT_OF_RANGE, WORD, Chunks, Reader, padded
@@ -65,9 +65,9 @@ CODECS = (
     Codec(33, Void, ANYWHERE, (Whole("t", last_iteration),)),
     Codec(34, End, "s>c c>c", (Status("status"), Whole("t", last_iteration), Whole("hop"), Past("past")), check_end),
     Codec(35, Stuck, "c>s", (Whole("t", last_iteration),)),
-    Codec(36, Freeze, "c>c", (Whole("hop"),)),
-    Codec(37, Frozen, "c>c", (Whole("asked"), Whole("hop"), Clients("down", frozenset, last_client))),
-    Codec(38, Thaw, "c>c", (Whole("hop"),)),
+    Codec(36, Freeze, "c>c", (Whole("hop"), Whole("number"), Flag("firm"))),
+    Codec(37, Frozen, "c>c", (Whole("asked"), Whole("hop"), Whole("highest"), Clients("down", frozenset, last_client))),
+    Codec(38, Thaw, "c>c", (Whole("number"),)),
 )
 include(CODECS)
 WITH_SERVER: frozenset[type] = frozenset({Received, Void, End, Stuck})
@@ -82,18 +82,18 @@ def in_custody(expected: Expected) -> Expected:
 
 def largest_letter(expected: Expected) -> int:
     """The most bytes that a letter or receipt of the run can have."""
-    return largest(in_custody(expected)) + 8 * (2 + 2 * MOST_FENCES)
+    return largest(in_custody(expected)) + 8 * (3 + 2 * MOST_FENCES + expected.clients)
 
 
 def encode_letter(letter: Letter, run: str) -> bytes:
     """As bytes. What is not finite is refused: the training has diverged."""
     envelope = Envelope(run, letter.sender, letter.to, letter.generation, letter.sequence)
-    return _encode(letter.message, envelope, letter.iteration, letter.fences)
+    return _encode(letter.message, envelope, letter.iteration, letter.fences, letter.gone)
 
 
 def decode_letter(data: bytes | bytearray | memoryview, expected: Expected) -> Letter:
     """The letter, if all of it is as expected; otherwise a ``WireError``. A ``bytearray`` is taken over."""
-    message, envelope, iteration, fences = _decode(data, expected)
+    message, envelope, iteration, fences, gone = _decode(data, expected)
     payload = message.payload
     if isinstance(payload, Received):
         raise WireError("kind", "is no letter")
@@ -104,7 +104,7 @@ def decode_letter(data: bytes | bytearray | memoryview, expected: Expected) -> L
     if getattr(payload, "t", iteration) != iteration:
         raise WireError("iteration", "is not that of what the letter brings")
     custody = envelope.sequence, iteration, envelope.generation, fences
-    return Letter(message.sender, message.to, *custody, message)
+    return Letter(message.sender, message.to, *custody, message, gone)
 
 
 def encode_receipt(receipt: Receipt, run: str) -> bytes:
@@ -116,32 +116,37 @@ def encode_receipt(receipt: Receipt, run: str) -> bytes:
 
 def decode_receipt(data: bytes | bytearray | memoryview, expected: Expected) -> Receipt:
     """The receipt, if all of it is as expected; otherwise a ``WireError``. It is from who got the letter."""
-    message, envelope, iteration, fences = _decode(data, expected)
+    message, envelope, iteration, fences, gone = _decode(data, expected)
     if not isinstance(message.payload, Received):
         raise WireError("kind", "is no receipt")
-    if (iteration, envelope.generation, message.floats, message.hop_floats) != (0, 0, 0, 0):
+    if any((iteration, envelope.generation, message.floats, message.hop_floats, gone)):
         raise WireError("custody", OUT_OF_RANGE)
     return Receipt(message.to, message.sender, envelope.sequence, fences)
 
 
-def _encode(message: Message, envelope: Envelope, iteration: int, fences: Fences) -> bytes:
+def _encode(
+    message: Message, envelope: Envelope, iteration: int, fences: Fences, gone: frozenset[int] = frozenset()
+) -> bytes:
     if len(fences) > MOST_FENCES:
         raise WireError("fences", "are more than can be sent")
-    words = [iteration, len(fences), *sorted(fences), *(fences[key] for key in sorted(fences))]
+    keys = sorted(fences)
+    words = [iteration, len(keys), len(gone), *keys, *(fences[key] for key in keys), *sorted(gone)]
     chunks = encode_parts(message, envelope)
     chunks.append(np.array(words, I8))
     return b"".join(chunks)
 
 
-def _decode(data: Any, expected: Expected) -> tuple[Message, Envelope, int, Fences]:
+def _decode(data: Any, expected: Expected) -> tuple[Message, Envelope, int, Fences, frozenset[int]]:
     view = as_view(data)
     length = frame_length(view)
     message, envelope = decode(view[:length], in_custody(expected))
     rest = Reader(view, length, expected, message.sender)
     iteration = rest.whole("iteration", 0, expected.iterations)
     count = rest.whole("fences", 0, MOST_FENCES + 1)
+    absent = rest.whole("gone", 0, expected.clients + 1)
     keys = rest.wholes("fences", count, MOST)
     fences = {key: rest.whole("fences", 0, MOST) for key in keys}
+    gone = frozenset(rest.wholes("gone", absent, expected.clients))
     if rest.at != rest.end:
         raise WireError("frame", "goes on after its end")
-    return message, envelope, iteration, fences
+    return message, envelope, iteration, fences, gone

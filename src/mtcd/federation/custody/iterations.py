@@ -16,11 +16,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from mtcd.federation.custody.detours import detour
 from mtcd.federation.custody.ending import end_now
 from mtcd.federation.custody.letters import Fences, Letter, Stuck
-from mtcd.federation.custody.postman import Postman, detour
-from mtcd.methods.hosting import Share
+from mtcd.federation.custody.postman import Postman
+from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
@@ -42,6 +44,16 @@ class IterationPostman(Postman):
         if raised:
             self.mark_void()
         return bool(raised)
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """A client needs the server; the server needs somebody."""
+        clients = frozenset(range(self.party.clients)) if isinstance(self.party, TokenServer) else {SERVER}
+        return self.dead if self.dead >= clients else frozenset()
+
+    def is_void(self, letter: Letter) -> bool:
+        """Questions for uploads and their answers count in any generation: no token comes into them."""
+        return not isinstance(letter.message.payload, Share | Fresh) and super().is_void(letter)
 
     def lost(self, k: int) -> None:
         """Tell the server of a token that cannot be passed on; once for each generation of it."""
@@ -68,7 +80,7 @@ class IterationPostman(Postman):
 
 
 class ServerPostman(IterationPostman):
-    """The server, which may start an iteration anew. With mini-batches all clients must come back for their uploads."""
+    """The server, which may start an iteration anew. With mini-batches see ``absent.py``."""
 
     party: TokenServer
 
@@ -145,7 +157,7 @@ class ServerPostman(IterationPostman):
                 living = frozenset(range(party.clients)) - self.dead
                 start = roaming.starts[token.index].among(living)
                 if start is None:
-                    party.back[token.index] = token
+                    party.back[token.index] = token if party.plan.tokens_return else Done(token.index)
                     continue
                 message.to = start.pick(uniform(roaming.seed, "start", (token.index,), token.t))
             kept.append(message)

@@ -20,6 +20,7 @@ class Letter(NamedTuple):
     """A message in custody: the next ``sequence`` from its sender to its receiver.
 
     It belongs to an ``iteration`` and a ``generation`` of its tokens, and tells all fences that its sender knew of.
+    ``gone``: whom its receiver shall not pass the token on to, as they are believed to be gone.
     """
 
     sender: int
@@ -29,6 +30,7 @@ class Letter(NamedTuple):
     generation: int
     fences: Fences
     message: Message
+    gone: frozenset[int] = frozenset()
 
 
 class Receipt(NamedTuple):
@@ -66,20 +68,31 @@ class Stuck(NamedTuple):
 
 
 class Freeze(NamedTuple):
-    """Take in no token until I have found out where it is. I sent it after ``hop`` visits."""
+    """Where is the token? I passed it on after ``hop`` visits, and its receiver is gone.
+
+    ``number``: of the question, larger than that of any earlier one, and the generation of the token if I make it
+    anew. While a ``firm`` question is open, nobody takes in a token.
+    """
 
     hop: int
+    number: int
+    firm: bool
 
 
 class Frozen(NamedTuple):
-    """I take in none. After my last visit the token had had so many: ``hop``. ``down``: neighbours that are gone."""
+    """The answer to question number ``asked``: after my last visit the token had had so many, ``hop``.
+
+    ``highest``: the highest number of a firm question, or generation, that I know of. ``down``: my neighbours that
+    are gone. It is told again when that changes.
+    """
 
     asked: int
     hop: int
+    highest: int
     down: frozenset[int] = frozenset()
 
 
 class Thaw(NamedTuple):
-    """It is known which token counts: the fences say so. The question was asked after ``hop`` visits."""
+    """The question ``number`` is over. If the token was made anew, the fences say so."""
 
-    hop: int
+    number: int

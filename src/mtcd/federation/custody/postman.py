@@ -7,7 +7,7 @@ receipt: after a restart at any moment the party is where the others believe it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
@@ -58,7 +58,7 @@ class Postman:
         """The status with which to end at the next moment, from so many hops on."""
         self.ended: End | None = None
         self.opened: list[Message] = []
-        """What the opening told the monitor; nothing after a restart."""
+        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
         kept = journal.last()
         if kept is None:
             self.opened = self.post([message for message in opening if message.sender == number], None)
@@ -204,6 +204,11 @@ class Postman:
         """It is there again."""
         self.dead -= {k}
 
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
+
     # The end
 
     def finish(self, status: str) -> None:
@@ -271,9 +276,3 @@ class Postman:
             if self.is_void(letter):
                 empty = Message(letter.sender, letter.to, Void(letter.iteration))
                 self.outbox[place] = letter._replace(fences=dict(self.fences), message=empty)
-
-
-def detour(near: Collection[int], dead: Collection[int], here: int, draw: float) -> int:
-    """Somebody near who is there; here itself if there is nobody."""
-    living = [k for k in sorted(near) if k not in dead] or [here]
-    return living[int(draw * len(living))]

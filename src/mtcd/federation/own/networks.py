@@ -22,6 +22,7 @@ from mtcd.data.samples import as_samples, check_samples
 from mtcd.engines.wire import SplitShapes
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.own.table import PartyTable
 from mtcd.methods.method import Method
 from mtcd.split_training import few_threads
 from mtcd.splitnet.aggregation import make_aggregation
@@ -49,6 +50,8 @@ class OwnNetwork:
     config: KitConfig
     section: SplitSection
     number: int
+    columns: tuple[str, ...]
+    """Of a table; samples of other kinds have none."""
     features: NDArray[Any]
     module: nn.Module
     width: int
@@ -66,20 +69,29 @@ class OwnNetwork:
         return OwnProblem(_common(self.config, self.section, labels, widths), own)
 
 
-def own_network(config: KitConfig, folder: Path, features: NDArray[Any]) -> OwnNetwork:
-    """The network of the party whose kit is in ``folder``, for its samples: rows of a table, say, or pictures."""
+def own_network(config: KitConfig, folder: Path, table: PartyTable, rows: Sequence[int] | None) -> OwnNetwork:
+    """The network of the party whose kit is in ``folder``, for these rows of its table (None: all)."""
+    values = table.values if rows is None else table.values[list(rows)]
+    return network_for(config, folder, values, table.columns)
+
+
+def network_for(config: KitConfig, folder: Path, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:
+    """The same for samples of any shape: pictures, say."""
     section, number = section_of(config, folder), config.parties.index(config.name)
-    samples = as_samples(config.name, features)
-    if samples.dtype.kind == "f":
-        with np.errstate(over="ignore"):  # what is too large is told by the check
-            samples = np.ascontiguousarray(samples, dtype=np.float32)
+    samples = in_single(as_samples(config.name, features))
     check_samples(config.name, samples, len(samples))
     if config.standardise and samples.ndim != 2:
         raise DataError(f"standardise is for columns of a table, but samples here are of shape {samples.shape[1:]}.")
     module, width = client_module(section, config.parties, number, samples, config.seed, config.standardise)
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ConfigError(f"model.client: the network made for {config.name!r} has no parameters to train.")
-    return OwnNetwork(config, section, number, samples, module, width)
+    return OwnNetwork(config, section, number, columns, samples, module, width)
+
+
+def in_single(values: NDArray[Any]) -> NDArray[Any]:
+    """In single precision, as networks are; what that cannot hold is infinite then, and refused by a check."""
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
 
 
 def server_network(config: KitConfig, folder: Path, labels: Labels, widths: Sequence[int]) -> OwnProblem:

@@ -1,0 +1,181 @@
+"""What a party keeps of a split network: its own module, and theta_0 where it is told how that ended.
+
+The last theta_0 is at the server; without one, at the client that ended the training. From there ``fusion_to_bytes``
+takes it to whom it concerns, itself included: clients had earlier ones in tokens anyway.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load, save
+from torch import Tensor, nn
+
+from mtcd.config.schema import SplitSection
+from mtcd.config.split import fusion_module, saved_client
+from mtcd.data.samples import check_samples
+from mtcd.errors import DataError, MtcdError, WireError, listing
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.own.networks import in_single, section_of
+from mtcd.federation.own.table import PartyTable
+from mtcd.files import WEIGHTS, plain
+from mtcd.splitnet.aggregation import Aggregation, make_aggregation
+from mtcd.splitnet.own import OwnProblem
+from mtcd.splitnet.trained import TrainedSplit, load_weights
+
+FORMAT = 1
+ABOUT = "about"
+HEADER = 100_000  # bytes, at most, of the names and shapes of tensors
+
+
+def fusion_to_bytes(problem: OwnProblem) -> bytes:
+    """The fusion module as this party last had it."""
+    weights = problem.head.finished().state_dict()
+    return save({name: value.contiguous() for name, value in weights.items()})
+
+
+def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
+    """What another party told, checked: tensors of just the names, shapes and kinds that are known here."""
+    known = problem.head.finished().state_dict()
+    if len(data) > HEADER + sum(value.nbytes for value in known.values()):
+        raise WireError("fusion", "is larger than it can be")
+    try:
+        told = load(bytes(data))
+    except (SafetensorError, ValueError, KeyError, TypeError):
+        raise WireError("fusion", "cannot be read") from None
+    if told.keys() != known.keys():
+        raise WireError("fusion", "is of another module")
+    for name, value in told.items():
+        if value.shape != known[name].shape or value.dtype != known[name].dtype:
+            raise WireError("fusion", "is of another shape or kind")
+        if not bool(value.isfinite().all()):
+            raise WireError("fusion", "holds numbers that are not finite")
+    return told
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkBlock:
+    """The trained modules of a party: its own, or none at the server. ``knows_fusion``: whether theta_0 is the last."""
+
+    party: str
+    parties: tuple[str, ...]
+    columns: tuple[str, ...]
+    trained: TrainedSplit
+    knows_fusion: bool
+
+    @staticmethod
+    def of(
+        problem: OwnProblem, config: KitConfig, columns: Sequence[str] = (), fusion: bytes | None = None
+    ) -> NetworkBlock:
+        """From what the party holds at the end, and ``fusion``, what it was told of theta_0, if anything."""
+        assert isinstance(config.model, SplitSection)
+        head, common, own = problem.head.finished(), problem.common, problem.own
+        if fusion is not None:
+            head.load_state_dict(fusion_from_bytes(fusion, problem))
+        modules = {} if problem.net is None else {config.name: problem.net.finished()}
+        shapes = {} if own is None else {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
+        widths = common.aggregation.widths
+        trained = TrainedSplit(modules, head, config.model.aggregation, widths, common.classes, shapes)
+        return NetworkBlock(config.name, tuple(config.parties), tuple(columns), trained, fusion is not None)
+
+    @property
+    def finite(self) -> bool:
+        """Whether it can be used at all: if not, the training diverged."""
+        return all(bool(value.isfinite().all()) for value in self.trained.weights().values())
+
+    @property
+    def aggregation(self) -> Aggregation:
+        """How representations become one."""
+        return make_aggregation(self.trained.aggregation, self.parties, self.trained.widths)
+
+    def represent(self, table: PartyTable) -> NDArray[np.float32]:
+        """h_k of new samples, in the order of their table: this party's part of what is predicted for them."""
+        if table.columns != self.columns:
+            raise DataError(
+                f"{table.path}: the network of {self.party!r} was trained on the columns {listing(self.columns)}, but "
+                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
+            )
+        return self.represent_values(table.values)
+
+    def represent_values(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        """The same for samples of any shape."""
+        samples = in_single(values)
+        check_samples(self.party, samples, len(samples))
+        return self.trained.represent(self.party, samples).numpy()
+
+    def nothing(self, samples: int) -> NDArray[np.float32]:
+        """The aggregate of so many samples before anybody has put anything in."""
+        return np.zeros((samples, self.aggregation.width), dtype=np.float32)
+
+    def put(self, aggregate: NDArray[np.float32], party: str, h: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The aggregate with what this party's network gave, which must not be in it yet."""
+        k = self.parties.index(party)
+        return self.aggregation.put(torch.as_tensor(aggregate), k, torch.as_tensor(h)).numpy()
+
+    def predict(self, aggregate: NDArray[np.float32]) -> NDArray[np.generic]:
+        """What the aggregate of all parties stands for: values, or the labels of the classes."""
+        if not self.knows_fusion:
+            raise MtcdError(f"{self.party!r} was not told how theta_0 ended, and so cannot predict.")
+        return self.trained.decided(self.trained.fused(torch.as_tensor(aggregate)))
+
+    def files(self) -> dict[str, bytes]:
+        """The block as a file, by name."""
+        trained = self.trained
+        about = {
+            "format": FORMAT,
+            "party": self.party,
+            "columns": self.columns,
+            "shape": trained.shapes.get(self.party),
+            "widths": trained.widths,
+            "classes": trained.classes,
+            "knows_fusion": self.knows_fusion,
+        }
+        return {WEIGHTS: save(trained.weights(), {ABOUT: json.dumps(about, default=plain)})}
+
+
+def read_network_block(config: KitConfig, kit: Path, folder: Path) -> NetworkBlock:
+    """The block that a run left in a folder; the modules are made as the kit says, then its weights are put in."""
+    path = folder / WEIGHTS
+    try:
+        with safe_open(path, "pt") as file:
+            about = json.loads((file.metadata() or {})[ABOUT])
+            weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
+        if (about["format"], about["party"]) != (FORMAT, config.name):
+            raise ValueError(f"it is of {about['party']!r} and format {about['format']}")
+        return _block(config, kit, about, weights)
+    except FileNotFoundError:
+        raise MtcdError(
+            f"There is no {WEIGHTS} in {folder}: the run has not ended, diverged, or is elsewhere."
+        ) from None
+    except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+        raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
+
+
+def _block(config: KitConfig, kit: Path, about: dict[str, Any], weights: dict[str, Tensor]) -> NetworkBlock:
+    section, name = section_of(config, kit), config.name
+    classes = None if about["classes"] is None else tuple(about["classes"])
+    aggregation = make_aggregation(section.aggregation, config.parties, about["widths"])
+    fusion, modules, shapes = fusion_module(section, aggregation, classes, config.seed), {}, {}
+    parts: dict[str, nn.Module] = {"fusion": fusion}
+    if not config.is_server:
+        shapes[name], number = tuple(about["shape"]), config.parties.index(name)
+        module = saved_client(section, config.parties, number, shapes[name], config.seed, config.standardise)
+        modules[name] = parts[f"client/{name}"] = module
+    load_weights(parts, weights)
+    trained = TrainedSplit(
+        {client: module.eval() for client, module in modules.items()},
+        fusion.eval(),
+        section.aggregation,
+        aggregation.widths,
+        classes,
+        shapes,
+    )
+    return NetworkBlock(name, tuple(config.parties), tuple(about["columns"]), trained, about["knows_fusion"])

@@ -1,0 +1,97 @@
+"""Whole federations in this process, for tests: every party a node of its own in a thread, over real links."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from federations import written
+from mtcd.data.vertical import VerticalData
+from mtcd.federation.founder import init_federation
+from mtcd.federation.kit import Kit, read_kit
+from mtcd.federation.node.brings import LinearBrings, settings_of
+from mtcd.federation.node.node import Node
+from mtcd.federation.own.block import PartyBlock, read_block
+from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.own.problem import glm_of
+from mtcd.federation.own.table import PartyTable
+from mtcd.federation.processes import free_ports
+from mtcd.ledger.ledger import Ledger
+from mtcd.run import Run
+from mtcd.training import train
+
+AWAY = ("data", "columns")
+
+
+@dataclass
+class Federated:
+    """What a federation left behind."""
+
+    kits: dict[str, Kit]
+    summaries: dict[str, Summary]
+    blocks: dict[str, PartyBlock]
+
+    @property
+    def ledger(self) -> Ledger:
+        """What all have sent."""
+        return Ledger.total([summary.ledger for summary in self.summaries.values()])
+
+
+def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[str, Kit]:
+    """Kits on free ports; the first client holds the labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    ports = free_ports(len(clients) + 1)
+    places = {name: {"address": f"127.0.0.1:{port}"} for name, port in zip(clients, ports, strict=False)}
+    settings = {
+        "server": f"127.0.0.1:{ports[-1]}",
+        "labels__held_by": clients[0],
+        "alignment": "given order",
+        "network": {"kind": "complete"},
+        **changes,
+    }
+    file = written(folder, parties=places, **settings)
+    init_federation(file, folder / "kits", 90)
+    server = ["server"] if settings["server"] is not None else []
+    return {name: read_kit(folder / "kits" / name) for name in [*clients, *server]}
+
+
+def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
+    """A party's own part of the data; the server has none."""
+    if kit.config.is_server:
+        return None
+    k = data.clients.index(kit.config.name)
+    ids = None if kit.config.alignment == "given order" else tuple(f"id{i}" for i in range(data.samples))
+    labels = data.labels if kit.config.name == kit.config.labels.held_by else None
+    return PartyTable(Path(f"{data.clients[k]}.csv"), ids, data.columns[k], np.asarray(data.blocks[k]), labels)
+
+
+def run_all(nodes: dict[str, Callable[[], str]], seconds: float = 60.0) -> dict[str, str]:
+    """Run everybody at the same time."""
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        futures = {name: pool.submit(run) for name, run in nodes.items()}
+        return {name: future.result(seconds) for name, future in futures.items()}
+
+
+def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
+    """Train as the file says, and read what everybody kept."""
+    kits = make_kits(folder, data.clients, **changes)
+    nodes = {
+        name: Node(kit, folder / "runs" / name, LinearBrings(kit.config, own_table_of(data, kit)), None).run
+        for name, kit in kits.items()
+    }
+    run_all(nodes)
+    summaries = {name: read_summary(folder / "runs" / name) for name in kits}
+    blocks = {name: read_block(folder / "runs" / name) for name in data.clients}
+    return Federated(kits, summaries, blocks)
+
+
+def in_process(data: VerticalData, kit: Kit) -> Run:
+    """The same training by mtcd.train."""
+    config = kit.config
+    method, stop, costs = settings_of(config)
+    return train(data, glm_of(config), config.network, method, stop, costs, config.seed, config.standardise)

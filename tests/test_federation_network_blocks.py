@@ -1,0 +1,184 @@
+"""What parties keep of a split network: put together, it predicts as the network of a training in one process."""
+
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save
+
+from mtcd.config.schema import ComputeSection
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.own.network_block import (
+    NetworkBlock,
+    fusion_from_bytes,
+    fusion_to_bytes,
+    read_network_block,
+)
+from mtcd.federation.own.networks import network_for, own_network
+from mtcd.federation.own.table import PartyTable
+from mtcd.federation.private_files import write_files
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.party import SERVER
+from mtcd.split_training import assemble
+from mtcd.splitnet.own import OwnProblem
+from split_parties import Clinics, one_thread
+
+assert one_thread  # a fixture for all tests here
+
+
+def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
+    """The network of one process, and the blocks of all parties, after the same moments."""
+    (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
+    for cast in (whole, ours):
+        moments = list(islice(LocalEngine(cast, Ledger()).run(), 9))
+        for client in cast.clients:
+            client.settle(client.t)
+    last = moments[-1].parameters  # of a token that is alone
+    if last is not None:
+        problem.fusion.put(last)
+    knows = [k for k in own if last is not None and torch.equal(own[k].head.values()[0], last[0])] or [SERVER]
+    fusion = fusion_to_bytes(own[knows[0]])
+    blocks = {number: NetworkBlock.of(own[number], clinics.kit(number), fusion=fusion) for number in own}
+    return assemble(problem), blocks
+
+
+@pytest.mark.parametrize("name", ["clusters", "visitors", "svfl", "pictures", "stcd"])
+def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, name)
+    model, blocks = trained(clinics)
+    for number, block in blocks.items():
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        write_files(folder, block.files(), private=True)
+        assert all(file.stat().st_mode & 0o77 == 0 for file in folder.iterdir())
+    again = {number: read_network_block(clinics.kit(number), tmp_path, tmp_path / str(number)) for number in blocks}
+    new = {client: values[::-1] * 1.1 for client, values in clinics.data.features.items()}
+    for held in (blocks, again):
+        aggregate = held[0].nothing(13)
+        for k, client in reversed(list(enumerate(clinics.data.clients))):  # a token pass, in any order
+            aggregate = held[k].put(aggregate, client, held[k].represent_values(new[client]))
+        for block in held.values():
+            assert block.finite
+            outputs = block.trained.fused(torch.as_tensor(aggregate)).numpy()
+            np.testing.assert_allclose(outputs, model.decision(new), rtol=1e-5, atol=1e-6)
+            assert block.predict(aggregate).tolist() == model.predict(new).tolist()
+
+
+def test_a_party_that_was_not_told_theta_0_does_not_predict(tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    block = NetworkBlock.of(clinics.problem(1), clinics.kit(1))
+    with pytest.raises(MtcdError, match="was not told"):
+        block.predict(block.nothing(2))
+
+
+def test_new_samples_come_with_the_columns_of_the_training(tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    values = clinics.data.features["a"].astype(float)
+    table = PartyTable(Path("a.csv"), None, ("x", "y"), values)
+    network = own_network(clinics.kit(0), tmp_path, table, range(12, -1, -1))
+    np.testing.assert_array_equal(network.features, values[::-1].astype(np.float32))
+    block = NetworkBlock.of(network.problem(clinics.data.labels, clinics.widths), clinics.kit(0), network.columns)
+    h = block.represent(table)
+    np.testing.assert_allclose(h, block.represent_values(values))
+    with pytest.raises(MtcdError, match="trained on the columns x, y"):
+        block.represent(PartyTable(Path("a.csv"), None, ("y", "x"), values))
+
+
+def test_a_diverged_block_is_known(tmp_path: Path) -> None:
+    problem = Clinics(tmp_path, "clusters").problem(0)
+    assert problem.net is not None
+    problem.net.put([value * np.inf for value in problem.net.values()])
+    assert not NetworkBlock.of(problem, Clinics(tmp_path, "clusters").kit(0)).finite
+
+
+def test_a_damaged_or_foreign_block_is_refused(tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    with pytest.raises(MtcdError, match="has not ended"):
+        read_network_block(clinics.kit(1), tmp_path, tmp_path)
+    files = NetworkBlock.of(clinics.problem(1), clinics.kit(1)).files()
+    write_files(tmp_path, files, private=True)
+    with pytest.raises(MtcdError, match="not a whole block.*of 'b'"):
+        read_network_block(clinics.kit(2), tmp_path, tmp_path)
+    (path,) = [tmp_path / name for name in files]
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(MtcdError, match="not a whole block"):
+        read_network_block(clinics.kit(1), tmp_path, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def problem(tmp_path_factory: pytest.TempPathFactory) -> OwnProblem:
+    """The server's."""
+    return Clinics(tmp_path_factory.mktemp("clinics"), "clusters").problem(SERVER)
+
+
+@given(st.data())
+@settings(max_examples=60)
+def test_what_is_told_of_theta_0_is_taken_whole_or_refused(problem: OwnProblem, data: st.DataObject) -> None:
+    fusion = bytearray(fusion_to_bytes(problem))
+    place = data.draw(st.integers(0, len(fusion) - 1))
+    fusion[place] ^= data.draw(st.integers(1, 255))
+    known = problem.head.finished().state_dict()
+    try:
+        told = fusion_from_bytes(bytes(fusion), problem)
+    except WireError:
+        return
+    assert {name: (value.shape, value.dtype) for name, value in told.items()} == {
+        name: (value.shape, value.dtype) for name, value in known.items()
+    }
+    assert all(value.isfinite().all() for value in told.values())
+
+
+def test_theta_0_of_other_names_shapes_kinds_or_sizes_is_refused(problem: OwnProblem) -> None:
+    known = problem.head.finished().state_dict()
+    first = next(iter(known))
+    for wrong in (
+        {**known, "more": torch.zeros(1)},
+        {**known, first: known[first].T.contiguous()},
+        {**known, first: known[first].double()},
+        {**known, first: known[first] / 0},
+        {**known, first: torch.zeros(100_000)},
+        {name: value for name, value in known.items() if name != first},
+    ):
+        with pytest.raises(WireError, match="fusion"):
+            fusion_from_bytes(save(wrong), problem)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"client": "nets:missing"}, "model.client: 'nets:missing' cannot be imported"),
+        ({"client": "elsewhere:make"}, "cannot be imported"),
+        ({"client": "nets:nn.Flatten"}, "no parameters to train"),
+        ({"client": "nets:head"}, "model.client: the network cannot be made"),
+    ],
+)
+def test_networks_that_cannot_be_made_here_are_told_in_words(changes: Any, said: str, tmp_path: Path) -> None:
+    kit = Clinics(tmp_path, "clusters").kit(0)
+    kit = kit.model_copy(update={"model": kit.model.model_copy(update=changes)})
+    with pytest.raises(MtcdError, match=said):
+        network_for(kit, tmp_path, np.ones((4, 2)))
+
+
+def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    network, labels = clinics.network_of(0), clinics.data.labels
+    with pytest.raises(MtcdError, match="gives 1 numbers per sample, but the others know of 2"):
+        network.problem(labels, [2, 2, 3, 4])
+    with pytest.raises(MtcdError, match="not one for every party"):
+        network.problem(labels, [1, 2, 3])
+    with pytest.raises(MtcdError, match="13 rows for 12 labels"):
+        network.problem(labels[1:], clinics.widths)
+    with pytest.raises(MtcdError, match="columns of a table"):
+        network_for(clinics.kit(0), tmp_path, np.ones((4, 1, 2, 2)))
+    gpu = clinics.kit(0).model_copy(update={"compute": ComputeSection(device="cuda")})
+    with pytest.raises(MtcdError, match="trains on the CPU"):
+        network_for(gpu, tmp_path, np.ones((4, 2)))
