@@ -23,6 +23,7 @@ class Chaos:
     def __init__(self, faulty: Faulty, seed: int, say: Callable[[str], None] = lambda told: None) -> None:
         self.faulty, self.random, self.say = faulty, random.Random(seed), say
         self.happened: Counter[str] = Counter()
+        self.kinds = KINDS
         self._due: list[tuple[float, int, Act]] = []
         self._count = itertools.count()
         self._hit: set[object] = set()
@@ -39,14 +40,12 @@ class Chaos:
 
     def strike(self) -> None:
         """One fault."""
-        kinds = [kind for kind in KINDS if SERVER not in kind or SERVER in self.faulty.names]
-        kind = self.random.choices(kinds, [KINDS[one] for one in kinds])[0]
+        kinds = [kind for kind in self.kinds if SERVER not in kind or SERVER in self.faulty.names]
+        kind = self.random.choices(kinds, [self.kinds[one] for one in kinds])[0]
         if kind == "cut":
             self._cut()
             return
-        free = {name for name in self.faulty.parties if name not in self._hit}
-        if SERVER in kind:
-            free = {SERVER} - self._hit  # type: ignore[assignment]
+        free = {name for name in self.faulty.names if name not in self._hit and (name == SERVER) == (SERVER in kind)}
         if not free:
             return
         victim = self.faulty.holder(free) if "holder" in kind else self.random.choice(sorted(free))

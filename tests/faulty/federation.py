@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER
+from mtcd.federation.node.folder import JOURNAL
 from mtcd.federation.node.operator import ask_everybody, operator_kit
 from mtcd.federation.own.keeping import SUMMARY
 from mtcd.federation.processes import Processes, free_ports
@@ -172,8 +173,8 @@ class Faulty:
         return (self.run_folder(name) / SUMMARY).exists()
 
     def journal_time(self, name: str) -> int:
-        """When the journal was written last, in ns."""
-        return max((path.stat().st_mtime_ns for path in self.run_folder(name).glob("journal*")), default=0)
+        """When the journal was written last, in ns; 0 if there is none yet."""
+        return max((path.stat().st_mtime_ns for path in self.run_folder(name).glob(f"{JOURNAL}*")), default=0)
 
     def holder(self, among: set[str]) -> str:
         """Who has just done something: a token is there, or has just left."""
@@ -186,7 +187,7 @@ class Faulty:
         return max((told.get("iteration", 0) for told in self.ask("status").values()), default=0)
 
     def wait_for_training(self) -> None:
-        self.wait("training begins", lambda: all((self.run_folder(name) / "journal").exists() for name in self.names))
+        self.wait("training begins", lambda: all(map(self.journal_time, self.names)))
 
     def wait_for_iteration(self, least: int) -> int:
         """Until they are so far; there must be progress all the time."""
@@ -223,9 +224,9 @@ class Faulty:
             if process.poll() is not None and (process.returncode != 0 or not self.ended(name)):
                 self.fail(f"{name} ended by itself with {process.returncode}")
 
-    def fail(self, why: str) -> None:
+    def fail(self, why: str) -> NoReturn:
         kept = Path("/tmp") / f"faulty-{self.folder.name}-{int(monotonic())}"
         shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("key.pem"))
         told = "\n".join(list(self.said)[-60:])
-        status = {name: one for name, one in self.ask("status").items()}
+        status = self.ask("status")
         raise AssertionError(f"{why}; logs are in {kept}\n{told}\n{yaml.safe_dump(status, default_flow_style=None)}")

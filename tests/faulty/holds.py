@@ -95,9 +95,7 @@ def lone_token(found: dict[int, Postman]) -> tuple[Token, Thetas]:
 def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) -> list[Summary]:
     """All ended at the same moment, near the optimum; of those who are ``away`` the blocks are what they are."""
     away = away or {}
-    summaries = [
-        read_summary(faulty.run_folder(name)) for k, name in enumerate(faulty.names) if k not in away
-    ]
+    summaries = [read_summary(faulty.run_folder(name)) for k, name in enumerate(faulty.names) if k not in away]
     moments = {(one.status, one.iterations, one.syncs) for one in summaries}
     assert len(moments) == 1, moments
     thetas = [
