@@ -19,7 +19,6 @@ def test_false_suspicions_never_double_or_lose_the_token(network: str, seed: int
             tell(world, who, k, world.random.random() < 0.7)
         if world.time % 10 == 0:
             assert_kept(world)
-    made_anew = max(postman.generation_of(0) for postman in world.postmen.values())
     hop = assert_kept(world).hop
     world.faults = Faults()
     for who in list(world.postmen):

@@ -10,8 +10,10 @@ pytest.importorskip("torch")
 import torch
 
 from mtcd.engines.local import LocalEngine
+from mtcd.errors import MtcdError
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.records import pack, unpack
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Cast
 from simulated import Faults, World
@@ -19,6 +21,7 @@ from split_parties import CASES, Clinics, Watched, everything, one_thread
 from wired import told
 
 assert one_thread  # a fixture for all tests here
+LAST = torch.channels_last
 EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
 
 
@@ -59,3 +62,16 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
     assert {sent for sent, _ in noted} <= {sent for sent, _ in expected}
     assert {knows for _, knows in noted} <= {knows for _, knows in expected}
     assert min(world.happened[kind] for kind in ("crash", "loss", "double", "cut", "hang")) > 3
+
+
+def test_tensors_of_any_kind_come_back_from_a_record() -> None:
+    kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
+    kept = [torch.tensor([[0.0, 1.0], [2.5, -3.0]]).to(kind) for kind in kinds]
+    kept += [torch.tensor(3.0), torch.zeros(0, 2), torch.arange(48.0).reshape(2, 2, 3, 4).to(memory_format=LAST)]
+    kept += [torch.arange(6.0).reshape(2, 3).T, torch.ones(2, requires_grad=True)]
+    for before, after in zip(kept, unpack(pack({"kept": kept}))["kept"], strict=True):
+        assert after.dtype == before.dtype
+        assert after.shape == before.shape
+        assert torch.equal(after, before)
+    with pytest.raises(MtcdError, match="cannot be kept"):
+        pack(torch.zeros(2, dtype=torch.complex64))

@@ -123,7 +123,7 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
         certificate=certificates[name] or name,
         address=None if place is None else place.address,
         listen=None if place is None else place.listen,
-        operator=certificates[OPERATOR],
+        operator=certificates.get(OPERATOR),
         parties=names,
         links=[(names[k], names[j]) for k, j in sorted(network.graph.edges)],
         peers={
