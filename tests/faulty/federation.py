@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 import signal
+import tempfile
 from collections import deque
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic, sleep
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -197,7 +198,7 @@ class Faulty:
             if now > last:
                 last, since = now, monotonic()
             if monotonic() - since > PATIENCE:
-                self.fail(f"no progress since iteration {last} of {least}")
+                raise self.failure(f"no progress since iteration {last} of {least}")
             self.check_alive()
         return last
 
@@ -207,14 +208,14 @@ class Faulty:
         for name in names:
             code = self.processes.running[name].returncode
             if code or not self.ended(name):
-                self.fail(f"{name} ended with {code}")
+                raise self.failure(f"{name} ended with {code}")
             self.down.add(name)
 
     def wait(self, what: str, there: Any) -> None:
         end = monotonic() + PATIENCE
         while not there():
             if monotonic() > end:
-                self.fail(f"waited in vain until {what}")
+                raise self.failure(f"waited in vain until {what}")
             self.check_alive()
             sleep(0.05)
 
@@ -222,11 +223,12 @@ class Faulty:
         """Nobody ends by itself before the run has ended."""
         for name, process in self.processes.running.items():
             if process.poll() is not None and (process.returncode != 0 or not self.ended(name)):
-                self.fail(f"{name} ended by itself with {process.returncode}")
+                raise self.failure(f"{name} ended by itself with {process.returncode}")
 
-    def fail(self, why: str) -> NoReturn:
-        kept = Path("/tmp") / f"faulty-{self.folder.name}-{int(monotonic())}"
-        shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("key.pem"))
+    def failure(self, why: str) -> AssertionError:
+        """An error that tells what was said last; what they kept is put aside."""
+        kept = Path(tempfile.mkdtemp(prefix="mtcd-failure-"))
+        shutil.copytree(self.folder, kept, ignore=shutil.ignore_patterns("*.key", "key.pem"), dirs_exist_ok=True)
         told = "\n".join(list(self.said)[-60:])
         status = self.ask("status")
-        raise AssertionError(f"{why}; logs are in {kept}\n{told}\n{yaml.safe_dump(status, default_flow_style=None)}")
+        return AssertionError(f"{why}; logs are in {kept}\n{told}\n{yaml.safe_dump(status, default_flow_style=None)}")

@@ -1,4 +1,4 @@
-"""Time from the moment a token's holder is killed, or hangs, until the token moves again: ``python -m faulty.recovery``.
+"""Time from the moment a token's holder is killed, or hangs, until it moves again: ``python -m faulty.recovery``.
 
 The token has moved when somebody has visited with one of a new generation and has that in its journal. Where the one
 who is hit had no token after all, which is seen from its moving on in the old generation, nothing is counted.
@@ -49,14 +49,15 @@ def measure(folder: Path, made: Plan, kill: bool, trials: int = TRIALS) -> list[
             sleep(0.5)
             time, victim = recover(faulty, kill)
             (faulty.start if kill else faulty.wake)(victim)
-            faulty.wait("the party is back", lambda told=_heard(faulty): _heard(faulty) > told)
+            faulty.wait(f"{victim} is back", lambda: not _missed(faulty))
             times += [] if time is None else [time]
     return times
 
 
-def _heard(faulty: Faulty) -> int:
-    """How often somebody was found again."""
-    return sum(" is back." in line for line in list(faulty.said))
+def _missed(faulty: Faulty) -> list[str]:
+    """Who is gone, as anybody sees it."""
+    told = faulty.ask("status")
+    return [name for one in told.values() for name in one.get("gone", faulty.names)]
 
 
 def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:
@@ -75,7 +76,7 @@ def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:
         if hop > last + 50 and last:
             return None, victim
         last = last or hop
-    faulty.fail(f"no token moves {LONGEST} s after {victim} was hit")
+    raise faulty.failure(f"no token moves {LONGEST} s after {victim} was hit")
 
 
 def generations(faulty: Faulty, names: list[str]) -> dict[int, tuple[int, int]]:

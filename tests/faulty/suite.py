@@ -57,6 +57,7 @@ SUITE: dict[str, Run] = {
     "mtcd, average, grid, K=9": _struck(plan(AVERAGE, GRID, 9, LOGISTIC), 25, 7),
     "mtcd, average, complete, K=12": _struck(plan(AVERAGE, COMPLETE, 12, RIDGE), 20, 8),
     "mtcd, visitors, cycle with chords, K=8": _struck(plan(VISITORS, chords(8), 8, RIDGE), 25, 9),
+    "mtcd, mini-batches, K=8": _struck(plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE), 20, 13),
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
