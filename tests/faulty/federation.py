@@ -121,7 +121,7 @@ class Faulty:
             if k == 0:
                 columns["outcome"] = np.asarray(data.labels)
             if self.plan.alignment != "given order":
-                columns["person"] = [f"person-{i}" for i in range(self.plan.samples)]
+                columns["person"] = [f"person-{i:04d}" for i in range(self.plan.samples)]
             tables[name] = self.folder / f"{name}.csv"
             pl.DataFrame(columns).write_csv(tables[name])
         return tables
