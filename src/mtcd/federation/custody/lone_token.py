@@ -193,7 +193,7 @@ class LonePostman(Postman):
             self.party.restore(self.before[1])
             self.hop, self.before, self.came, self.passed = restart, None, None, None
         if self.ended is not None and self.ended.hop > restart:  # of what does not count
-            self.ended = None
+            self.ended, self.ended_here = None, False
             if self.search is not None:
                 self._ask(firm=False)
         self.mark_void()
