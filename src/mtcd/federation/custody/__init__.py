@@ -1,7 +1,8 @@
 """Custody: no token lost, none doubled, no update applied twice. No network in here, and no clock.
 
 ``records`` and ``journal``: what a party keeps, as bytes. ``letters``: what travels. ``postman``: exactly-once
-processing. ``iterations``: tokens made anew with a server (mtcd). ``lone_token``: without one (stcd).
+processing. ``iterations``: tokens made anew with a server (mtcd). ``line``, ``search`` and ``lone_token``: without one
+(stcd), with the reasons why only one token ever counts. ``detours``: the way round those who are gone.
 
 Shown by tests on a simulated federation (letters lost, doubled, in any order; parties killed before and after a
 commit and started again; hung; links cut):
@@ -13,15 +14,14 @@ commit and started again; hung; links cut):
 - A client of mtcd (full batch) that stays dead keeps its last contribution in Z; Z^t is the aggregate of theta^t of
   living and dead to 1e-9 at every moment; when it comes back, the optimum is reached: a_client_that_stays_dead.
 - Without a server, with false and right suspicions, exactly one token counts at every moment, and it is the aggregate
-  of what living and dead hold once they have heard of it: ``test_custody_lone``.
+  of what living and dead hold once they have heard of it: ``test_custody_lone``. Clients may die for good one after
+  the other, also neighbours; the others get to the optimum of their own blocks: ``test_custody_lone_dead``.
 - Journals: what is kept comes back, damage is noticed: ``test_custody_journal``.
 
 Open:
 
 - Mini-batches and svfl wait for a client that stays dead: nobody can say what its upload would be.
-- Without a server: if the one who asks where the token is stays dead before it has told the outcome, the others wait
-  for it; so they do if the holder and the one it had the token from stay dead together.
-- Tours (``walk: tour``) have their next client by the number of the hop alone: they take no detours, and wait.
+- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom.
 - Fences are kept for ever; they are few, one for each time that something was made anew.
 - Accelerated tours, optimal sync, dcpa, split networks, and stcd on changing networks are refused: their parties keep
   more. Mtcd and svfl on changing networks are not refused, but no test has tried them.
