@@ -4,13 +4,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint bench quick reproduce format clean
+.PHONY: demo test test-faults recovery lint bench quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
 
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
+test-faults: $(VENV)/.test
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty
+
+recovery: $(VENV)/.test
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty.recovery
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +23,6 @@ from mtcd.federation.processes import free_ports
 from mtcd.ledger.ledger import Ledger
 from mtcd.run import Run
 from mtcd.training import train
-
-AWAY = ("data", "columns")
 
 
 @dataclass
@@ -52,6 +49,7 @@ def make_kits(folder: Path, clients: tuple[str, ...], **changes: Any) -> dict[st
         "labels__held_by": clients[0],
         "alignment": "given order",
         "network": {"kind": "complete"},
+        "limits": {"lease_ms": 30_000},  # on a busy machine nobody is to be taken for dead
         **changes,
     }
     file = written(folder, parties=places, **settings)
@@ -70,18 +68,23 @@ def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
     return PartyTable(Path(f"{data.clients[k]}.csv"), ids, data.columns[k], np.asarray(data.blocks[k]), labels)
 
 
-def run_all(nodes: dict[str, Callable[[], str]], seconds: float = 60.0) -> dict[str, str]:
+def run_all(nodes: dict[str, Node], seconds: float = 20.0) -> dict[str, str]:
     """Run everybody at the same time."""
     with ThreadPoolExecutor(len(nodes)) as pool:
-        futures = {name: pool.submit(run) for name, run in nodes.items()}
-        return {name: future.result(seconds) for name, future in futures.items()}
+        futures = {name: pool.submit(node.run) for name, node in nodes.items()}
+        wait(futures.values(), seconds)
+        stuck = [name for name, future in futures.items() if not future.done()]
+        for node in nodes.values():
+            node.loop.stop()
+        assert not stuck, stuck
+        return {name: future.result() for name, future in futures.items()}
 
 
 def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
     """Train as the file says, and read what everybody kept."""
     kits = make_kits(folder, data.clients, **changes)
     nodes = {
-        name: Node(kit, folder / "runs" / name, LinearBrings(kit.config, own_table_of(data, kit)), None).run
+        name: Node(kit, folder / "runs" / name, LinearBrings(kit.config, own_table_of(data, kit)), None)
         for name, kit in kits.items()
     }
     run_all(nodes)

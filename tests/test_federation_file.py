@@ -56,6 +56,17 @@ def test_split_networks_need_the_labels_at_the_server(tmp_path: Path) -> None:
         read_federation(written(tmp_path, model=model, server=None, method={"kind": "dcpa"}))
 
 
+@pytest.mark.parametrize(
+    "method",
+    [{"combine": "optimal", "tokens": 2}, {"acceleration": "momentum", "walk": "tour", "clusters": [["a", "b", "c"]]}],
+)
+def test_syncs_that_look_at_the_objective_need_the_labels_at_the_server(method: dict, tmp_path: Path) -> None:
+    method = {"kind": "mtcd", "hops": 8, **method}
+    read_federation(written(tmp_path, method=method, labels__shared_with=["parties", "server"]))
+    with pytest.raises(MtcdError, match="takes the labels at the server"):
+        read_federation(written(tmp_path, method=method))
+
+
 def test_mtcd_with_a_server_works_on_pieces(tmp_path: Path) -> None:
     read_federation(written(tmp_path, network={"links": [["a", "b"]]}))
 

@@ -124,7 +124,7 @@ class GatheringPostman(Postman):
             self.asked[k] = letter.sequence
             return letter
         place, generation = (k, self.asked[k]), self.generation_of(iteration)
-        renewed = Letter(self.number, *place, iteration, generation, dict(self.fences), message)
+        renewed = Letter(self.number, *place, iteration, generation, self.fences_to_tell(), message)
         if place in self.outbox:
             self.outbox[place] = renewed
         return renewed

@@ -30,9 +30,10 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
         return Postman(number, party, *rest)
     if isinstance(party, TokenServer):
         role = ServerPostman if party.plan.tokens_return else BatchServerPostman
-        return role(number, party, *rest)
+        return role(number, party, *rest, network)
     if cast.server is not None:
-        return IterationPostman(number, party, *rest)
+        assert isinstance(party, TokenClient)
+        return IterationPostman(number, party, *rest, network)
     assert isinstance(party, TokenClient)
     return LonePostman(number, party, journal, cast.opening, network)
 

@@ -7,6 +7,13 @@ lost: what a token tells of the coming sync depends on who was at a client befor
 Every letter tells the fences that its sender knew of. Whatever belongs to iteration t + 1 was caused by the sync,
 and that by the last generation of iteration t, so nobody settles iteration t without knowing which one counted.
 
+Which fences are kept. What is of iteration t reaches a party that is further on only if it does not count: all tokens
+that do had gone up by then. So a client that is at iteration t needs no fences of earlier ones for itself. For those
+who have been away, the server keeps the fence of t until all clients have told it something of a later iteration; its
+letters tell it, and who passes a token of a later iteration on tells on what it was told with that token.
+
+With the server gone, tokens whose hops are over roam on, and go up when it is back. What is on its way to it waits.
+
 The server learns from its own links that a client is gone, and from a client that has a token for it. Both are
 needed: a token made anew may get to a client that has not yet noticed, and so to the one who is gone once more.
 """
@@ -16,12 +23,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from mtcd.federation.custody.detours import detour
+from mtcd.federation.custody.detours import detour, way_round
 from mtcd.federation.custody.ending import end_now
+from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Fences, Letter, Stuck
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.postman import Delivery, Postman
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.network.topology import Network
+from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
@@ -29,31 +39,64 @@ from mtcd.seeding import uniform
 
 
 class IterationPostman(Postman):
-    """Of a client or the server of mtcd."""
+    """Of a client or the server of mtcd. Tours need the network to find a way round those who are gone."""
+
+    party: TokenClient | TokenServer
+
+    def __init__(
+        self,
+        number: int,
+        party: TokenClient | TokenServer,
+        journal: Journal,
+        opening: Iterable[Message] = (),
+        clients: int | None = None,
+        network: Network | None = None,
+    ) -> None:
+        self.network = network
+        self.cause: Letter | None = None
+        """The letter that is being processed."""
+        super().__init__(number, party, journal, opening, clients)
+
+    def process(self, letter: Letter) -> list[Message]:
+        self.cause = letter
+        told = super().process(letter)
+        self.cause = None
+        if isinstance(self.party, TokenClient):
+            self.fences = {t: generation for t, generation in self.fences.items() if t >= self.party.t}
+        return told
 
     def generation_of(self, iteration: int) -> int:
         return self.fences.get(iteration, 0)
 
     def heed(self, fences: Fences) -> bool:
-        """Copies of an iteration that was started anew are dropped."""
-        raised = {t: g for t, g in fences.items() if g > self.fences.get(t, 0)}
-        self.fences |= raised
+        """Copies of an iteration that was started anew are dropped. Only the server starts one anew."""
         party = self.party
-        if isinstance(party, TokenClient) and party.t in raised:
+        if not isinstance(party, TokenClient):
+            return False
+        raised = {t: g for t, g in fences.items() if t >= party.t and g > self.fences.get(t, 0)}
+        self.fences |= raised
+        if party.t in raised:
             party.undo_visits()
         if raised:
             self.mark_void()
         return bool(raised)
+
+    def fences_to_tell(self) -> Fences:
+        return self.fences.copy() if self.cause is None else self.cause.fences | self.fences
+
+    def is_void(self, letter: Letter) -> bool:
+        """Also if it is of an iteration that is over. Uploads count in any generation: no token comes into them."""
+        payload = letter.message.payload
+        if isinstance(payload, Share | Fresh):
+            return False
+        is_old = isinstance(payload, Token | Done | Stuck) and letter.iteration < self.party.t
+        return is_old or super().is_void(letter)
 
     @property
     def waits_for(self) -> frozenset[int]:
         """A client needs the server; the server needs somebody."""
         clients = frozenset(range(self.party.clients)) if isinstance(self.party, TokenServer) else {SERVER}
         return self.dead if self.dead >= clients else frozenset()
-
-    def is_void(self, letter: Letter) -> bool:
-        """Questions for uploads and their answers count in any generation: no token comes into them."""
-        return not isinstance(letter.message.payload, Share | Fresh) and super().is_void(letter)
 
     def lost(self, k: int) -> None:
         """Tell the server of a token that cannot be passed on; once for each generation of it."""
@@ -70,12 +113,22 @@ class IterationPostman(Postman):
     def routed(self, message: Message) -> Message:
         """Round those who are gone, inside the cluster of the token."""
         token, party = message.payload, self.party
-        if isinstance(token, Token) and message.to in self.dead and isinstance(party, TokenClient):
-            roaming = party.plan.roaming
-            walk = roaming.walks[token.index]
-            if walk.length is None:  # a tour knows its next client from the hop alone: it cannot leave its way
-                draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
-                message.to = detour(walk.near(self.number), self.dead, self.number, draw)
+        if not isinstance(token, Token) or not isinstance(party, TokenClient):
+            return message
+        if message.to == SERVER:
+            if SERVER not in self.dead:
+                return message
+            message.to = party.next_client(token)
+        roaming, gone = party.plan.roaming, self.dead - {SERVER}
+        walk = roaming.walks[token.index]
+        draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
+        if walk.length is None:
+            message.to = (
+                message.to if message.to not in gone else detour(walk.near(self.number), gone, self.number, draw)
+            )
+        elif self.network is not None:
+            previous = NOWHERE if self.cause is None else self.cause.sender
+            message.to = way_round(walk, self.network, message.to, self.number, previous, gone, draw)
         return message
 
 
@@ -86,6 +139,11 @@ class ServerPostman(IterationPostman):
 
     tokens_out = True
     """Whether tokens are under way, and not requests for uploads."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        self.heard: dict[int, int] = {}
+        """By client, the latest iteration that it has told anything of. Forgotten in a restart, to be heard again."""
+        super().__init__(*given, **more)
 
     def post(self, messages: Iterable[Message], cause: Letter | None) -> list[Message]:
         messages = self._starts_among_the_living(list(messages))
@@ -99,6 +157,13 @@ class ServerPostman(IterationPostman):
     def reload(self, kept: dict[str, Any]) -> None:
         super().reload(kept)
         self.tokens_out = kept["tokens_out"]
+
+    def deliver(self, letter: Letter) -> Delivery:
+        """Who sends something of iteration t has settled all before."""
+        self.heard[letter.sender] = max(letter.iteration, self.heard.get(letter.sender, 0))
+        floor = min(self.heard.get(k, 0) for k in range(self.party.clients))
+        self.fences = {t: generation for t, generation in self.fences.items() if t >= floor}
+        return super().deliver(letter)
 
     def process(self, letter: Letter) -> list[Message]:
         if not isinstance(letter.message.payload, Stuck):
@@ -164,6 +229,7 @@ class ServerPostman(IterationPostman):
         return kept
 
 
-def iteration_postman(number: int, *rest: Any) -> IterationPostman:
+def iteration_postman(number: int, *rest: Any, **more: Any) -> IterationPostman:
     """Of the server or of a client."""
-    return ServerPostman(number, *rest) if number == SERVER else IterationPostman(number, *rest)
+    role = ServerPostman if number == SERVER else IterationPostman
+    return role(number, *rest, **more)

@@ -102,6 +102,11 @@ class LonePostman(Postman):
         for name in self.KEPT:
             setattr(self, name, kept[name])
 
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Nobody, unless the token may be with somebody who is gone: ``unreachable`` says more."""
+        return self.dead if self.search is not None else frozenset()
+
     # The token
 
     def deliver(self, letter: Letter) -> Delivery:

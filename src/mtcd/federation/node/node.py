@@ -19,6 +19,7 @@ from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import OPERATOR
+from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -77,6 +78,7 @@ class Node:
         self._heard_end: set[str] = set()
         self._left_at = 0.0
         self.mail = Mail(kit, self.loop, self.log, self._changed)
+        self.questions = Questions(self.mail, self.loop, self.log)
         for kind, answer in {"status": self._status, "stop": self._stop, "logs": self._logs}.items():
             self.mail.on(f"control/{kind}", self._for_operator(answer))
 
@@ -108,9 +110,8 @@ class Node:
         self.log.say("up", f"Listening on {config.listen or config.address}.")
         leads = config.name == config.labels.held_by
         if leads:
-            self.leading = Leading(
-                self.mail, self.loop, self.kit, self.brings, self.log, self._agree, _Kept(self.folder)
-            )
+            told = _Kept(self.folder)
+            self.leading = Leading(self.questions, self.kit, self.brings, self.log, self._agree, told)
         else:
             part = None if config.is_server else self.brings
             opening = Opening(self.mail, self.kit, part, self.log, self._agree)
@@ -151,11 +152,11 @@ class Node:
 
     def _say_waiting(self) -> None:
         """For whom: until training has begun."""
-        if self.trainer is not None and (self.leading is None or not self.leading.waits_for):
+        if self.trainer is not None and (self.leading is None or not self.questions.waits_for):
             return
         config, link = self.kit.config, self.mail.link
         missing = [name for name in config.peers if name in link.peers and name not in link.up]
-        waits = sorted(self.leading.waits_for) if self.leading is not None else [config.labels.held_by]
+        waits = sorted(self.questions.waits_for) if self.leading is not None else [config.labels.held_by]
         told = f"Waiting for {', '.join(waits)}."
         if missing:
             told += f" No connection yet to {', '.join(missing)}."
@@ -232,7 +233,7 @@ class Node:
 
     def _status(self) -> dict[str, Any]:
         trainer, config = self.trainer, self.kit.config
-        waits = sorted(self.leading.waits_for) if self.leading is not None else []
+        waits = sorted(self.questions.waits_for) if self.leading is not None else []
         told: dict[str, Any] = {
             "name": config.name,
             "phase": "opening" if trainer is None else "training" if trainer.postman.ended is None else "ended",

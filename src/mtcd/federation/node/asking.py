@@ -1,0 +1,53 @@
+"""Asking several parties the same kind of question, again and again, until all have answered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.mail import Mail
+
+AGAIN = 0.3  # seconds until the next try
+AGAIN_REFUSED = 3.0
+
+Answers = dict[str, bytes]
+
+
+class Questions:
+    """Of one party. ``waits_for``: who has not answered what was asked last."""
+
+    def __init__(self, mail: Mail, loop: Loop, log: Log) -> None:
+        self.mail, self.loop, self.log = mail, loop, log
+        self.waits_for: set[str] = set()
+
+    def ask(
+        self,
+        kind: str,
+        bodies: Mapping[str, bytes],
+        then: Callable[[Answers], None] = lambda answers: None,
+        each: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        """Everybody whom there is something for; ``then`` has all answers in the same order."""
+        answers: Answers = {}
+        self.waits_for = set(bodies)
+        if not bodies:
+            then(answers)
+
+        def ask(name: str) -> None:
+            self.mail.ask(name, kind, bodies[name], lambda answer, why: heard(name, answer, why))
+
+        def heard(name: str, answer: bytes | None, why: str) -> None:
+            if answer is None:
+                if why:
+                    self.log.now_and_then(("waiting", kind, name, why), f"{name} does not answer ({kind}): {why}")
+                self.loop.later(AGAIN_REFUSED if why else AGAIN, lambda: ask(name))
+                return
+            answers[name] = answer
+            self.waits_for.discard(name)
+            each(name)
+            if len(answers) == len(bodies):
+                then({one: answers[one] for one in bodies})
+
+        for name in bodies:
+            ask(name)

@@ -1,0 +1,121 @@
+"""What must hold of what the parties have kept, whatever befell them."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+
+from faulty.federation import Faulty
+from mtcd.federation.custody.choose import make_postman
+from mtcd.federation.custody.journal import FileJournal
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.kit import read_kit
+from mtcd.federation.names import SERVER as SERVER_NAME
+from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.folder import AGREED, JOURNAL
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.own.block import read_block
+from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.own.table import own_table
+from mtcd.methods.token_parties import TokenServer
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.party import SERVER
+from mtcd.protocol.token import Token
+
+CLOSE = 1e-9
+Thetas = list[Any]
+
+
+def postmen(faulty: Faulty) -> dict[int, Postman]:
+    """Everybody as its journal says; nobody may run, and nothing that they kept is touched."""
+    made = {}
+    for name in faulty.names:
+        kit, run = read_kit(faulty.kits / name), faulty.run_folder(name)
+        copy = faulty.folder / "looked at" / name
+        shutil.rmtree(copy, ignore_errors=True)
+        copy.mkdir(parents=True)
+        for path in run.glob(f"{JOURNAL}*"):
+            shutil.copy(path, copy)
+        table = None if name == SERVER_NAME else own_table(kit.config, kit.folder, data=faulty.processes.tables[name])
+        role = LinearBrings(kit.config, table).role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
+        number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
+        made[number] = make_postman(number, role.cast, FileJournal(copy / JOURNAL), kit.config.network)
+    return made
+
+
+def check_custody(faulty: Faulty) -> Thetas:
+    """The token, or the server, has the aggregate of what the parties hold. Returns that."""
+    found = postmen(faulty)
+    if SERVER not in found:
+        token, held = lone_token(found)
+        aggregate, penalty = token.aggregate, token.penalty
+    else:
+        server = found[SERVER].party
+        if not isinstance(server, TokenServer) or server.plan.batches.size is not None:
+            return []  # it sums up anew what it is told in every round
+        for postman in found.values():
+            postman.heed(found[SERVER].fences)
+        aggregate, penalty = server.aggregate, server.penalty
+        held = [_at(found[k].party, server.t) for k in range(faulty.plan.parties)]
+    problem = faulty.plan.glm.problem(faulty.plan.data)
+    np.testing.assert_allclose(aggregate, problem.aggregate(held), rtol=0, atol=CLOSE)
+    weights = sum(problem.client(k).penalty(theta) for k, theta in enumerate(held))
+    np.testing.assert_allclose(penalty, weights, rtol=0, atol=CLOSE)
+    return held
+
+
+def _at(client: Any, t: int) -> Any:
+    """theta_k at the start of iteration t."""
+    assert client.t <= t
+    return client.theta[0] if client.t == t else client.combined[0]
+
+
+def lone_token(found: dict[int, Postman]) -> tuple[Token, Thetas]:
+    """The one token that counts and is still to be visited with, and what clients hold."""
+    fences: dict[int, int] = {}
+    for postman in found.values():
+        fences |= postman.fences
+    for postman in found.values():
+        postman.heed(fences)
+    tokens = [
+        letter.message.payload
+        for postman in found.values()
+        for letter in postman.outbox.values()
+        if isinstance(letter.message.payload, Token)
+        and letter.generation == max(fences, default=0)
+        and not found[letter.to].was_seen(letter)
+    ]
+    assert len(tokens) == 1, f"{len(tokens)} tokens count"
+    return tokens[0], [found[k].party.parameters() for k in sorted(found)]  # type: ignore[attr-defined]
+
+
+def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) -> list[Summary]:
+    """All ended at the same moment, near the optimum; of those who are ``away`` the blocks are what they are."""
+    away = away or {}
+    if faulty.plan.server:
+        check_custody(faulty)
+    summaries = [read_summary(faulty.run_folder(name)) for k, name in enumerate(faulty.names) if k not in away]
+    moments = {(one.status, one.iterations, one.syncs) for one in summaries}
+    assert len(moments) == 1, moments
+    thetas = [
+        away[k] if k in away else read_block(faulty.run_folder(name)).theta for k, name in enumerate(faulty.parties)
+    ]
+    problem = faulty.plan.glm.problem(faulty.plan.data)
+    best = best_objective(faulty, away)
+    reached = problem.evaluate(thetas)
+    assert -1e-12 <= (reached - best) / best <= gap, f"the gap is {(reached - best) / best:.3g}"
+    return summaries
+
+
+def best_objective(faulty: Faulty, away: dict[int, Any]) -> float:
+    """With the blocks of those who are away as they are; these only where the loss is a sum of squares."""
+    problem = faulty.plan.glm.problem(faulty.plan.data)
+    here = [k for k in range(faulty.plan.parties) if k not in away]
+    labels = problem.labels
+    for k, theta in away.items():
+        labels = labels - problem.client(k).represent(theta)
+    found = optimum([problem.blocks[k] for k in here], labels, problem.loss, [problem.penalties[k] for k in here])
+    return found.value + sum(problem.client(k).penalty(theta) for k, theta in away.items())

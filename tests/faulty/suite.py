@@ -1,0 +1,69 @@
+"""The long suite: federations of 8 to 16 parties, by every method, over several networks, and more than 200 faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from faulty.federation import Plan
+from faulty.runs import Happened, Say, run_to_the_limit, run_with_faults, run_without_server, run_without_some
+
+LOGISTIC = {"kind": "logistic", "l2": 0.3}
+RIDGE = {"kind": "ridge", "alpha": 3.0}
+STCD = {"kind": "stcd"}
+CLUSTERS = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.004}
+AVERAGE = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "average", "local_updates": 3}
+VISITORS = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "visitors", "stepsize": 0.004}
+SVFL = {"kind": "svfl", "local_updates": 2}
+GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
+
+
+def chords(parties: int) -> dict[str, Any]:
+    """A cycle in which every second one is also linked with the one opposite."""
+    around = [[k, (k + 1) % parties] for k in range(parties)]
+    across = [[k, k + parties // 2] for k in range(0, parties // 2, 2)]
+    return {"links": [[f"p{a}", f"p{b}"] for a, b in around + across]}
+
+
+def plan(method: dict[str, Any], network: dict[str, Any], parties: int, model: dict[str, Any], **rest: Any) -> Plan:
+    return Plan(method, network, parties, model, samples=60, **rest)
+
+
+Run = Callable[[Path, Say], Happened]
+
+
+def _struck(made: Plan, faults: int, seed: int, early: bool = False) -> Run:
+    return lambda folder, say: run_with_faults(folder, made, faults, seed, early, say)
+
+
+def _away(made: Plan, away: tuple[int, ...]) -> Run:
+    return lambda folder, say: run_without_some(folder, made, away, say)
+
+
+def _ending(made: Plan, kills: int, seed: int) -> Run:
+    return lambda folder, say: run_to_the_limit(folder, made, kills, seed, say)
+
+
+SUITE: dict[str, Run] = {
+    "stcd, cycle with chords, K=8": _struck(plan(STCD, chords(8), 8, LOGISTIC), 25, 1),
+    "stcd, cycle, K=8, struck from the start": _struck(plan(STCD, CYCLE, 8, RIDGE, alignment="psi"), 20, 2, True),
+    "stcd, grid, K=12": _struck(plan(STCD, GRID, 12, RIDGE), 25, 3),
+    "stcd, complete, K=10": _struck(plan(STCD, COMPLETE, 10, RIDGE), 20, 4),
+    "mtcd, clusters, erdos-renyi, K=16": _struck(plan(CLUSTERS, {"kind": "erdos-renyi", "p": 0.4}, 16, RIDGE), 25, 5),
+    "mtcd, clusters, cycle, K=8, struck from the start": _struck(
+        plan(CLUSTERS, CYCLE, 8, RIDGE, alignment="psi"), 20, 6, True
+    ),
+    "mtcd, average, grid, K=9": _struck(plan(AVERAGE, GRID, 9, LOGISTIC), 25, 7),
+    "mtcd, average, complete, K=12": _struck(plan(AVERAGE, COMPLETE, 12, RIDGE), 20, 8),
+    "mtcd, visitors, cycle with chords, K=8": _struck(plan(VISITORS, chords(8), 8, RIDGE), 25, 9),
+    "mtcd, mini-batches, K=8": _struck(plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE), 20, 13),
+    "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
+    "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
+    "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
+    "mtcd, clusters, one never comes back": _away(plan(CLUSTERS, COMPLETE, 8, RIDGE), (3,)),
+    "mtcd, average, two never come back": _away(plan(AVERAGE, COMPLETE, 8, RIDGE), (2, 5)),
+    "mtcd, the server is away": lambda folder, say: run_without_server(folder, plan(AVERAGE, GRID, 8, RIDGE), say),
+    "stcd, killed at the end": _ending(plan(STCD, chords(8), 8, RIDGE, iterations=1500), 12, 11),
+    "mtcd, killed at the end": _ending(plan(AVERAGE, GRID, 8, RIDGE, iterations=400), 12, 12),
+}
