@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
-from mtcd.federation.custody.codecs import decode_letter, decode_receipt, encode_letter, encode_receipt
+from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
 from mtcd.federation.custody.letters import Letter, Receipt
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.names import SERVER as SERVER_NAME
@@ -133,7 +134,9 @@ class Trainer:
         except WireError:
             self._diverged()
             return
-        self.mail.ask(self.names[letter.to], "letter", body, lambda answer, why: self._answered(place, answer, why))
+        straight = type(letter.message.payload) not in OF_POSTMEN
+        done = partial(self._answered, place)
+        self.mail.ask(self.names[letter.to], "letter", body, done, straight)
 
     def _diverged(self) -> None:
         """What was to be sent is not finite. The server ends the run; where there is none, this party does."""
