@@ -1,5 +1,6 @@
 """Journals: what is kept comes back as it was, and a damaged file is refused."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.federation.custody.journal import FileJournal, MemoryJournal
+from mtcd.errors import MtcdError
+from mtcd.federation.custody.journal import HEADER, FileJournal
 from mtcd.federation.custody.letters import Letter
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
@@ -55,27 +56,82 @@ def test_what_is_not_listed_is_not_kept() -> None:
         pack(np.ones(2, complex))
 
 
+def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
+    z = np.arange(5000.0)
+    letter = Letter(0, 1, 5, 2, 1, {}, Message(0, 1, Token(1, 2, 3, z, 0.1)))
+    data = pack({"outbox": [letter], "passed": letter, "z": z, "others": [np.ones(2), np.arange(4000)]})
+    assert len(data) < z.nbytes + 4000 * 8 + 500
+    back = unpack(data)
+    assert back["passed"] is back["outbox"][0]
+    assert back["passed"].message.payload.aggregate is back["z"]
+    np.testing.assert_array_equal(back["z"], z)
+    np.testing.assert_array_equal(back["others"][1], np.arange(4000))
+
+
 @pytest.mark.parametrize("sync", [True, False])
-def test_a_file_keeps_the_last_commit(tmp_path: Path, sync: bool) -> None:
+def test_files_keep_the_last_commit(tmp_path: Path, sync: bool) -> None:
     journal = FileJournal(tmp_path / "journal", sync)
     assert journal.last() is None
-    journal.commit({"a": 1})
-    journal.commit({"a": 2})
-    (tmp_path / "journal.new").write_bytes(b"half a comm")  # killed while writing the next
-    assert FileJournal(tmp_path / "journal").last() == {"a": 2}
-    assert (tmp_path / "journal").stat().st_mode & 0o077 == 0
+    for number in range(5):
+        journal.commit({"a": number, "z": np.full(1000 * (5 - number), number)})
+        assert FileJournal(tmp_path / "journal").last()["a"] == number
+    journal.close()
+    journal.commit({"a": 5})
+    again = FileJournal(tmp_path / "journal")
+    again.commit({"a": 6})  # without looking first
+    assert FileJournal(tmp_path / "journal").last() == {"a": 6}
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["journal.0", "journal.1"]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
 
 
-def test_any_damage_to_the_file_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "journal"
-    FileJournal(path).commit({"a": np.arange(3.0)})
+def test_any_damage_to_the_last_commit_is_noticed(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    for number in range(3):
+        journal.commit({"a": number, "z": np.arange(3.0), "large": np.arange(600.0)})
+    path = tmp_path / "journal.1"  # of the third
     whole = path.read_bytes()
-    damaged = [whole[:cut] for cut in range(len(whole))]
+    damaged = [whole[:cut] for cut in (*range(1, 300), *range(300, len(whole), 97), len(whole) - 1)]
     damaged += [whole[:i] + bytes([whole[i] ^ 1]) + whole[i + 1 :] for i in range(len(whole))]
     for content in damaged:
         path.write_bytes(content)
         with pytest.raises(MtcdError, match="damaged"):
-            FileJournal(path).last()
+            FileJournal(tmp_path / "journal").last()
+
+
+def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    values = [{"a": n, "z": np.full(600 - 50 * n, float(n))} for n in range(4)]
+    journal, contents = FileJournal(path), []
+    for value in values:
+        journal.commit(value)
+        contents.append([one.read_bytes() if one.exists() else b"" for one in journal.paths])
+    for n in range(4):
+        slot = (n + 1) % 2
+        old, new = contents[n - 1][slot] if n else b"", contents[n][slot]
+        for written in (*range(0, 200), *range(200, len(new) - HEADER, 61)):
+            body = new[HEADER : HEADER + written]
+            torn = (old[:HEADER] or bytes(HEADER if written else 0)) + body + old[HEADER + written :]
+            journal.paths[slot].write_bytes(torn)
+            journal.paths[1 - slot].write_bytes(contents[n][1 - slot])
+            found = FileJournal(path).last()
+            assert found is None if n == 0 else found["a"] == n - 1
+        again = FileJournal(path)
+        again.commit(values[n])
+        assert FileJournal(path).last()["a"] == n
+
+
+def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    real = os.pwritev
+    monkeypatch.setattr(os, "pwritev", lambda file, pieces, at: real(file, [b"".join(pieces)[:700]], at))
+    journal.commit({"z": np.arange(1000.0), "many": [np.full(2, k) for k in range(2000)]})
+    back = FileJournal(tmp_path / "journal").last()
+    np.testing.assert_array_equal(back["z"], np.arange(1000.0))
+    assert [array[0] for array in back["many"]] == list(range(2000))
+    monkeypatch.setattr(os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(MtcdError, match=r"could not be written: No space left"):
+        journal.commit({"z": np.arange(1000.0)})
+    np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(1000.0))
 
 
 def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
@@ -95,12 +151,3 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(letter))).receipt is not None
     assert pack(again.record()) == pack(first.record())
-
-
-def test_parties_that_remember_more_are_refused() -> None:
-    model = Glm("ridge")
-    data = make_data(model, 8, [2, 2, 1], seed=1)
-    network = make_network("cycle", data.clients)
-    cast = MTCD(tokens=2, hops=2, stepsize=0.01, combine="optimal").cast(model.problem(data), network, 0)
-    with pytest.raises(ConfigError, match="optimal"):
-        Postman(0, cast.clients[0], MemoryJournal())

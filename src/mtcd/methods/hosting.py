@@ -98,6 +98,11 @@ class TokenHost(Client):
 
     number: int
     plan: Plan
+    t: int
+
+    @abstractmethod
+    def settle(self, t: int) -> None:
+        """The sync, when it hears of iteration t: its copies are combined (Algorithm 2, line 11)."""
 
     @abstractmethod
     def visit(self, token: Token) -> None:

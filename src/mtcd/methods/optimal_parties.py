@@ -29,11 +29,15 @@ class OptimalClient(TokenClient):
 
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
-        if token.t != self.t:
-            self.theta = self._weighed(self.settled(token.past))
-            self.copies, self.t = {}, token.t
+        self.adopt(token.t, token.past)
         self.visit(token)
         return self.pass_on(token)
+
+    def adopt(self, t: int, past: Mapping[int, Array]) -> None:
+        """What the last sync made of its copies, when it hears of a newer iteration."""
+        if t != self.t:
+            self.theta = self._weighed(self.settled(past))
+            self.copies, self.t = {}, t
 
     def settled(self, past: Mapping[int, Array]) -> Array:
         """theta_k after the sync that followed its last visits; as before them, if that is still to come."""
@@ -67,6 +71,8 @@ class OptimalClient(TokenClient):
 
 class OptimalServer(TokenServer):
     """As any server, but it combines the tokens with the weights at which f is least."""
+
+    kept = (*TokenServer.kept, "last", "past")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)

@@ -45,6 +45,10 @@ class Walk(ABC):
         """The walk of the piece that the client is in."""
         return self
 
+    def covers(self, client: int) -> bool:
+        """Whether the token may ever get to this client."""
+        return self._within is None or client in self._within
+
     def near(self, client: int) -> Sequence[int]:
         """Where the token may go from a client, if it cannot go where the walk leads."""
         return self._inside(client)
@@ -188,6 +192,9 @@ class Pieces(Walk):
 
     def around(self, client: int) -> Walk:
         return self._around[client]
+
+    def covers(self, client: int) -> bool:
+        return client in self._around
 
 
 WALKS: dict[str, Callable[[Network, Iterable[int] | None, int, int], Walk]] = {

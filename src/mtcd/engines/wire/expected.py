@@ -49,7 +49,7 @@ class Expected:
     server: bool = True
     tokens: int = 0
     hops: int = MOST - 1
-    """The largest hop of a token in an iteration."""
+    """The largest hop of a token in an iteration. Tokens that come up to a server roam on while it is gone."""
     iterations: int = MOST
     """t stays below."""
     carries_change: bool = False
@@ -173,7 +173,7 @@ def _of_tokens(bare: Expected, method: MTCD, network: Network, seed: int, sample
         kinds=kinds,
         server=plan.hops is not None,
         tokens=plan.tokens,
-        hops=MOST - 1 if plan.hops is None else plan.hops,
+        hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
         carries_change=plan.carries_change,
         optimal=method.combine_rule == OPTIMAL,
         kept=0 if plan.acceleration is None else plan.depth + 1,

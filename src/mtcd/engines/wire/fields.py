@@ -102,21 +102,21 @@ class Row(Field):
 
 
 class Clients(Field):
-    """A set of clients."""
+    """A set of clients, at most ``high``."""
 
-    def __init__(self, name: str, make: Callable[[Iterable[int]], Any]) -> None:
+    def __init__(self, name: str, make: Callable[[Iterable[int]], Any], high: Bound = "most_visited") -> None:
         super().__init__(name)
-        self.make = make
+        self.make, self.high = make, bound(high)
 
     def write(self, value: Any, chunks: Chunks) -> None:
         put_wholes(value, chunks)
 
     def read(self, frame: Reader) -> Any:
-        count = frame.whole(self.name, 0, frame.expected.most_visited + 1)
+        count = frame.whole(self.name, 0, self.high(frame.expected) + 1)
         return self.make(frame.wholes(self.name, count, frame.expected.clients))
 
     def most(self, expected: Expected) -> int:
-        return 8 + 8 * expected.most_visited
+        return 8 + 8 * self.high(expected)
 
 
 class Past(Field):

@@ -34,6 +34,11 @@ class Envelope:
 
 def encode(message: Message, envelope: Envelope) -> bytes:
     """The message as bytes. What is not finite is refused here already: the training has diverged."""
+    return b"".join(encode_parts(message, envelope))
+
+
+def encode_parts(message: Message, envelope: Envelope) -> Chunks:
+    """The same in pieces, of which the large ones are the arrays themselves."""
     codec = BY_CLASS.get(type(message.payload))
     if codec is None:
         raise WireError("kind", "is none that can be sent")
@@ -51,7 +56,15 @@ def encode(message: Message, envelope: Envelope) -> bytes:
         chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, codec.number, len(run), length, *who, *custody)
     except (error, TypeError, ValueError, AttributeError):
         raise WireError(codec.kind.__name__, "has a field of the wrong type") from None
-    return b"".join(chunks)
+    return chunks
+
+
+def frame_length(data: memoryview) -> int:
+    """Of the frame at the start of these bytes, by what it says itself: to be checked when it is decoded."""
+    if len(data) < HEAD.size:
+        raise WireError("frame", CUT_SHORT)
+    length: int = HEAD.unpack_from(data)[5]
+    return min(length, len(data))
 
 
 def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Envelope]:
@@ -60,7 +73,7 @@ def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Me
     Out of ``bytes`` the arrays are copied once, as parties write to them. A ``bytearray`` is taken over: its arrays
     stay where they are, so it must not be used again.
     """
-    view = _view(data)
+    view = as_view(data)
     codec, sender, to, numbers = _head(view, expected)
     start = HEAD.size + padded(len(expected.run_bytes))
     frame = Reader(view, start, expected, sender)
@@ -125,7 +138,8 @@ def _check_parties(codec: Codec, sender: int, to: int, expected: Expected) -> No
         raise WireError("receiver", "is not told such things by this sender")
 
 
-def _view(data: object) -> memoryview:
+def as_view(data: object) -> memoryview:
+    """The bytes, as they lie."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise WireError("frame", "is not made of bytes")
     view = memoryview(data)

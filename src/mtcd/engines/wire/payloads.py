@@ -174,6 +174,12 @@ BY_CLASS = {codec.kind: codec for codec in CODECS}
 BY_NUMBER = {codec.number: codec for codec in CODECS}
 
 
+def include(codecs: Sequence[Codec]) -> None:
+    """Payloads of those who carry messages, beside those of the methods."""
+    BY_CLASS.update({codec.kind: codec for codec in codecs})
+    BY_NUMBER.update({codec.number: codec for codec in codecs})
+
+
 @lru_cache(maxsize=4096)
 def limit(codec: Codec, expected: Expected) -> int:
     """The most bytes that such a payload can have in this run."""

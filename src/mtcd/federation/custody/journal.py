@@ -6,32 +6,42 @@ import os
 from abc import ABC, abstractmethod
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
 
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.custody.mapped import Array, mapped_numbers
+from mtcd.federation.custody.records import Parts, pack, parts, unpack
 
-MAGIC = b"MTCDJRN1"
+MAGIC = b"MTCDJRN2"
 DIGEST = 16
+# magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
+FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
+CHECK = Struct("<Q")
+HEADER = FIELDS.size + CHECK.size
+MOST_PIECES = 512  # that one write takes
 
 
 class Journal(ABC):
     """Keeps the last value committed. What is read back shares nothing with what was written."""
 
+    @abstractmethod
     def commit(self, value: Any) -> None:
         """From now on this is what a restart finds."""
-        self._write(pack(value))
 
+    @abstractmethod
     def last(self) -> Any:
         """The last value committed; None before the first."""
-        kept = self._read()
-        return None if kept is None else unpack(kept)
+
+    sync = False
+    """Whether a commit waits for the disk."""
 
     @abstractmethod
-    def _write(self, content: bytes) -> None: ...
-
-    @abstractmethod
-    def _read(self) -> bytes | None: ...
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Numbers that lie beside the journal and are changed in place; zeros before the first commit."""
 
 
 class MemoryJournal(Journal):
@@ -40,55 +50,155 @@ class MemoryJournal(Journal):
     def __init__(self) -> None:
         self.content: bytes | None = None
         self.commits = 0
+        self.beside: dict[str, Array] = {}
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        if self.content is None:
+            self.beside[name] = np.zeros(shape)
+        return self.beside[name]
+
+    def commit(self, value: Any) -> None:
+        self._write(pack(value))
 
     def _write(self, content: bytes) -> None:
         self.content = content
         self.commits += 1
 
-    def _read(self) -> bytes | None:
-        return self.content
+    def last(self) -> Any:
+        return None if self.content is None else unpack(self.content)
+
+
+class Slot(NamedTuple):
+    """One of the two files, as its header says: the number of its commit, 0 if there is none yet."""
+
+    number: int = 0
+    digested: int = 0
+    summed: int = 0
+    total: int = 0
+    digest: bytes = b""
+    data: bytes = b""
+
+    def is_whole(self) -> bool:
+        """Whether the content is the one that the header was written for."""
+        middle, end = HEADER + self.digested, HEADER + self.digested + self.summed
+        if len(self.data) < end:
+            return False
+        body = memoryview(self.data)
+        words = np.frombuffer(body[middle:end], np.uint64)
+        return _digest([body[HEADER:middle]]) == self.digest and _sum(words) == self.total
 
 
 class FileJournal(Journal):
-    """One file, replaced at each commit, with a checksum.
+    """Two files, written in turns, each with a number and checksums.
 
-    A killed process leaves the last commit or the one before. With ``sync`` so does a loss of power: every commit
-    then waits for the disk.
+    The content is written first and the header, which makes it count, last. So a killed process leaves the last commit
+    or the one before: a file whose content does not fit its header was being overwritten, if the other one is newer.
+    With ``sync`` the same holds for a loss of power: every commit then waits for the disk, twice.
     """
 
     def __init__(self, path: Path, sync: bool = False) -> None:
         self.path, self.sync = path, sync
-        self._aside = path.with_name(path.name + ".new")
+        self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
+        self._files: list[int] = []
+        self._number = 0
 
-    def _write(self, content: bytes) -> None:
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        path = self.path.with_name(f"{self.path.name}.{name}")
+        return mapped_numbers(path, shape, anew=self.last() is None)
+
+    def commit(self, value: Any) -> None:
+        content = parts(value)
         try:
-            descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(MAGIC + blake2b(content, digest_size=DIGEST).digest() + content)
-                if self.sync:
-                    file.flush()
-                    os.fsync(file.fileno())
-            os.replace(self._aside, self.path)
-            if self.sync:
-                _sync_folder(self.path.parent)
+            if not self._files:
+                self._open()
+            self._write(self._number + 1, content)
+            self._number += 1
         except OSError as error:
             raise MtcdError(f"{self.path} could not be written: {error.strerror or error}.") from None
 
-    def _read(self) -> bytes | None:
+    def last(self) -> Any:
         try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
+            newest = max((self._slot(path) for path in self.paths), key=lambda slot: slot.number)
         except OSError as error:
             raise MtcdError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-        start = len(MAGIC) + DIGEST
-        content = data[start:]
-        if data[:start] != MAGIC + blake2b(content, digest_size=DIGEST).digest():
-            raise MtcdError(
-                f"{self.path} is damaged: the party cannot know what it has told the others. Put back a copy of the "
-                "same moment, or start the federation anew."
-            )
-        return content
+        self._number = newest.number
+        if not newest.number:
+            return None
+        if not newest.is_whole():
+            raise self._damaged()
+        return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
+
+    def close(self) -> None:
+        """Give the files back; the next commit opens them again."""
+        for file in self._files:
+            os.close(file)
+        self._files = []
+
+    def _open(self) -> None:
+        """Both files, where the last commit is known."""
+        if not self._number:
+            self.last()
+        self._files = [os.open(path, os.O_RDWR | os.O_CREAT, 0o600) for path in self.paths]
+        if self.sync:
+            _sync_folder(self.path.parent)
+
+    def _write(self, number: int, content: Parts) -> None:
+        file, (head, small, large) = self._files[number % 2], content
+        digest = _digest([head, *small])
+        digested, summed = len(head) + sum(map(_size, small)), sum(map(_size, large))
+        total = sum(_sum(array.reshape(-1).view(np.uint64)) for array in large) % 2**64
+        _write_all(file, [head, *small, *large], digested + summed)
+        if self.sync:
+            os.fdatasync(file)
+        header = FIELDS.pack(MAGIC, number, digested, summed, total, digest)
+        os.pwrite(file, header + CHECK.pack(crc32(header)), 0)
+        if self.sync:
+            os.fdatasync(file)
+
+    def _slot(self, path: Path) -> Slot:
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return Slot()
+        header = data[:HEADER]
+        if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
+            return Slot()
+        if len(header) < HEADER or CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
+            raise self._damaged()
+        magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
+        if magic != MAGIC:
+            raise self._damaged()
+        return Slot(number, digested, summed, total, digest, data)
+
+    def _damaged(self) -> MtcdError:
+        return MtcdError(
+            f"{self.path} is damaged: the party cannot know what it has told the others. Put back a copy of the "
+            "same moment, or start the federation anew."
+        )
+
+
+def _write_all(file: int, pieces: list[Any], size: int) -> None:
+    """Behind the header. A write may end early, as when the disk is full: the next one then tells why."""
+    if len(pieces) > MOST_PIECES:
+        pieces = [b"".join(pieces)]
+    done = os.pwritev(file, pieces, HEADER)
+    while done < size:
+        done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
+
+
+def _digest(pieces: list[Any]) -> bytes:
+    found = blake2b(digest_size=DIGEST)
+    for piece in pieces:
+        found.update(piece)
+    return found.digest()
+
+
+def _sum(words: np.ndarray[Any, Any]) -> int:
+    return int(np.add.reduce(words))
+
+
+def _size(array: np.ndarray[Any, Any]) -> int:
+    return array.nbytes
 
 
 def _sync_folder(folder: Path) -> None:

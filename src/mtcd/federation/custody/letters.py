@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from mtcd.protocol.party import Message
 
@@ -15,6 +20,7 @@ class Letter(NamedTuple):
     """A message in custody: the next ``sequence`` from its sender to its receiver.
 
     It belongs to an ``iteration`` and a ``generation`` of its tokens, and tells all fences that its sender knew of.
+    ``gone``: whom its receiver shall not pass the token on to, as they are believed to be gone.
     """
 
     sender: int
@@ -24,6 +30,7 @@ class Letter(NamedTuple):
     generation: int
     fences: Fences
     message: Message
+    gone: frozenset[int] = frozenset()
 
 
 class Receipt(NamedTuple):
@@ -35,20 +42,57 @@ class Receipt(NamedTuple):
     fences: Fences
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """The training is over, and why: its ``status``. Clients settle on iteration ``t``; ``hop`` counts hops per token.
+
+    ``past``: with optimal sync, the weights that some client has not heard of (see ``optimal_parties.py``).
+    """
+
+    status: str
+    t: int
+    hop: int
+    past: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+
+
+class Void(NamedTuple):
+    """Instead of what no longer counts, so that no letter is missing."""
+
+    t: int
+
+
+class Stuck(NamedTuple):
+    """To the server: I have a token of iteration ``t`` for somebody who is gone."""
+
+    t: int
+
+
 class Freeze(NamedTuple):
-    """Take in no token until I have found out where it is. I sent it after ``hop`` visits."""
+    """Where is the token? I passed it on after ``hop`` visits, and its receiver is gone.
+
+    ``number``: of the question, larger than that of any earlier one, and the generation of the token if I make it
+    anew. While a ``firm`` question is open, nobody takes in a token.
+    """
 
     hop: int
+    number: int
+    firm: bool
 
 
 class Frozen(NamedTuple):
-    """I take in none. After my last visit the token had had so many: ``hop``."""
+    """The answer to question number ``asked``: after my last visit the token had had so many, ``hop``.
+
+    ``highest``: the highest number of a firm question, or generation, that I know of. ``down``: my neighbours that
+    are gone. It is told again when that changes.
+    """
 
     asked: int
     hop: int
+    highest: int
+    down: frozenset[int] = frozenset()
 
 
 class Thaw(NamedTuple):
-    """It is known which token counts: the fences say so. The question was asked after ``hop`` visits."""
+    """The question ``number`` is over. If the token was made anew, the fences say so."""
 
-    hop: int
+    number: int

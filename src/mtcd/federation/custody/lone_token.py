@@ -1,15 +1,47 @@
-"""Custody without a server: the one who sent the token last may make it anew, when all others say that they lack it.
+"""Custody without a server: the one who sent the token last may make it anew. Why only one token ever counts.
 
-Who passes the token on keeps it, as it was then, until the token comes by again. If its receiver is gone, the sender
-asks all others; while they are asked, they take in no token. If one of them has had it later, it goes on. If none
-has, the token is made anew from the copy, in the next generation, and goes round the one who is gone. Who comes
-back with a visit that no longer counts undoes it: its journal has the parameters from before.
+**Words.** The token goes from stay to stay: it comes to a client, is visited with there, and is passed on to another.
+The stays that count, in order, are the *line*. Whoever passes the token on keeps it as it was then (``passed``), and
+everybody keeps what it was itself before its last stay (``before``). To make the token anew is to cut the line: the
+one who does it, the seeker, sends its copy out again, and all stays after its own do not count. A *fence* tells of
+it: generation g of the token, made anew after r visits. Letters tell all fences that their sender knows of, and a
+token of an older generation than one has heard of is not taken in. Whoever hears of a fence undoes its last stay, if
+that began after r visits or more.
 
-Two may look for it at the same time, each believing the other gone. Somebody else is asked by both, and answers the
-one with the earlier hop first: the other then hears what came of it, before it decides.
+**The question.** The seeker asks everybody. First without harm, to see whether the token is elsewhere and whether
+those who matter are there; then firmly: whoever has answered takes in no token until the seeker says that it is over.
+A client that is asked firmly by two lets the one with the later hop wait. Questions have numbers, no two the same,
+the number is the generation if the token is made anew, and a client that has answered a firm question with a higher
+number says so: the seeker then asks once more, with a higher one.
 
-The question must reach everybody but the one who is gone. If the network falls apart without that one, nobody can
-tell whether the other side has the token, and it is waited for.
+**When the seeker s, which passed the token on to d, may decide.** Nobody has said that it had the token later, and
+
+1. d itself has answered that it has not had it (the link is cut, but d is there); or
+2. all have answered that d may have passed the token on to, and also some witness: the client p from which s had the
+   token, or one of those that s may pass it on to.
+
+Those that d may pass it on to are its neighbours, but for those that s told it to go round (``Letter.gone``). A client
+obeys that for the whole of its stay, even if it knows better; when it passes the token on, it says whom the next one
+shall go round. So clients may die one after the other, also neighbours, and the last one is not asked for the first.
+
+**At most one stay is cut off, and it can be undone.** Were there two stays after that of s, the second would be with
+somebody that d may have passed the token on to. It has answered, and had no later stay then, and takes in none since.
+So there is at most the stay of d; that is its last, so d has what it was before, whether it ever comes back or not.
+
+**Two seekers.** Let s decide, and p as well, about s being gone; others cannot, by the above. For p, all must answer
+that s may pass the token on to: so the witness of s is asked by both, or is p itself. If p is first, the witness lets
+s wait until it knows what came of it, and s hears of the fence before it decides. If s is first, p hears of the number
+of s, and decides with a higher one or not at all. Then whatever s makes is void: those that it may be passed on to
+have answered p, so they take it in neither before they hear of the fence of p nor after. So of all fences, the highest
+is the last of the line, and one with a lower number and a later hop than another is of a line that was cut: it is
+dropped. Nobody has acted on it but its maker, whose stay is undone.
+
+**Nothing is lost either.** Making the token anew and the fence are one commit, and so are a visit and passing the
+token on. Whoever comes back, goes on with its question or hears that it is void.
+
+**Who is waited for.** The seeker, if it stays dead while its firm question is open, which is not for long. Neighbours
+that die together, if the token was at one of them, or one of the two. Those at the other side of a network that has
+fallen apart: nobody can tell whether the token is there. ``unreachable`` says so.
 """
 
 from __future__ import annotations
@@ -17,17 +49,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import networkx as nx
-
+from mtcd.federation.custody.detours import way_round
 from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import Fences, Freeze, Frozen, Letter, Thaw
-from mtcd.federation.custody.postman import Postman, detour
+from mtcd.federation.custody.letters import End, Fences, Freeze, Frozen, Letter, Thaw
+from mtcd.federation.custody.postman import Delivery, Postman
 from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.custody.search import Search, Verdict
 from mtcd.methods.token_parties import TokenClient
 from mtcd.network.topology import Network
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
+
+NOBODY: frozenset[int] = frozenset()
 
 
 class LonePostman(Postman):
@@ -38,19 +72,27 @@ class LonePostman(Postman):
     def __init__(
         self, number: int, party: TokenClient, journal: Journal, opening: Iterable[Message], network: Network
     ) -> None:
-        self.network = network
+        self.network, self.near = network, frozenset(network.neighbours[number])
         self.passed: Letter | None = None
         """The token as it was last passed on to somebody else."""
+        self.moved_on = False
+        """Whether it is known to have been passed on once more."""
         self.before: tuple[int, dict[str, Any]] | None = None
-        """The hop at which the token last came from somebody else, and the party's state before that visit."""
+        """The hop at which the token last came from somebody else, and the party's state before that stay."""
+        self.came: tuple[int, frozenset[int]] | None = None
+        """From whom it came then, and whom it is not to be passed on to; None where it was born."""
         self.hop = 0
         """Hops of the token after the last visit here."""
-        self.frozen: list[tuple[int, int]] = []
-        """Who asks where the token is, and with which hop."""
-        self.asking: dict[str, Any] | None = None
-        super().__init__(number, party, journal, opening)
+        self.asked: dict[int, tuple[Freeze, int]] = {}
+        """Open questions, by who asks; with the generation that it knew of."""
+        self.over: dict[int, int] = {}
+        """By who asked, the number of the last question that is over."""
+        self.highest = 0
+        """The highest generation, or number of a firm question, heard of."""
+        self.search: Search | None = None
+        super().__init__(number, party, journal, opening, network.size)
 
-    KEPT = ("passed", "before", "hop", "frozen", "asking")
+    KEPT = ("passed", "moved_on", "before", "came", "hop", "asked", "over", "highest", "search")
 
     def record(self) -> dict[str, Any]:
         return super().record() | {name: getattr(self, name) for name in self.KEPT}
@@ -60,54 +102,74 @@ class LonePostman(Postman):
         for name in self.KEPT:
             setattr(self, name, kept[name])
 
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Nobody, unless the token may be with somebody who is gone: ``unreachable`` says more."""
+        return self.dead if self.search is not None else frozenset()
+
     # The token
+
+    def deliver(self, letter: Letter) -> Delivery:
+        if self.heed(letter.fences):  # first of all: who waits for what is over, need not
+            self.commit()
+        return super().deliver(letter)
 
     def must_wait(self, letter: Letter) -> bool:
         """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""
+        firm = [freeze.hop for freeze, _ in self.asked.values() if freeze.firm]
+        if self.search is not None and self.search.firm:
+            firm.append(self.search.hop)
         match letter.message.payload:
-            case Freeze(hop):
-                return any((asked, who) < (hop, letter.sender) for who, asked in self.frozen)
+            case Freeze() as freeze:
+                return freeze.firm and any(hop < freeze.hop for hop in firm)
             case Token():
-                return bool(self.frozen)
+                return bool(firm) and not self.is_void(letter)
         return False
 
     def process(self, letter: Letter) -> list[Message]:
         match letter.message.payload:
-            case Freeze(hop):
-                latest = max([self.hop, *(asked for _, asked in self.frozen)])  # who asks has had it too
-                self.frozen.append((letter.sender, hop))
-                self._tell(letter.sender, Frozen(hop, latest))
-            case Frozen(asked, hop):
-                self._hear(letter.sender, asked, hop)
-            case Thaw(hop):
-                self.frozen.remove((letter.sender, hop))
+            case Freeze() as freeze:
+                self._be_asked(letter.sender, freeze, letter.generation)
+            case Frozen() as told:
+                if self.search is not None:
+                    self.search.hear(letter.sender, told)
+                    self._go_on_searching()
+            case Thaw(number):
+                self._forget(letter.sender, number)
             case token:
-                if letter.sender != self.number:
-                    self.before, self.passed = (token.hop, unpack(pack(self.party.state()))), None
-                self.hop = token.hop + 1
-                return super().process(letter)
+                return self._visit(letter, token)
         return []
+
+    def _visit(self, letter: Letter, token: Token) -> list[Message]:
+        if letter.sender != self.number:
+            self.before = token.hop, unpack(pack(self.party.state()))
+            self.came, self.passed = (letter.sender, letter.gone), None
+            self._stop_searching()
+        self.hop = token.hop + 1
+        return super().process(letter)
 
     def put(self, message: Message, iteration: int) -> Letter:
         letter = super().put(message, iteration)
         if isinstance(message.payload, Token) and message.to != self.number:
-            self.passed = letter
+            there = (self.near - self.dead) | {self.number, message.to}
+            letter = letter._replace(gone=(self.gone - there))
+            self.outbox[letter.to, letter.sequence] = letter
+            self.passed, self.moved_on = letter, False
         return letter
 
-    def routed(self, message: Message) -> Message:
-        if message.to in self.dead and not self._tours:
-            message.to = self._detour(message.payload)
-        return message
-
     @property
-    def _tours(self) -> bool:
-        """Whether the walk knows its next client from the hop alone, so that it cannot leave its way."""
-        return self.party.plan.roaming.walks[0].length is not None
+    def gone(self) -> frozenset[int]:
+        """Whom the token shall not be passed on to from here."""
+        return self.dead if self.came is None else self.dead | self.came[1]
 
-    def _detour(self, token: Token) -> int:
-        roaming = self.party.plan.roaming
-        draw = uniform(roaming.seed, "detour", (token.index, self.generation_of(0)), token.hop)
-        return detour(roaming.walks[token.index].near(self.number), self.dead, self.number, draw)
+    def routed(self, message: Message) -> Message:
+        token, roaming = message.payload, self.party.plan.roaming
+        walk = roaming.walks[token.index]
+        if self.gone or walk.length is not None:
+            draw = uniform(roaming.seed, "detour", (token.index, self.generation_of(0)), token.hop)
+            previous = self.number if self.came is None else self.came[0]
+            message.to = way_round(walk, self.network, message.to, self.number, previous, self.gone, draw)
+        return message
 
     # Generations
 
@@ -115,68 +177,153 @@ class LonePostman(Postman):
         return max(self.fences, default=0)
 
     def is_void(self, letter: Letter) -> bool:
-        return isinstance(letter.message.payload, Token) and super().is_void(letter)
+        return isinstance(letter.message.payload, Token | End) and super().is_void(letter)
 
     def heed(self, fences: Fences) -> bool:
-        """Undo a visit that no longer counts."""
-        new = {generation: hop for generation, hop in fences.items() if generation not in self.fences}
-        if not new:
+        """Undo what no longer counts."""
+        known = self.fences
+        self.fences = without_cut(known | fences)
+        restart = min((hop for generation, hop in self.fences.items() if generation not in known), default=None)
+        if restart is None:
             return False
-        self.fences |= new
-        restart = min(new.values())
+        self.highest = max(self.highest, *self.fences)
+        self.moved_on = False
+        self.asked = {who: one for who, one in self.asked.items() if not is_cut(*one, self.fences)}
         if self.before is not None and self.before[0] >= restart:
             self.party.restore(self.before[1])
-            self.hop, self.before, self.passed = restart, None, None
+            self.hop, self.before, self.came, self.passed = restart, None, None, None
+        if self.ended is not None and self.ended.hop > restart:  # of what does not count
+            self.ended = None
+            if self.search is not None:
+                self._ask(firm=False)
         self.mark_void()
+        self._look()
         return True
 
-    # Where is the token?
+    # Asked by others
 
-    def seek(self, gone: int) -> bool:
-        """Ask all others, if it was passed on to the one who is ``gone``; whether there is anything to ask."""
-        if self.frozen or self.passed is None or self.passed.to != gone or not self.can_seek(gone):
-            return False
-        hop = self.passed.message.payload.hop
-        others = [k for k in range(self.network.size) if k not in (gone, self.number)]
-        self.asking = {"hop": hop, "gone": gone, "others": others, "later": self.hop > hop}
-        self.frozen.append((self.number, hop))
-        for k in others:
-            self._tell(k, Freeze(hop))
+    def _be_asked(self, who: int, freeze: Freeze, generation: int) -> None:
+        last = self.asked[who][0].number if who in self.asked else self.over.get(who, 0)
+        if freeze.number <= last or is_cut(freeze, generation, self.fences):  # the receipt tells why
+            return
+        self.asked[who] = freeze, generation
+        if freeze.firm:
+            self.highest = max(self.highest, freeze.number)
+        self._answer(who)
+
+    def _answer(self, who: int) -> None:
+        self._tell(who, Frozen(self.asked[who][0].number, self.hop, self.highest, self.near & self.dead))
+
+    def _forget(self, who: int, number: int) -> None:
+        self.over[who] = max(self.over.get(who, 0), number)
+        if who in self.asked and self.asked[who][0].number <= number:
+            del self.asked[who]
+
+    # Asking others
+
+    def lost(self, k: int) -> None:
+        """If the token was passed on to it, it is looked for. May be told again and again."""
+        super().lost(k)
+        self._links_changed()
+
+    def found(self, k: int) -> None:
+        """The token need not be looked for any more, if it was passed on to this one."""
+        super().found(k)
+        self._links_changed()
+
+    def _links_changed(self) -> None:
+        for who in self.asked:
+            self._answer(who)
+        self._look()
         self.commit()
-        return True
 
-    def can_seek(self, gone: int) -> bool:
-        """Whether there are others, and all can be reached without the one who is gone."""
-        rest = self.network.graph.subgraph([k for k in range(self.network.size) if k != gone])
-        return not self._tours and len(rest) > 1 and bool(nx.is_connected(rest))
+    def _look(self) -> None:
+        """Begin to search, or go on, or give it up: as the links, the fences and the last stay are now."""
+        if self.passed is None or self.passed.to not in self.dead or self.ended is not None:
+            self._stop_searching()
+        elif self.search is None and not self.moved_on:
+            to, near = self.passed.to, self.network.neighbours
+            witnesses = None if self.came is None else frozenset({self.came[0], *self.near} - self.came[1])
+            asked = frozenset(near[to]) - {self.number} - self.passed.gone
+            self.search = Search(self.passed.message.payload.hop, to, asked, witnesses)
+            self._ask(firm=False)
+        self._go_on_searching()
 
-    def _hear(self, client: int, asked: int, hop: int) -> None:
-        asking = self.asking
-        if asking is None or asked != asking["hop"] or client not in asking["others"]:
+    def _go_on_searching(self) -> None:
+        if self.search is None:
             return
-        asking["others"].remove(client)
-        asking["later"] = asking["later"] or hop > asked
-        self._decide()
+        self.search.down[self.number] = self.near & self.dead
+        self.search.highest = max(self.search.highest, self.highest)
+        match self.search.verdict(self.network.neighbours):
+            case Verdict.ELSEWHERE:
+                self.moved_on = True
+                self._stop_searching()
+            case Verdict.ASK:
+                self._ask(firm=False)
+            case Verdict.ASK_FIRMLY:
+                self._ask(firm=True)
+            case Verdict.ANEW:
+                self._make_anew(self.search)
 
-    def _decide(self) -> None:
-        """When all have answered: the token goes on where it is, or is made anew."""
-        asking = self.asking
-        if asking is None or asking["others"]:
-            return
-        hop, gone, self.asking = asking["hop"], asking["gone"], None
-        self.frozen.remove((self.number, hop))
-        lost = self.passed
+    def _ask(self, firm: bool) -> None:
+        assert self.search is not None
+        others = self.network.size
+        self.highest = max(self.highest, self.search.highest)
+        number = (self.highest // others + 1) * others + self.number  # nobody else has such a number
+        self.search.ask(number, firm)
+        self.highest = self.search.highest = number
+        self._tell_all(Freeze(self.search.hop, number, firm))
+
+    def _stop_searching(self) -> None:
+        if self.search is not None:
+            number, self.search = self.search.number, None
+            self._tell_all(Thaw(number))
+
+    def _make_anew(self, search: Search) -> None:
+        """From the copy, in the next generation."""
+        assert self.passed is not None
+        again: Message = unpack(pack(self.passed.message))
+        self.fences = without_cut(self.fences | {search.number: search.hop})
+        self.mark_void()
+        self._stop_searching()
         self.passed = None
-        if lost is not None and not asking["later"]:
-            self.dead |= {gone}
-            self.fences[self.generation_of(0) + 1] = hop
-            self.mark_void()
-            again: Message = unpack(pack(lost.message))
-            again.to = self._detour(again.payload)
-            self.put(again, 0)
+        self.put(self.routed(again), 0)
+
+    def _tell_all(self, payload: Freeze | Thaw) -> None:
         for k in range(self.network.size):
-            if k not in (gone, self.number):
-                self._tell(k, Thaw(hop))
+            if k != self.number:
+                self._tell(k, payload)
 
     def _tell(self, to: int, payload: Any) -> None:
         self.put(Message(self.number, to, payload), 0)
+
+    def unreachable(self) -> str | None:
+        """For whom the search waits, and what a person can do; None if there is none."""
+        if self.search is None:
+            return None
+        names, to = self.network.clients, self.network.clients[self.search.to]
+        missing = [
+            " or ".join(names[k] for k in sorted(group)) for group in self.search.missing(self.network.neighbours)
+        ]
+        told = f"The token was passed on to {to}, which cannot be reached. "
+        if not missing:
+            return told + "The others are being asked where it is."
+        return (
+            told + f"It is made anew when these have said that they lack it: {', '.join(missing)}. Or start {to} again."
+        )
+
+
+def without_cut(fences: Fences) -> Fences:
+    """Without those of lines that were cut: a later generation goes back further."""
+    kept: Fences = {}
+    for generation in sorted(fences, reverse=True):
+        if all(fences[generation] < hop for hop in kept.values()):
+            kept[generation] = fences[generation]
+    return kept
+
+
+def is_cut(freeze: Freeze, generation: int, fences: Fences) -> bool:
+    """Whether a question is over: it led to a fence, or its asker, who knew of ``generation``, was cut off by one."""
+    return any(
+        (g >= freeze.number and hop <= freeze.hop) or (g > generation and hop < freeze.hop) for g, hop in fences.items()
+    )

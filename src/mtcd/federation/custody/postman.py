@@ -7,19 +7,15 @@ receipt: after a restart at any moment the party is where the others believe it 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.errors import ConfigError
+from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
 from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import Fences, Letter, Receipt
-from mtcd.methods.split_parties import SplitClient, SplitServer
-from mtcd.methods.svfl import SVFLClient, SVFLServer
-from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt, Void
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
-
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer, SplitClient, SplitServer)
-"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 
 class Delivery(NamedTuple):
@@ -29,25 +25,43 @@ class Delivery(NamedTuple):
     told: Sequence[Message] = ()
 
 
+Limit = Callable[[Any], str | None]
+"""Given what the monitor is told, progress or a lone token: the status with which the training ends there, or None."""
+
+
 class Postman:
-    """One party's custody. ``opening``: the messages of the cast that set the training going.
+    """One party's custody. ``opening``: the messages of the cast that set the training going. ``clients``: how many.
 
     If anything here raises an error, the party must be made anew from its journal: it may have done half of it.
     """
 
-    def __init__(self, number: int, party: Party, journal: Journal, opening: Iterable[Message] = ()) -> None:
-        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
-            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
+    def __init__(
+        self,
+        number: int,
+        party: Party,
+        journal: Journal,
+        opening: Iterable[Message] = (),
+        clients: int | None = None,
+    ) -> None:
         self.number, self.party, self.journal = number, party, journal
+        self.clients: int = getattr(party, "clients", 0) if clients is None else clients
         self.dead: frozenset[int] = frozenset()
         """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
         self.outbox: dict[tuple[int, int], Letter] = {}
         self.sent: dict[int, int] = {}
         self.seen: dict[int, tuple[int, list[int]]] = {}
         self.fences: Fences = {}
+        self.ledger = Ledger()
+        """What this party has sent."""
+        self.limit: Limit = lambda told: None
+        self.finishing: tuple[str, int] | None = None
+        """The status with which to end at the next moment, from so many hops on."""
+        self.ended: End | None = None
+        self.opened: list[Message] = []
+        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
         kept = journal.last()
         if kept is None:
-            self.post([message for message in opening if message.sender == number], None)
+            self.opened = self.post([message for message in opening if message.sender == number], None)
             self.commit()
         else:
             self.reload(kept)
@@ -62,6 +76,9 @@ class Postman:
             "sent": self.sent,
             "seen": self.seen,
             "fences": self.fences,
+            "ledger": self.ledger,
+            "finishing": self.finishing,
+            "ended": self.ended,
         }
 
     def reload(self, kept: dict[str, Any]) -> None:
@@ -69,6 +86,7 @@ class Postman:
         self.party.restore(kept["party"])
         self.outbox = {(letter.to, letter.sequence): letter for letter in kept["outbox"]}
         self.sent, self.seen, self.fences = kept["sent"], kept["seen"], kept["fences"]
+        self.ledger, self.finishing, self.ended = kept["ledger"], kept["finishing"], kept["ended"]
 
     def commit(self) -> None:
         """Write all down."""
@@ -80,13 +98,26 @@ class Postman:
         """Do what a letter asks for, once. The letter must not be used again: the party may write to its arrays."""
         if self.was_seen(letter):
             return Delivery(self._receipt(letter))
-        if self.must_wait(letter):
+        if self.ended is None and self.must_wait(letter):
             return Delivery(None)
         self.heed(letter.fences)
         self._mark_seen(letter)
-        told = [] if self.is_void(letter) else self.process(letter)
+        told = [] if self.is_void(letter) else self._take_in(letter)
         self.commit()
         return Delivery(self._receipt(letter), told)
+
+    def _take_in(self, letter: Letter) -> list[Message]:
+        """What is asked for, unless it is over; who does not seem to know so is told."""
+        asked = letter.message.payload
+        if isinstance(asked, Void):
+            return []
+        if isinstance(asked, End):
+            self.hear_end(asked)
+        elif self.ended is None:
+            return self.process(letter)
+        elif isinstance(asked, Freeze):
+            self.tell_end([letter.sender])
+        return []
 
     def process(self, letter: Letter) -> list[Message]:
         """Have the party do it."""
@@ -116,13 +147,22 @@ class Postman:
     # Letters to send
 
     def post(self, messages: Iterable[Message], cause: Letter | None) -> list[Message]:
-        """Put messages into the outbox; those for the monitor come back. ``cause``: the letter they answer."""
+        """Put messages into the outbox; those for the monitor come back. ``cause``: the letter they answer.
+
+        Where the training ends, what was to be sent before is on the ledger, as in any engine, but is not sent: nobody
+        is to act on it.
+        """
         told = []
+        messages, end = self._until_end(list(messages))
         for message in messages:
             if message.to == MONITOR:
                 told.append(message)
-            else:
+            elif end is None:
                 self.put(self.routed(message), self.iteration_of(message, cause))
+            else:
+                record(message, self.ledger)
+        if end is not None:
+            self.end(end)
         return told
 
     def put(self, message: Message, iteration: int) -> Letter:
@@ -130,8 +170,9 @@ class Postman:
         sequence = self.sent.get(message.to, 0)
         self.sent[message.to] = sequence + 1
         generation = self.generation_of(iteration)
-        letter = Letter(self.number, message.to, sequence, iteration, generation, dict(self.fences), message)
+        letter = Letter(self.number, message.to, sequence, iteration, generation, self.fences_to_tell(), message)
         self.outbox[message.to, sequence] = letter
+        record(message, self.ledger)
         return letter
 
     def iteration_of(self, message: Message, cause: Letter | None) -> int:
@@ -153,6 +194,68 @@ class Postman:
             self.commit()
         self.outbox.pop((receipt.to, receipt.sequence), None)
 
+    # Who is there
+
+    def lost(self, k: int) -> None:
+        """The links believe that a party is gone."""
+        self.dead |= {k}
+
+    def found(self, k: int) -> None:
+        """It is there again."""
+        self.dead -= {k}
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
+
+    # The end
+
+    def finish(self, status: str) -> None:
+        """Somebody asks to stop: at the next moment that this party tells the monitor of.
+
+        If that may never come, as somebody is gone, the server does not wait for it.
+        """
+        end = end_now(self.party, status) if self.dead else None
+        if self.ended is not None:
+            return
+        if end is None:
+            self.finishing = status, 0
+        else:
+            self.end(end)
+        self.commit()
+
+    def _until_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+        """The messages up to the first that tells of a moment at which the training ends, and that end."""
+        for count, message in enumerate(messages, 1):
+            if message.to == MONITOR:
+                told, status = message.payload, self.limit(message.payload)
+                if status is None and self.finishing is not None:
+                    status = self.finishing[0] if end_at(told, "", self.party).hop >= self.finishing[1] else None
+                if status is not None:
+                    return messages[:count], end_at(told, status, self.party)
+        return messages, None
+
+    def end(self, end: End) -> None:
+        """It is over, and all others are told."""
+        self.ended = end
+        self.tell_end(k for k in range(self.clients) if k != self.number)
+
+    def tell_end(self, to: Iterable[int]) -> None:
+        """Unless they are being told."""
+        being_told = {letter.to for letter in self.outbox.values() if isinstance(letter.message.payload, End)}
+        for k in to:
+            if self.ended is not None and k not in being_told:
+                self.put(Message(self.number, k, self.ended), self.ended.t)
+
+    def hear_end(self, end: End) -> None:
+        """Another party says that it is over."""
+        if is_behind(self.party, end):
+            self.finishing = end.status, end.hop
+        elif self.ended is None:
+            settle(self.party, end)
+            self.ended = end
+
     # Generations: see iterations.py and lone_token.py
 
     def generation_of(self, iteration: int) -> int:
@@ -163,18 +266,17 @@ class Postman:
         """Take note of what no longer counts; whether any of it was new."""
         return False
 
+    def fences_to_tell(self) -> Fences:
+        """Those that a letter tells."""
+        return dict(self.fences)
+
     def is_void(self, letter: Letter) -> bool:
         """Whether it is of a generation that no longer counts."""
         return letter.generation < self.generation_of(letter.iteration)
 
     def mark_void(self) -> None:
-        """What no longer counts is still sent, so that no number is missing, but tells why it does not count."""
+        """What no longer counts is still sent, empty, so that no number is missing; it tells why it does not count."""
         for place, letter in self.outbox.items():
             if self.is_void(letter):
-                self.outbox[place] = letter._replace(fences=dict(self.fences))
-
-
-def detour(near: Collection[int], dead: Collection[int], here: int, draw: float) -> int:
-    """Somebody near who is there; here itself if there is nobody."""
-    living = [k for k in sorted(near) if k not in dead] or [here]
-    return living[int(draw * len(living))]
+                empty = Message(letter.sender, letter.to, Void(letter.iteration))
+                self.outbox[place] = letter._replace(fences=letter.fences | self.fences, message=empty)

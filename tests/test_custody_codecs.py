@@ -1,0 +1,198 @@
+"""Letters and receipts as bytes: they come back as they were, and whatever is done to them is refused or sound."""
+
+from collections import Counter
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtcd.engines.wire import Expected, WireError, expect
+from mtcd.federation.custody.codecs import (
+    CODECS,
+    MOST_FENCES,
+    decode_letter,
+    decode_receipt,
+    encode_letter,
+    encode_receipt,
+    largest_letter,
+)
+from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.records import pack
+from mtcd.methods.mtcd import MTCD
+from mtcd.network.topology import make_network
+from mtcd.protocol.party import MONITOR, SERVER, Message
+from mtcd.protocol.token import Token
+from simulated import Faults, World
+from test_custody import DATA, METHODS, casting
+from test_custody_end import custodian
+from test_wire_fuzz import WORDS, check, tells_numbers
+
+RUN = "run-7"
+FENCES = {3: 2, 7: 1}
+
+
+def expected(name: str) -> Expected:
+    return expect(METHODS[name], make_network("cycle", DATA.clients), 7, 12, 1, RUN)
+
+
+class Wired(World):
+    """All letters and receipts travel as bytes of the wire format."""
+
+    wire: Expected
+
+    def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
+        if isinstance(thing, Receipt):
+            frame = encode_receipt(thing, RUN)
+            thing = decode_receipt(frame, replace(self.wire, sender=thing.to, receiver=thing.sender))
+        else:
+            frame = encode_letter(thing, RUN)
+            thing = decode_letter(bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to))
+        assert pack(thing) == data
+        assert len(frame) <= largest_letter(self.wire)
+        super().arrive(thing, data)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_trainings_travel_as_bytes(name: str) -> None:
+    world = Wired(casting(name), 3, make=custodian(name, "cycle"), faults=Faults(loss=0.05, double=0.1))
+    world.wire = expected(name)
+    while len(world.told) < 12:
+        world.step()
+        if world.time == 60:
+            for k in world.numbers:
+                world.postmen[k].lost((k + 1) % 5)
+        if world.time == 300:
+            for postman in world.postmen.values():
+                postman.found((postman.number + 1) % 5)
+        assert world.time < 20_000
+
+
+def letter(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Letter:
+    return Letter(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload), frozenset({2, 4}))
+
+
+@cache
+def frames() -> list[tuple[bytes, Expected]]:
+    """Of every kind, with and without a server."""
+    lone, optimal = expected("stcd"), replace(expected("clusters"), optimal=True)
+    z = np.ones(12)
+    past = {0: np.ones(2), 4: np.full(2, 0.5)}
+    with_server = [
+        letter(Void(6), iteration=6),
+        letter(End("iterations", 6, 18, past), SERVER, iteration=6),
+        letter(Stuck(6), 0, SERVER, iteration=6),
+    ]
+    without = [
+        letter(End("seconds", 0, 18)),
+        letter(Freeze(9, 7, True)),
+        letter(Frozen(9, 4, 7, frozenset({0, 3}))),
+        letter(Thaw(9)),
+    ]
+    found = [(encode_letter(one, RUN), optimal) for one in with_server]
+    found.append((encode_letter(letter(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters")))
+    found += [(encode_letter(one, RUN), lone) for one in without]
+    found.append((encode_receipt(Receipt(2, 3, 8, FENCES), RUN), lone))
+    found.append((encode_receipt(Receipt(2, SERVER, 8, {}), RUN), optimal))
+    return found
+
+
+def verdict(frame: bytes, wire: Expected) -> str:
+    """'refused' or 'sound', as a letter or as a receipt; anything else fails."""
+    seen = []
+    for read, write in ((decode_letter, encode_letter), (decode_receipt, encode_receipt)):
+        try:
+            thing = read(frame, wire)
+        except WireError as error:
+            seen.append("refused" if error.field == "version" or not tells_numbers(error) else "tells numbers")
+            continue
+        assert write(thing, RUN) == frame  # type: ignore[operator]  # there is one way to say a thing
+        assert 0 <= thing.sequence < 2**48
+        assert all(0 <= key < 2**48 and 0 <= value < 2**48 for key, value in thing.fences.items())
+        if isinstance(thing, Letter):
+            check(thing.message, wire)
+            assert thing.to != MONITOR
+            assert thing.gone <= set(range(wire.clients))
+            assert thing.iteration == getattr(thing.message.payload, "t", thing.iteration)
+            assert getattr(thing.message.payload, "down", frozenset()) <= set(range(wire.clients))
+        seen.append("sound")
+    assert "refused" in seen  # nothing is both
+    assert "tells numbers" not in seen
+    return max(seen)
+
+
+def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
+    kinds = {int.from_bytes(frame[12:14], "little") for frame, _ in frames()}
+    assert kinds >= {codec.number for codec in CODECS}
+    assert {verdict(frame, wire) for frame, wire in frames()} == {"sound"}
+
+
+def test_every_word_replaced_by_every_extreme_and_every_truncation() -> None:
+    seen: Counter[str] = Counter()
+    for frame, wire in frames():
+        for at in range(0, len(frame), 8):
+            for word in WORDS:
+                seen[verdict(frame[:at] + word.to_bytes(8, "little", signed=True) + frame[at + 8 :], wire)] += 1
+        for end in range(len(frame)):
+            assert verdict(frame[:end], wire) == "refused"
+        assert verdict(frame + bytes(8), wire) == "refused"
+    assert seen["refused"] > 2500
+    assert seen["refused"] > seen["sound"]
+
+
+@given(st.data())
+@settings(max_examples=300)
+def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(data: st.DataObject) -> None:
+    frame, wire = data.draw(st.sampled_from(frames()))
+    changed = bytearray(frame)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(changed)))
+        changed[at : at + data.draw(st.integers(0, 16))] = data.draw(st.binary(max_size=16))
+    verdict(bytes(changed), wire)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        (letter(End("over", 0, 1)), "sender"),  # only the server may end it
+        (letter(Freeze(1, 2, True)), "kind"),  # there is a server to ask
+        (letter(Void(2), iteration=1), "iteration"),
+        (letter(Stuck(1), 0, 1, iteration=1), "receiver"),
+        (letter(Token(0, 0, 1, np.ones(12), 0.0), 0, MONITOR), "receiver"),
+        (letter(Void(2), 0, 1, iteration=2)._replace(fences={-1: 1}), "fences"),
+        (letter(Void(2), 0, 1, iteration=2)._replace(fences={1: -1}), "fences"),
+        (letter(Void(2), 0, 1, iteration=2)._replace(sequence=-1), "custody"),
+        (letter(Void(2), 0, 1, iteration=2)._replace(generation=2**50), "custody"),
+    ],
+)
+def test_letters_outside_the_plan_are_refused_by_the_name_of_the_field(wrong: Letter, field: str) -> None:
+    with pytest.raises(WireError) as refused:
+        decode_letter(encode_letter(wrong, RUN), expected("clusters"))
+    assert refused.value.field == field
+
+
+def test_nobody_writes_letters_or_gives_receipts_for_another() -> None:
+    wire = expected("clusters")
+    frame, receipt = encode_letter(letter(Void(0), 2, 1), RUN), encode_receipt(Receipt(1, 2, 5, {}), RUN)
+    assert decode_letter(frame, replace(wire, sender=2, receiver=1)).sender == 2
+    assert decode_receipt(receipt, replace(wire, sender=2, receiver=1)) == Receipt(1, 2, 5, {})
+    for read, data in ((decode_letter, frame), (decode_receipt, receipt)):
+        for wrong in (replace(wire, sender=3), replace(wire, receiver=2), replace(wire, run="other")):
+            with pytest.raises(WireError):
+                read(data, wrong)
+
+
+def test_what_cannot_be_sent_is_refused() -> None:
+    for status in ("", "x" * 33, "Ä", "two\nlines"):
+        with pytest.raises(WireError, match="status"):
+            encode_letter(letter(End(status, 0, 0)), RUN)
+    with pytest.raises(WireError, match="fences"):
+        encode_letter(letter(Freeze(1, 2, False))._replace(fences=dict.fromkeys(range(MOST_FENCES + 1), 1)), RUN)
+
+
+def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
+    network = make_network("cycle", DATA.clients)
+    assert expect(MTCD(tokens=2, hops=3, stepsize=0.1), network, 0, 12, 1, RUN).hops > 1000
+    assert expect(MTCD(tokens=2, hops=3, stepsize=0.1, batch=4), network, 0, 12, 1, RUN).hops == 3

@@ -1,0 +1,169 @@
+"""Custody with a server: tokens roam on while it is gone, tours go round the dead, and fences are forgotten in time."""
+
+import numpy as np
+import pytest
+
+from mtcd.federation.custody.iterations import ServerPostman, iteration_postman
+from mtcd.federation.custody.journal import Journal
+from mtcd.federation.custody.postman import Postman
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.network.topology import Network, make_network
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.token import Token
+from simulated import Faults, Killed, World
+from test_custody import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
+
+CHANCY = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.01, hang=0.01)
+TOURS = {
+    "tour": MTCD(tokens=1, hops=7, stepsize=0.02, local_updates=5, walk="tour"),
+    "random-tour": MTCD(tokens=2, hops=5, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
+    "clusters": MTCD(clusters=[[0, 1, 2], [3, 4]], hops=4, stepsize=0.02, local_updates=5, walk="tour"),
+}
+
+
+def custody_world(method: Method, network: Network, seed: int, faults: Faults) -> World:
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        party = cast.server if number == SERVER else cast.clients[number]
+        return iteration_postman(number, party, journal, cast.opening, network=network)
+
+    return World(lambda: method.cast(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults)
+
+
+def tell(world: World, gone: set[int]) -> None:
+    """Every link knows who is gone, as soon as it can."""
+    for number, postman in list(world.postmen.items()):
+        try:
+            for k in gone - postman.dead:
+                postman.lost(k)
+            for k in postman.dead - gone:
+                postman.found(k)
+        except Killed:
+            world.crash(number, world.time + 5)
+
+
+def tokens_under_way(world: World) -> list[Token]:
+    letters = [letter for postman in world.postmen.values() for letter in postman.waiting()]
+    return [letter.message.payload for letter in letters if isinstance(letter.message.payload, Token)]
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", ["average", "visitors"])
+def test_without_the_server_tokens_roam_on_and_sync_when_it_is_back(name: str, seed: int) -> None:
+    method = METHODS[name]
+    assert isinstance(method, MTCD)
+    world = custody_world(method, make_network("cycle", DATA.clients), seed, Faults(loss=0.05, double=0.1))
+    while True:  # until a token is under way between clients
+        world.step()
+        if len(world.told) > 5 and any(0 < token.hop < 3 and token.previous >= 0 for token in tokens_under_way(world)):
+            break
+    world.crash(SERVER)
+    tell(world, {SERVER})
+    for _ in range(400):
+        world.step()
+    most = max(token.hop for token in tokens_under_way(world))
+    assert most > 20
+    told = len(world.told)
+    world.start(SERVER)
+    tell(world, set())
+    while len(world.told) < told + 3:
+        world.step()
+        assert world.time < 5000
+    assert_the_server_knows_what_clients_hold(world)
+
+
+def test_with_mini_batches_tokens_wait_for_the_server() -> None:
+    method = METHODS["mini-batch"]
+    world = custody_world(method, make_network("cycle", DATA.clients), 1, Faults())
+    while not (len(world.told) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))):
+        world.step()
+    world.crash(SERVER)
+    tell(world, {SERVER})
+    for _ in range(200):
+        world.step()
+    assert not tokens_under_way(world)
+    told = len(world.told)
+    world.start(SERVER)
+    tell(world, set())
+    while len(world.told) < told + 5:
+        world.step()
+        assert world.time < 5000
+
+
+@pytest.mark.parametrize(("name", "network"), [("tour", "cycle"), ("random-tour", "cycle"), ("clusters", "complete")])
+def test_tours_go_round_the_dead(name: str, network: str) -> None:
+    world = custody_world(TOURS[name], make_network(network, DATA.clients), 2, CHANCY)
+    while len(world.told) < 10:
+        world.step()
+    world.crash(1)
+    before, held = len(world.told), world.parameters()
+    while len(world.told) < before + 40:
+        tell(world, {1, *world.away})
+        world.step()
+        if world.time % 50 == 0:
+            assert_the_server_knows_what_clients_hold(world)
+        assert world.time < 30_000, world.happened
+    now = world.parameters()
+    np.testing.assert_array_equal(now[1], held[1])
+    assert all(np.abs(now[k] - held[k]).max() > 1e-6 for k in (0, 2, 3, 4))
+    world.faults = Faults()
+    for number in list(world.away):
+        world.start(number)
+    tell(world, set())
+    best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
+    while world.told[-1].payload.hop < 1500:
+        world.step()
+    last = world.told[-1].payload
+    assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(best, rel=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fences_are_forgotten_but_not_too_early(seed: int) -> None:
+    """A client that was away knows what counts of what it did; when all are there, nothing is kept."""
+    method = METHODS["average"]
+    world = custody_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
+    most = anew = 0
+    while len(world.told) < 50:
+        gone = {2} if 10 < len(world.told) < 40 else set()
+        if gone and 2 in world.postmen:
+            world.crash(2)
+        elif not gone and world.away.get(2) == -1:
+            world.start(2)
+        tell(world, gone)
+        world.step()
+        server = world.postmen.get(SERVER)
+        if isinstance(server, ServerPostman) and world.random.random() < 0.02:
+            try:
+                anew += server.start_anew()
+            except Killed:
+                world.crash(SERVER, world.time + 5)
+        most = max(most, *(len(postman.fences) for postman in world.postmen.values()))
+        if world.time % 50 == 0:
+            assert_the_server_knows_what_clients_hold(world)
+        assert world.time < 40_000
+    assert anew > 5
+    assert most > 2
+    world.faults = Faults()
+    for number in list(world.away):
+        world.start(number)
+    for _ in range(1500):
+        world.step()
+    assert not any(journal.last()["fences"] for journal in world.journals.values())
+    assert_the_server_knows_what_clients_hold(world)
+
+
+def test_what_a_token_was_told_is_told_on_with_it() -> None:
+    """So that who was away hears of it from whomever it hears of a later iteration."""
+    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    world.postmen[SERVER].start_anew()  # type: ignore[attr-defined]
+    seen = 0
+    while seen < 3:
+        world.step()
+        for k in range(5):
+            for letter in world.postmen[k].waiting():
+                if letter.iteration == 1 and letter.to != SERVER:
+                    assert letter.fences == {0: 1}
+                    assert not world.postmen[k].fences
+                    seen += 1
+        assert world.time < 1000
