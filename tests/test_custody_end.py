@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
+from mtcd.engines.lockstep import LockstepEngine
+from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.iterations import iteration_postman
 from mtcd.federation.custody.journal import Journal, MemoryJournal
 from mtcd.federation.custody.letters import End
@@ -15,17 +17,21 @@ from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.mtcd import MTCD
+from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Cast, Part
 from mtcd.protocol.token import Token
 from simulated import Faults, World, plain_postman
 from test_custody import DATA, EVERYTHING, METHODS, MODEL, casting
+from test_custody_methods import CASES, CROSSING
+from test_custody_methods import casting as casting_any
 
 HOPS = 60
 
 
 def limit(told: Any) -> str | None:
-    return "iterations" if told.hop >= HOPS else None
+    hop = told.iteration if isinstance(told, Part) else told.hop
+    return "iterations" if hop >= HOPS else None
 
 
 def custodian(name: str, network: str) -> Callable[[int, Cast, Journal], Postman]:
@@ -104,6 +110,24 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
     for _ in range(4000):  # nothing moves any more, and all is received
         world.step()
     assert all(not postman.waiting() for postman in world.postmen.values())
+    assert summed(world) == ledger
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str) -> None:
+    changing = with_changes(make_network("cycle", DATA.clients), CASES[name][2])
+
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        return make_postman(number, cast, journal, changing)
+
+    world = World(casting_any(name), 5, make=limited(make), faults=EVERYTHING)
+    run_to_the_end(world)
+    cast, ledger = world.cast(), Ledger()
+    engine = LocalEngine(cast, ledger) if cast.rounds is None else LockstepEngine(cast.rounds, ledger)
+    next(told for told in engine.run() if limit(told))
+    close = CROSSING.get(name, 1e-12)
+    for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=close, atol=close)
     assert summed(world) == ledger
 
 

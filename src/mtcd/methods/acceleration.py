@@ -20,13 +20,16 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.protocol.keeping import Keeper
 from mtcd.protocol.token import Instruction
 
 Array = NDArray[np.float64]
 
 
-class Memory:
+class Memory(Keeper):
     """A client's side: its parameters at the ends, or the starts, of the last tours."""
+
+    kept = ("tour", "snapshots")
 
     def __init__(self) -> None:
         self.tour = 0
@@ -49,7 +52,7 @@ class Memory:
         return np.asarray(sum(c * snapshot for c, snapshot in zip(instruction.weights, last, strict=True)))
 
 
-class Acceleration(ABC):
+class Acceleration(Keeper, ABC):
     """The home client's side, or the server's. ``z`` is the first token, ``tour`` the number of the first tour.
 
     When clients leave or join it is made anew, at the end of a tour, and ``tour`` counts on: clients that hear

@@ -28,6 +28,8 @@ DAMPING = 1e-6
 class Anderson(Acceleration):
     """Extrapolates over the last ``depth`` + 1 tours, now and then."""
 
+    kept = ("tour", "patience", "_start", "_ends", "_anchor")
+
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:
         super().__init__(tour)
         self.depth = self.patience = depth

@@ -29,6 +29,7 @@ NOISE = 1e-10
 class Conjugate(Acceleration):
     """Remembers where the last ``depth`` tours started: the tokens, and the inner products of the models."""
 
+    kept = ("tour", "_starts", "_products")
     smooth_only = True
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:

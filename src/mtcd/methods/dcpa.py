@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
@@ -149,6 +149,8 @@ class DCPA(Method):
 class DCPAClient(RoundClient):
     """Client k: offers a vector to its neighbours, and takes the mix of all offers of an iteration."""
 
+    kept: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
+
     def __init__(
         self, number: int, model: DualModel, method: DCPA, clients: int, neighbours: Sequence[int], weights: Array
     ) -> None:
@@ -190,6 +192,10 @@ class DCPAClient(RoundClient):
 class ClientB(DCPAClient):
     """Variant (B): offers psi."""
 
+    kept = (*DCPAClient.kept, "psi")
+    psi: Array | None = None
+    """What was offered last; None at first."""
+
     def offer(self) -> Array:
         old = self.w
         self.w = self.model.primal_step(old, self.y, self.mu_w)
@@ -201,6 +207,7 @@ class ClientB(DCPAClient):
         return psi
 
     def take(self, mixed: Array) -> None:
+        assert self.psi is not None
         self.x -= mixed
         self.y = self.model.dual_prox(self.psi - mixed, self.c)
         self.finished = self.w

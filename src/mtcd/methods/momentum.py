@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 class Momentum(Acceleration):
     """Remembers one tour; ``depth`` does not matter."""
 
+    kept = ("tour", "a", "_last", "_value")
+
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:
         super().__init__(tour)
         self.a = 1.0

@@ -26,7 +26,7 @@ from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
 from mtcd.methods.split_parties import FusionPlan
 from mtcd.methods.token_parties import TokenClient, TokenServer
-from mtcd.methods.touring_parties import TouringClient
+from mtcd.methods.touring_parties import TouringClient, TouringServer
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.edges import ClientNames
@@ -213,12 +213,12 @@ class MTCD(Method):
             return _optimal_cast(problem, network.size, plan)
         if self.acceleration and ACCELERATIONS[self.acceleration].smooth_only and problem.kinked:
             raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
-        role = TokenClient if self.acceleration is None else TouringClient
+        role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             parties = [Relay(client) for client in clients] if network.changes else clients
             return Cast(parties, None, plan.lone_token())
-        server = TokenServer(network.size, plan, problem)
+        server = host(network.size, plan, problem)
         return Cast(clients, server, server.start_iteration())
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:

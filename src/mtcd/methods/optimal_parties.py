@@ -72,6 +72,8 @@ class OptimalClient(TokenClient):
 class OptimalServer(TokenServer):
     """As any server, but it combines the tokens with the weights at which f is least."""
 
+    kept = (*TokenServer.kept, "last", "past")
+
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
         self.knows_objective = not problem.kinked

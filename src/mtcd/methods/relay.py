@@ -18,6 +18,8 @@ class Relay(Client):
     That happens when the token was at a client that left, and all its neighbours had left too.
     """
 
+    kept = ("client",)
+
     def __init__(self, client: TokenClient) -> None:
         self.client = client
 

@@ -7,11 +7,11 @@ Read :class:`TokenClient` for what happens when a token arrives (the roaming), a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Acceleration
 from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
@@ -29,7 +29,7 @@ class TokenClient(TokenHost):
     Parameters are kept together with their penalty r(theta_k), so that it is computed once.
     """
 
-    kept = ("t", "theta", "copies", "combined")
+    kept: ClassVar[tuple[str, ...]] = ("t", "theta", "copies", "combined")
 
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         self.number, self.model, self.plan = number, model, plan
@@ -89,8 +89,12 @@ class TokenClient(TokenHost):
         return self.copies.get(token.index, self.theta)[0]
 
     def share(self, t: int) -> Message:
-        """Send h_k on the next mini-batch to the server (Algorithm 2, line 5)."""
-        self.settle(t)
+        """Send h_k on the next mini-batch to the server (Algorithm 2, line 5).
+
+        Asked late, when a token of this iteration has been here already, it tells of theta_k from before.
+        """
+        if t > self.t:
+            self.settle(t)
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
         return Message(self.number, SERVER, Fresh(fresh, penalty), fresh.size)
@@ -99,14 +103,13 @@ class TokenClient(TokenHost):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    kept = ("t", "aggregate", "penalty", "back", "gathering")
+    kept: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
         self.clients, self.plan, self._problem = clients, plan, problem
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.acceleration: Acceleration | None = None
         self.instruction = Instruction(0)
         self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
@@ -148,16 +151,7 @@ class TokenServer(Party):
         return token
 
     def accelerate(self) -> None:
-        """With acceleration: what the clients shall make of the last syncs. What was told of before is not touched."""
-        if self.plan.acceleration is None:
-            return
-        fit, penalty = self.problem.fit, self.penalty
-        if self.acceleration is None or self.plan.roaming.begins_era(self.t):
-            self.acceleration = self.plan.accelerate(self.aggregate, penalty, fit, self.instruction.tour + 1)
-            self.instruction = self.acceleration.opening()
-        else:
-            self.aggregate = z = self.aggregate.copy()
-            self.instruction = self.acceleration.end_tour(z, fit.objective(z, penalty), penalty, self.products)
+        """With acceleration: what the clients shall make of the last syncs."""
 
     def sync(self) -> Sequence[Message]:
         """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""

@@ -1,16 +1,17 @@
-"""The client of accelerated tours: extrapolated at home without a server (STCD), at the sync with one (MTCD)."""
+"""The parties of accelerated tours: extrapolated at home without a server (STCD), at the sync with one (MTCD)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Memory
+from mtcd.methods.acceleration import Acceleration, Memory
 from mtcd.methods.hosting import Plan
-from mtcd.methods.token_parties import TokenClient, Weighed
-from mtcd.protocol.model import ClientModel
+from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
+from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
@@ -24,9 +25,20 @@ class TouringClient(TokenClient):
     will hold when it is visited. So progress is told at the ends of tours only, when nobody is behind.
     """
 
+    kept = (*TokenClient.kept, "memory", "acceleration")
+
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         super().__init__(number, model, plan)
         self.memory = Memory()
+        self.acceleration: Acceleration | None = None
+        """Without a server, at home."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        began = state["acceleration"] is not None
+        plan = self.plan
+        z = plan.batches.zeros(plan.outputs)
+        self.acceleration = plan.accelerate(z, 0.0, self.model.fit, 0) if began else None
+        super().restore(state)
 
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
@@ -43,6 +55,7 @@ class TouringClient(TokenClient):
             self.acceleration = self.plan.accelerate(z, penalty, fit, token.instruction.tour + 1)
             token.instruction = self.acceleration.opening()
         else:
+            assert self.acceleration is not None
             value = fit.objective(z, penalty)
             token.instruction = self.acceleration.end_tour(z, value, penalty, token.tally.products)
         token.tally = Tally(np.zeros(token.instruction.products))
@@ -95,3 +108,23 @@ class TouringClient(TokenClient):
         if self.memory.tour < token.instruction.tour - 1:
             return super().copy_for(token)
         return self.memory.preview(super().copy_for(token), token.instruction)
+
+
+class TouringServer(TokenServer):
+    """As any server, but the next tours start from a mix of the last syncs."""
+
+    kept = (*TokenServer.kept, "instruction", "products", "acceleration")
+
+    def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
+        super().__init__(clients, plan, problem)
+        self.acceleration = plan.accelerate(self.aggregate, self.penalty, problem.fit, 0)
+
+    def accelerate(self) -> None:
+        """What the clients shall make of the last syncs. What was told of before is not touched."""
+        fit, penalty = self.problem.fit, self.penalty
+        if self.plan.roaming.begins_era(self.t):
+            self.acceleration = self.plan.accelerate(self.aggregate, penalty, fit, self.instruction.tour + 1)
+            self.instruction = self.acceleration.opening()
+        else:
+            self.aggregate = z = self.aggregate.copy()
+            self.instruction = self.acceleration.end_tour(z, fit.objective(z, penalty), penalty, self.products)

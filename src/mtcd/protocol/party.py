@@ -9,10 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mtcd.protocol.keeping import Keeper
 
 Array = NDArray[np.float64]
 
@@ -59,20 +61,8 @@ class Part(NamedTuple):
     parameters: Array
 
 
-class Party(ABC):
-    """A client or the server."""
-
-    kept: ClassVar[tuple[str, ...]] = ()
-    """The attributes that make up its state: with these, a party made anew goes on where the old one was."""
-
-    def state(self) -> dict[str, Any]:
-        """What it must not forget. Not a copy: to be written down before the next message."""
-        return {name: getattr(self, name) for name in self.kept}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from this state, which must share nothing with that of another party."""
-        for name in self.kept:
-            setattr(self, name, state[name])
+class Party(Keeper, ABC):
+    """A client or the server. Its state is written down between two messages."""
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:

@@ -2,7 +2,9 @@
 
 ``records`` and ``journal``: what a party keeps, as bytes. ``letters``: what travels. ``postman``: exactly-once
 processing. ``iterations``: tokens made anew with a server (mtcd). ``line``, ``search`` and ``lone_token``: without one
-(stcd), with the reasons why only one token ever counts. ``detours``: the way round those who are gone.
+(stcd), with the reasons why only one token ever counts. ``detours``: round the dead. ``absent``: servers that gather
+uploads go on without clients that are gone. ``ending``: the end of a training. ``choose``: which of these a method
+needs. ``codecs``: letters on the wire.
 
 Shown by tests on a simulated federation (letters lost, doubled, in any order; parties killed before and after a
 commit and started again; hung; links cut):
@@ -16,15 +18,23 @@ commit and started again; hung; links cut):
 - Without a server, with false and right suspicions, exactly one token counts at every moment, and it is the aggregate
   of what living and dead hold once they have heard of it: ``test_custody_lone``. Clients may die for good one after
   the other, also neighbours; the others get to the optimum of their own blocks: ``test_custody_lone_dead``.
-- Journals: what is kept comes back, damage is noticed: ``test_custody_journal``.
+- The same of accelerated tours, optimal sync, dcpa and changing networks: ``test_custody_methods``.
+- Svfl and mini-batches go on without the dead: the aggregate is always the sum of what each client told last; svfl ends
+  at the optimum of the living blocks, and of all when they are back: ``test_custody_absent``.
+- Journals: what is kept comes back, damage is noticed, and a commit that was cut short is not there:
+  ``test_custody_journal``. Letters and receipts as bytes, every field mutated: ``test_custody_codecs``.
+- The end: parameters and summed ledgers are those of a training in one process that stops there: ``test_custody_end``.
+- With the server gone, tokens of the full batch roam on; tours go round the dead; fences are forgotten when nobody can
+  need them any more: ``test_custody_roaming``.
 
 Open:
 
-- Mini-batches and svfl wait for a client that stays dead: nobody can say what its upload would be.
-- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom.
-- Fences are kept for ever; they are few, one for each time that something was made anew.
-- Accelerated tours, optimal sync, dcpa, split networks, and stcd on changing networks are refused: their parties keep
-  more. Mtcd and svfl on changing networks are not refused, but no test has tried them.
-- The wire format has no codecs for receipts and for the questions of ``lone_token``, and no place for fences.
+- A token that is on its way up when the server dies waits for it: nobody can tell whether the server has it.
+- With mini-batches, of a client that stays dead the server knows each row as it was told last: these are of different
+  moments, and 0 where it never told any.
+- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom. Its fences are kept for
+  ever; they are few, one for each time that the token was made anew.
+- Accelerated tours, optimal sync, dcpa, split networks, and mtcd and stcd on changing networks wait for those who are
+  gone: what they remember of earlier tours and syncs, nobody else knows how to undo.
 - Relaying questions from neighbour to neighbour is left to the links.
 """

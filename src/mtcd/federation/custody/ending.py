@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from mtcd.federation.custody.letters import End
+from mtcd.federation.custody.letters import End, Letter
 from mtcd.methods.dcpa import DCPAClient
 from mtcd.methods.hosting import TokenHost
 from mtcd.methods.optimal_parties import OptimalClient
 from mtcd.methods.svfl import SVFLServer
 from mtcd.methods.token_parties import TokenServer
-from mtcd.protocol.party import Part, Party
+from mtcd.protocol.party import MONITOR, Message, Part, Party
 
 
 def end_at(told: Any, status: str, party: Party) -> End:
@@ -38,3 +40,74 @@ def settle(party: Party, end: End) -> None:
         party.adopt(end.t, end.past)
     elif isinstance(party, TokenHost) and party.t != end.t:
         party.settle(end.t)
+
+
+Limit = Callable[[Any], str | None]
+"""Given what the monitor is told, progress or a lone token: the status with which the training ends there, or None."""
+
+
+class Ending(ABC):
+    """A party that knows when it is over, and tells the others."""
+
+    def __init__(self, number: int, party: Party, clients: int) -> None:
+        self.number, self.party, self.clients = number, party, clients
+        self.outbox: dict[tuple[int, int], Letter] = {}
+        self.dead: frozenset[int] = frozenset()
+        """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
+        self.limit: Limit = lambda told: None
+        self.finishing: tuple[str, int] | None = None
+        """The status with which to end at the next moment, from so many hops on."""
+        self.ended: End | None = None
+
+    @abstractmethod
+    def put(self, message: Message, iteration: int) -> Letter:
+        """Into the outbox."""
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Write all down."""
+
+    def finish(self, status: str) -> None:
+        """Somebody asks to stop: at the next moment that this party tells the monitor of.
+
+        If that may never come, as somebody is gone, the server does not wait for it.
+        """
+        end = end_now(self.party, status) if self.dead else None
+        if self.ended is not None:
+            return
+        if end is None:
+            self.finishing = status, 0
+        else:
+            self.end(end)
+        self.commit()
+
+    def until_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+        """The messages up to the first that tells of a moment at which the training ends, and that end."""
+        for count, message in enumerate(messages, 1):
+            if message.to == MONITOR:
+                told, status = message.payload, self.limit(message.payload)
+                if status is None and self.finishing is not None:
+                    status = self.finishing[0] if end_at(told, "", self.party).hop >= self.finishing[1] else None
+                if status is not None:
+                    return messages[:count], end_at(told, status, self.party)
+        return messages, None
+
+    def end(self, end: End) -> None:
+        """It is over, and all others are told."""
+        self.ended = end
+        self.tell_end(k for k in range(self.clients) if k != self.number)
+
+    def tell_end(self, to: Iterable[int]) -> None:
+        """Unless they are being told."""
+        being_told = {letter.to for letter in self.outbox.values() if isinstance(letter.message.payload, End)}
+        for k in to:
+            if self.ended is not None and k not in being_told:
+                self.put(Message(self.number, k, self.ended), self.ended.t)
+
+    def hear_end(self, end: End) -> None:
+        """Another party says that it is over."""
+        if is_behind(self.party, end):
+            self.finishing = end.status, end.hop
+        elif self.ended is None:
+            settle(self.party, end)
+            self.ended = end

@@ -32,7 +32,8 @@ from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
-from mtcd.protocol.party import MONITOR, SERVER, Message, Party
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
 
@@ -40,10 +41,12 @@ from mtcd.seeding import uniform
 class IterationPostman(Postman):
     """Of a client or the server of mtcd. Tours need the network to find a way round those who are gone."""
 
+    party: TokenClient | TokenServer
+
     def __init__(
         self,
         number: int,
-        party: Party,
+        party: TokenClient | TokenServer,
         journal: Journal,
         opening: Iterable[Message] = (),
         clients: int | None = None,
@@ -82,14 +85,18 @@ class IterationPostman(Postman):
         return self.fences.copy() if self.cause is None else self.cause.fences | self.fences
 
     def is_void(self, letter: Letter) -> bool:
-        """Also if it is of an iteration that is over."""
-        is_old = isinstance(letter.message.payload, Token | Done | Stuck) and letter.iteration < self._t
+        """Also if it is of an iteration that is over. Uploads count in any generation: no token comes into them."""
+        payload = letter.message.payload
+        if isinstance(payload, Share | Fresh):
+            return False
+        is_old = isinstance(payload, Token | Done | Stuck) and letter.iteration < self.party.t
         return is_old or super().is_void(letter)
 
     @property
-    def _t(self) -> int:
-        t: int = getattr(self.party, "t", 0)
-        return t
+    def waits_for(self) -> frozenset[int]:
+        """A client needs the server; the server needs somebody."""
+        clients = frozenset(range(self.party.clients)) if isinstance(self.party, TokenServer) else {SERVER}
+        return self.dead if self.dead >= clients else frozenset()
 
     def lost(self, k: int) -> None:
         """Tell the server of a token that cannot be passed on; once for each generation of it."""
@@ -126,7 +133,7 @@ class IterationPostman(Postman):
 
 
 class ServerPostman(IterationPostman):
-    """The server, which may start an iteration anew. With mini-batches all clients must come back for their uploads."""
+    """The server, which may start an iteration anew. With mini-batches see ``absent.py``."""
 
     party: TokenServer
 
@@ -215,7 +222,7 @@ class ServerPostman(IterationPostman):
                 living = frozenset(range(party.clients)) - self.dead
                 start = roaming.starts[token.index].among(living)
                 if start is None:
-                    party.back[token.index] = token
+                    party.back[token.index] = token if party.plan.tokens_return else Done(token.index)
                     continue
                 message.to = start.pick(uniform(roaming.seed, "start", (token.index,), token.t))
             kept.append(message)

@@ -13,6 +13,7 @@ from zlib import crc32
 import numpy as np
 
 from mtcd.errors import MtcdError
+from mtcd.federation.custody.mapped import Array, mapped_numbers
 from mtcd.federation.custody.records import Parts, pack, parts, unpack
 
 MAGIC = b"MTCDJRN2"
@@ -35,6 +36,13 @@ class Journal(ABC):
     def last(self) -> Any:
         """The last value committed; None before the first."""
 
+    sync = False
+    """Whether a commit waits for the disk."""
+
+    @abstractmethod
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        """Numbers that lie beside the journal and are changed in place; zeros before the first commit."""
+
 
 class MemoryJournal(Journal):
     """For simulations: it outlives the party, not the process."""
@@ -42,6 +50,12 @@ class MemoryJournal(Journal):
     def __init__(self) -> None:
         self.content: bytes | None = None
         self.commits = 0
+        self.beside: dict[str, Array] = {}
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        if self.content is None:
+            self.beside[name] = np.zeros(shape)
+        return self.beside[name]
 
     def commit(self, value: Any) -> None:
         self._write(pack(value))
@@ -87,6 +101,10 @@ class FileJournal(Journal):
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
+        path = self.path.with_name(f"{self.path.name}.{name}")
+        return mapped_numbers(path, shape, anew=self.last() is None)
 
     def commit(self, value: Any) -> None:
         content = parts(value)

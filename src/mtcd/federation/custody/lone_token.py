@@ -232,6 +232,12 @@ class LonePostman(LinePostman):
     def _others(self) -> list[int]:
         return [k for k in range(self.network.size) if k != self.number]
 
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Those without whose answers the token that it passed on cannot be made anew."""
+        missing = [] if self.search is None else self.search.missing(self.network.neighbours)
+        return frozenset().union(*missing)
+
     def unreachable(self) -> str | None:
         """For whom the token waits, as far as is known here, and what a person can do; None for nobody."""
         names = self.network.clients

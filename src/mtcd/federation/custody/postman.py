@@ -7,21 +7,15 @@ receipt: after a restart at any moment the party is where the others believe it 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.errors import ConfigError
-from mtcd.federation.custody.ending import end_at, end_now, is_behind, settle
+from mtcd.federation.custody.ending import Ending
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt, Void
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.svfl import SVFLClient, SVFLServer
-from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
-
-KEPT_WHOLE = (TokenClient, TokenServer, SVFLClient, SVFLServer)
-"""The parties whose ``kept`` is all that they remember. Those of accelerated tours and optimal sync remember more."""
 
 
 class Delivery(NamedTuple):
@@ -31,11 +25,7 @@ class Delivery(NamedTuple):
     told: Sequence[Message] = ()
 
 
-Limit = Callable[[Any], str | None]
-"""Given what the monitor is told, progress or a lone token: the status with which the training ends there, or None."""
-
-
-class Postman:
+class Postman(Ending):
     """One party's custody. ``opening``: the messages of the cast that set the training going. ``clients``: how many.
 
     If anything here raises an error, the party must be made anew from its journal: it may have done half of it.
@@ -49,24 +39,15 @@ class Postman:
         opening: Iterable[Message] = (),
         clients: int | None = None,
     ) -> None:
-        if type(party) not in KEPT_WHOLE or getattr(getattr(party, "plan", None), "acceleration", None):
-            raise ConfigError("A federation trains with mtcd, stcd or svfl, without acceleration and optimal sync.")
-        self.number, self.party, self.journal = number, party, journal
-        self.clients: int = getattr(party, "clients", 0) if clients is None else clients
-        self.dead: frozenset[int] = frozenset()
-        """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
-        self.outbox: dict[tuple[int, int], Letter] = {}
+        super().__init__(number, party, getattr(party, "clients", 0) if clients is None else clients)
+        self.journal = journal
         self.sent: dict[int, int] = {}
         self.seen: dict[int, tuple[int, list[int]]] = {}
         self.fences: Fences = {}
         self.ledger = Ledger()
         """What this party has sent."""
-        self.limit: Limit = lambda told: None
-        self.finishing: tuple[str, int] | None = None
-        """The status with which to end at the next moment, from so many hops on."""
-        self.ended: End | None = None
         self.opened: list[Message] = []
-        """What the opening told the monitor; nothing after a restart."""
+        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
         kept = journal.last()
         if kept is None:
             self.opened = self.post([message for message in opening if message.sender == number], None)
@@ -161,7 +142,7 @@ class Postman:
         is to act on it.
         """
         told = []
-        messages, end = self._until_end(list(messages))
+        messages, end = self.until_end(list(messages))
         for message in messages:
             if message.to == MONITOR:
                 told.append(message)
@@ -212,52 +193,10 @@ class Postman:
         """It is there again."""
         self.dead -= {k}
 
-    # The end
-
-    def finish(self, status: str) -> None:
-        """Somebody asks to stop: at the next moment that this party tells the monitor of.
-
-        If that may never come, as somebody is gone, the server does not wait for it.
-        """
-        end = end_now(self.party, status) if self.dead else None
-        if self.ended is not None:
-            return
-        if end is None:
-            self.finishing = status, 0
-        else:
-            self.end(end)
-        self.commit()
-
-    def _until_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
-        """The messages up to the first that tells of a moment at which the training ends, and that end."""
-        for count, message in enumerate(messages, 1):
-            if message.to == MONITOR:
-                told, status = message.payload, self.limit(message.payload)
-                if status is None and self.finishing is not None:
-                    status = self.finishing[0] if end_at(told, "", self.party).hop >= self.finishing[1] else None
-                if status is not None:
-                    return messages[:count], end_at(told, status, self.party)
-        return messages, None
-
-    def end(self, end: End) -> None:
-        """It is over, and all others are told."""
-        self.ended = end
-        self.tell_end(k for k in range(self.clients) if k != self.number)
-
-    def tell_end(self, to: Iterable[int]) -> None:
-        """Unless they are being told."""
-        being_told = {letter.to for letter in self.outbox.values() if isinstance(letter.message.payload, End)}
-        for k in to:
-            if self.ended is not None and k not in being_told:
-                self.put(Message(self.number, k, self.ended), self.ended.t)
-
-    def hear_end(self, end: End) -> None:
-        """Another party says that it is over."""
-        if is_behind(self.party, end):
-            self.finishing = end.status, end.hop
-        elif self.ended is None:
-            settle(self.party, end)
-            self.ended = end
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Who is gone and must come back before the training can go on."""
+        return self.dead
 
     # Generations: see iterations.py and lone_token.py
 

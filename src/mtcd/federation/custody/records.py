@@ -20,13 +20,14 @@ from mtcd.errors import MtcdError
 from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
 from mtcd.federation.custody.search import Search
 from mtcd.ledger.ledger import Ledger
+from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
-PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering)
+PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
 LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw, Search)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *LETTERS, Ledger)}
 PLAIN = frozenset({bool, int, float, str, type(None)})

@@ -1,0 +1,70 @@
+"""What custody adds to a hop: a token is taken in, visited with and put into the outbox, all of it kept on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from benchmarks.timing import best_of, report
+from mtcd.data.synthetic import synthetic
+from mtcd.engines.wire import expect
+from mtcd.federation.custody.codecs import decode_letter, encode_letter
+from mtcd.federation.custody.iterations import IterationPostman
+from mtcd.federation.custody.journal import FileJournal
+from mtcd.federation.custody.letters import Letter
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.token_parties import TokenClient
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
+from mtcd.protocol.party import Message
+from mtcd.protocol.token import Token
+
+REPEATS = 50
+
+
+def hop(samples: int, folder: Path) -> None:
+    """Two lines for a token of so many numbers: custody of a visit, and a commit alone."""
+    data = synthetic("ridge", samples, 40, clients=8)
+    network = make_network("complete", data.clients)
+    method, problem = MTCD(tokens=1, hops=10**6, stepsize=1e-9), Glm("ridge").problem(data)
+    kept, bare = (method.cast(problem, network, 0).clients[1] for _ in range(2))
+    assert isinstance(kept, TokenClient)
+    assert isinstance(bare, TokenClient)
+    postman = IterationPostman(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
+    token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
+    frame = encode_letter(Letter(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
+    expected = expect(method, network, 0, samples, 1, "benchmark")
+    numbers = iter(range(10**9))
+
+    def deliver() -> None:
+        for _ in range(REPEATS):
+            postman.outbox.clear()
+            postman.deliver(decode_letter(frame, expected)._replace(sequence=next(numbers)))
+            for letter in postman.waiting():
+                encode_letter(letter, "benchmark")
+
+    def visit() -> None:
+        for _ in range(REPEATS):
+            message = decode_letter(frame, expected).message
+            for sent in bare.receive(message):
+                encode_letter(Letter(sent.sender, sent.to, 0, 0, 0, {}, sent), "benchmark")
+
+    def commit() -> None:
+        for _ in range(REPEATS):
+            postman.commit()
+
+    floor, whole, alone = (seconds / REPEATS for seconds in best_of(visit, deliver, commit))
+    size = f"a token of {round(len(frame) / 1000)} KB"
+    report(f"{size}: visit in custody, with the wire", whole, floor, note="floor: the same without custody")
+    report(f"{size}: a commit alone", alone, floor)
+
+
+def main() -> None:
+    """Small and large."""
+    with tempfile.TemporaryDirectory() as folder:
+        hop(1000, Path(folder))
+        hop(100_000, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

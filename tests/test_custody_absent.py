@@ -1,0 +1,194 @@
+"""A server that gathers uploads goes on without clients that stay dead, with what they told last."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mtcd.errors import MtcdError
+from mtcd.federation.custody.choose import make_postman
+from mtcd.federation.custody.journal import FileJournal, Journal
+from mtcd.federation.custody.letters import Letter
+from mtcd.federation.custody.postman import Delivery, Postman
+from mtcd.federation.custody.records import pack, unpack
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import SERVER, Cast
+from problems import make_data
+from simulated import Faults, Killed, World
+from test_custody import assert_same, run
+
+METHODS: dict[str, Method] = {
+    "svfl": SVFL(stepsize=0.02, local_updates=2),
+    "svfl, mini-batch": SVFL(stepsize=0.005, batch=6),
+    "mini-batch": MTCD(tokens=2, hops=3, stepsize=0.005, batch=6),
+}
+MODEL = Glm("ridge", alpha=3.0)
+DATA = make_data(MODEL, 12, [2, 1, 2, 1], seed=3)
+PROBLEM = MODEL.problem(DATA)
+NETWORK = make_network("complete", DATA.clients)
+CLIENTS = range(len(DATA.clients))
+EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
+
+
+def cast_of(name: str) -> Cast:
+    return METHODS[name].cast(MODEL.problem(DATA), NETWORK, 7)
+
+
+def make(number: int, cast: Cast, journal: Journal) -> Postman:
+    return make_postman(number, cast, journal, NETWORK)
+
+
+class Listening(World):
+    """Writes down by itself what each client told last of each sample."""
+
+    def __post_init__(self) -> None:
+        self.heard = np.zeros((len(CLIENTS), PROBLEM.samples))
+        super().__post_init__()
+
+    def start(self, number: int) -> None:
+        super().start(number)
+        if number == SERVER:
+            self.postmen[SERVER].deliver = partial(self.deliver, self.postmen[SERVER])
+
+    def deliver(self, server: Postman, letter: Letter) -> Delivery:
+        told = letter.message.payload
+        if isinstance(told, Fresh) and not server.was_seen(letter):
+            rows = server.batches.rows(server.batch_of(letter.iteration))
+            self.heard[letter.sender, slice(None) if rows is None else rows] = told.representation
+        delivery = type(server).deliver(server, letter)
+        if delivery.told:
+            self.check(server)
+        return delivery
+
+    def check(self, server: Postman) -> None:
+        """A sum was made just now: it is that of what was told last."""
+        rows = server.batches.rows(server.now)
+        expected = self.heard.sum(axis=0)
+        np.testing.assert_allclose(server.party.aggregate, expected if rows is None else expected[rows], atol=1e-12)
+
+    def believe(self, k: int, gone: bool) -> None:
+        """All links that are there notice."""
+        for number, postman in list(self.postmen.items()):
+            postman.opened.clear()
+            try:
+                (postman.lost if gone else postman.found)(k)
+            except Killed:
+                self.crash(number, self.time + 5)
+            if postman.opened:
+                self.told += postman.opened
+                self.check(postman)
+
+    def objective(self) -> float:
+        """Of what all clients hold."""
+        theta = self.parameters()
+        return PROBLEM.read_off(PROBLEM.aggregate(theta), sum(PROBLEM.client(k).penalty(theta[k]) for k in CLIENTS))
+
+
+def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
+    """The optimum of the others' blocks, those of the dead as they are. Squared loss: they shift the labels."""
+    told = sum(PROBLEM.client(k).represent(held[k]) for k in dead)
+    living = [k for k in CLIENTS if k not in dead]
+    blocks, penalties = [PROBLEM.blocks[k] for k in living], [PROBLEM.penalties[k] for k in living]
+    theirs = sum(PROBLEM.client(k).penalty(held[k]) for k in dead)
+    return optimum(blocks, PROBLEM.labels - told, PROBLEM.loss, penalties).value + theirs
+
+
+def listening(name: str, seed: int, faults: Faults) -> Listening:
+    return Listening(lambda: cast_of(name), seed, make, faults)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", METHODS)
+def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
+    world = World(lambda: cast_of(name), seed, make, EVERYTHING)
+    run(world, 40)
+    assert_same("average" if name == "mini-batch" else name, world)
+    assert set(world.processed.values()) <= {0, 1}
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", METHODS)
+def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, seed: int) -> None:
+    world = listening(name, seed, Faults(loss=0.05, double=0.1))
+    run(world, 8)
+    before, at_first = world.parameters(), world.objective()
+    for k in (1, 3):
+        world.crash(k)
+        world.believe(k, gone=True)
+    assert world.postmen[SERVER].waits_for == frozenset()
+    run(world, 40)
+    held = world.parameters()
+    for k in CLIENTS:
+        assert (np.abs(held[k] - before[k]).max() > 1e-4) == (k not in (1, 3))
+    assert world.objective() < at_first
+    if name == "svfl":
+        assert world.objective() == pytest.approx(best_without((1, 3), held), rel=1e-6)
+    for k in (1, 3):
+        world.start(k)
+        world.believe(k, gone=False)
+    run(world, 130)
+    assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "svfl" else 0.02)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", METHODS)
+def test_false_and_right_suspicions_at_any_moment(name: str, seed: int) -> None:
+    world = listening(name, seed, EVERYTHING)
+    while world.time < 1500:
+        world.step()
+        if world.random.random() < 0.01:
+            world.believe(world.random.choice(CLIENTS), gone=world.random.random() < 0.5)
+    assert len(world.told) > 4
+    world.faults = Faults()
+    for k in CLIENTS:
+        world.believe(k, gone=False)
+    told = len(world.told)
+    run(world, len({message.payload.hop for message in world.told}) + 100)
+    assert len(world.told) > told + 80
+    assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "svfl" else 0.02)
+
+
+def test_with_all_clients_gone_the_server_waits() -> None:
+    world = listening("svfl", 1, Faults())
+    run(world, 3)
+    for k in CLIENTS:
+        world.crash(k)
+        world.believe(k, gone=True)
+    told = len(world.told)
+    for _ in range(50):
+        world.step()
+    assert len(world.told) == told
+    assert world.postmen[SERVER].waits_for == frozenset(CLIENTS)
+
+
+def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
+    def postman(number: int) -> Postman:
+        return make(number, cast_of("svfl"), FileJournal(tmp_path / str(number)))
+
+    for letter in postman(SERVER).waiting():
+        client = postman(letter.to)
+        client.deliver(unpack(pack(letter)))
+        if letter.to < 3:
+            (answer,) = client.waiting()
+            postman(SERVER).deliver(unpack(pack(answer)))
+    server = postman(SERVER)
+    assert set(server.party.gathering.here) == {0, 1, 2}
+    for k in (0, 1, 2):
+        kept = postman(k).party
+        expected = Fresh(kept.model.represent(kept.theta), kept.model.penalty(kept.theta))
+        assert pack(server.party.gathering.here[k]) == pack(expected)
+    assert isinstance(server.record()["party"]["gathering"], list)
+    file = tmp_path / f"{SERVER}.uploads"
+    assert file.stat().st_mode & 0o077 == 0
+    file.write_bytes(b"short")
+    with pytest.raises(MtcdError, match="uploads"):
+        postman(SERVER)
