@@ -234,9 +234,11 @@ class LonePostman(LinePostman):
 
     @property
     def waits_for(self) -> frozenset[int]:
-        """Those without whose answers the token that it passed on cannot be made anew."""
-        missing = [] if self.search is None else self.search.missing(self.network.neighbours)
-        return frozenset().union(*missing)
+        """Those who are gone, and without whose answers the token that it passed on cannot be made anew."""
+        if self.search is None:
+            return frozenset()
+        near = self.network.neighbours
+        return frozenset().union(*self.search.missing(near)) & self.search.gone(near)
 
     def unreachable(self) -> str | None:
         """For whom the token waits, as far as is known here, and what a person can do; None for nobody."""
