@@ -25,7 +25,7 @@ def way_round(
     """
     if walk.length is None:
         return planned if planned not in gone else detour(walk.near(here), gone, here, draw)
-    if planned in walk.near(here) and not any(walk.covers(k) for k in gone):
+    if planned in (here, *walk.near(here)) and not any(walk.covers(k) for k in gone):
         return planned
     members = {k for k in range(network.size) if walk.covers(k) and k not in gone}
     piece = [k for level in breadth_first(network.neighbours, here, members) for k in level]

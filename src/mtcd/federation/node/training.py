@@ -111,9 +111,10 @@ class Trainer:
             self.postman.lost(number)
 
     def _look_for_end(self) -> None:
-        if self.postman.ended is not None and not self._known_end:
-            self._known_end = True
+        ended = self.postman.ended is not None
+        if ended and not self._known_end:
             self._ended()
+        self._known_end = ended  # an end may turn out not to count
 
     # Letters to send
 
