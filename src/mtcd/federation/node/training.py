@@ -106,8 +106,7 @@ class Trainer:
     def _go_back(self) -> None:
         """To where the journal is."""
         dead, self.postman = self.postman.dead, self._make()
-        for number in dead:
-            self.postman.lost(number)
+        self.postman.dead = dead  # what follows from that is in the journal
 
     def _look_for_end(self) -> None:
         if self.postman.ended is not None and not self._known_end:
@@ -177,6 +176,8 @@ class Trainer:
             return
         try:
             receipt = decode_receipt(answer, self._expected[to])
+            if receipt.sequence != place[1]:
+                raise WireError("sequence", "is that of another letter")
         except WireError as error:
             self.log.refused(self.names[to], "receipt", str(error))
             self._try_later(place)
