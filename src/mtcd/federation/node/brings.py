@@ -106,6 +106,8 @@ class LinearBrings:
         else:
             self.part = own_part(config, self.table, self._rows(agreed), labels)
             problem = self.part.problem
+        if problem.outputs != outputs:
+            raise WireError("outputs", "are not those of the labels")
         expected = expect(method, network, config.seed, samples, outputs, agreed.run)
         watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
         reads = labels is not None and method.batch is None

@@ -83,7 +83,7 @@ class Opening:
     def _prepare(self, asked: Asked) -> None:
         _, (announcement,) = self.led.read(asked, 1)
         assert self.part is not None
-        asked.answer(self.part.facts(agreed_rows(announcement, self.part)))
+        asked.answer(self.part.facts(self.led.rows(announcement)))
 
     def _start(self, asked: Asked) -> None:
         _, (packed,) = self.led.read(asked, 1)
@@ -93,6 +93,8 @@ class Opening:
                 f"{self.kit.config.name} is in another run: start it with a new folder (--out) for a new one."
             )
         if self.agreed is None:
+            if self.part is not None:
+                self.led.rows(agreed.announcement)  # it must name some
             self.start(agreed)
             self.agreed = agreed
         asked.answer()
