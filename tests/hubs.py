@@ -102,7 +102,7 @@ class Hub:
         for _ in range(steps):
             if all(node.loop._stopped for node in self.nodes.values()):
                 return
-            if not self.act() and not self.deliver():
+            if not self.act() and not self.deliver() and not self.leave():
                 self.wait()
         raise AssertionError({name: node.log.tail[-1] for name, node in self.nodes.items()})
 
@@ -127,6 +127,15 @@ class Hub:
         self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answered)))
         return True
 
+    def leave(self) -> bool:
+        """The links of those who have stopped go down."""
+        gone = [name for name, node in self.nodes.items() if node.loop._stopped]
+        before = [(name, one) for name, wire in self.wires.items() for one in gone if one in wire.up]
+        for name, one in before:
+            self.wires[name].up.discard(one)
+            self.nodes[name]._changed(one, False)
+        return bool(before)
+
     def _answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
         self.tamper(passing, answer, done)
         done(answer)
@@ -143,7 +152,10 @@ class Hub:
         assert len(answers) <= 1
         return answers[0] if answers else None
 
-    def close(self) -> None:
+    def __enter__(self) -> Hub:
+        return self
+
+    def __exit__(self, *error: object) -> None:
         for node in self.nodes.values():
             node.log.close()
             node.folder.close()

@@ -20,6 +20,7 @@ from hubs import Done, Hub, Passing, holds
 from live import in_process
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.codecs import decode_letter, decode_receipt
+from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.brings import _checked
 from mtcd.federation.node.mail import NO, OK
 from mtcd.federation.node.node import Node
@@ -71,7 +72,7 @@ class Cheats:
             case _:
                 for spoilt in spoilt_lines(body):
                     self.refused(passing._replace(body=spoilt))
-                for spoilt in spoilt_start(body) if kind == "start" else spoilt_parts(body):
+                for spoilt in spoilt_start(body, self.hub.kits[to].config) if kind == "start" else spoilt_parts(body):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
         if kind not in ("relay", "ready", "diverged"):
             others = sorted(self.hub.wires[to].peers - {sender})
@@ -199,14 +200,14 @@ class Cheats:
         self.sent[passing.kind if passing.kind in ("letter", "relay", "align", "prepare", "start") else "other"] += 1
 
 
-def spoilt_start(body: bytes) -> Iterator[bytes]:
+def spoilt_start(body: bytes, config: KitConfig) -> Iterator[bytes]:
     """What was agreed, spoilt; not what is another run that could be."""
     head, (packed,) = unwrap(body, ("agreement",), 1)
     honest = Agreed.unpacked(packed)
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            sizes = [(one.told["samples"], one.told["outputs"]) for one in (honest, other) if _checked(one.told)]
+            sizes = [(one.told["samples"], one.told["outputs"]) for one in (honest, other) if _checked(one.told, config)]
             sound = (*sizes[0], honest.labels, honest.announcement) == (*sizes[1], other.labels, other.announcement)
         except MtcdError:
             sound = False
@@ -230,11 +231,10 @@ def test_spoilt_messages_are_refused_and_change_nothing(
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 12}, "seed": 5}
-    hub = Hub(monkeypatch, tmp_path, data, **settings, **changes)
-    cheats = Cheats(hub)
-    hub.begin()
-    hub.run()
-    hub.close()
+    with Hub(monkeypatch, tmp_path, data, **settings, **changes) as hub:
+        cheats = Cheats(hub)
+        hub.begin()
+        hub.run()
     same = in_process(data, hub.kits["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12)

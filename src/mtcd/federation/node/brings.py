@@ -26,12 +26,11 @@ from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.own.problem import own_part, server_problem
 from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
 from mtcd.federation.own.table import PartyTable, own_table
+from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.protocol.party import Client
 from mtcd.stop import Stop
-
-MOST = 2**40
 
 
 def make_brings(kit: Kit, given: dict[str, Any]) -> Brings:
@@ -94,7 +93,7 @@ class LinearBrings:
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
-        told, config = _checked(agreed.told), self.config
+        told, config = _checked(agreed.told, self.config), self.config
         samples, outputs = told["samples"], told["outputs"]
         method, network = self.method.with_stepsize(told["stepsize"]), config.network
         self.settled = method
@@ -152,13 +151,16 @@ def summary_of(
     )
 
 
-def _checked(told: dict[str, Any]) -> dict[str, Any]:
+def _checked(told: dict[str, Any], config: KitConfig) -> dict[str, Any]:
     """What the holder of the labels tells of the run, if it is what it must be."""
     if set(told) != {"samples", "outputs", "stepsize", "notes"}:
         raise WireError("settings", "are not those of a run")
+    most = config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
     for name in ("samples", "outputs"):
-        if type(told[name]) is not int or not 1 <= told[name] < MOST:
+        if type(told[name]) is not int or not 1 <= told[name] <= most:
             raise WireError(name, "is no number that can be")
+    if told["outputs"] > told["samples"]:
+        raise WireError("outputs", "are more than there are samples")
     if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
         raise WireError("stepsize", "is no number above 0")
     if not isinstance(told["notes"], list) or not all(isinstance(note, str) for note in told["notes"]):
