@@ -135,17 +135,18 @@ class Node:
             self.log.say("resumed", "Going on with the run that was under way.")
             if self.leading is None:
                 opening.agreed = known[0]
-            self._train(*known)
+            self._train(known[0], self.brings.role(known[0], self.log), known[1])
         if self.leading is not None:
             self.leading.lead() if known is None else self.leading.tell(known[0])
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> None:
-        self._train(agreed, self.folder.agree(agreed))
-
-    def _train(self, agreed: Agreed, when: float) -> None:
-        self.agreed = agreed
+        """First of all its role: what cannot be trained is refused, and not kept."""
         role = self.brings.role(agreed, self.log)
+        self._train(agreed, role, self.folder.agree(agreed))
+
+    def _train(self, agreed: Agreed, role: Role, when: float) -> None:
+        self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
         self.role = role
