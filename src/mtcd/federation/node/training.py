@@ -71,9 +71,16 @@ class Trainer:
 
     def go(self) -> None:
         """Send what waits."""
+        self._tell_opened()
         self.pump()
         self.loop.later(SILENT / 4, self._watch)
         self._look_for_end()
+
+    def _tell_opened(self) -> None:
+        """What the postman told without a letter."""
+        told, self.postman.opened = self.postman.opened, []
+        for message in told:
+            self.told(message.payload)
 
     def finish(self, status: str) -> None:
         """End as soon as can be."""
@@ -221,6 +228,7 @@ class Trainer:
         if number not in self.postman.dead:
             self.log.say("lost", "" if self.postman.ended else f"{name} is gone.", peer=name)
             self.postman.lost(number)
+            self._tell_opened()
             self._look_for_end()
             self.pump()
 
@@ -230,6 +238,7 @@ class Trainer:
         if number in self.postman.dead:
             self.log.say("found", f"{name} is back.", peer=name)
             self.postman.found(number)
+            self._tell_opened()
         for place in self.postman.outbox:
             if place[0] == number and place in self._under_way:
                 self._under_way[place] = SOON
