@@ -6,6 +6,7 @@ Whatever moment it is killed at, started again it goes on: what was agreed and w
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,7 @@ from mtcd.protocol.token import Token
 SAY_WAITING = 5.0  # seconds
 LINGER = 30.0  # after the end, for those who have not heard of it
 LINGER_STEP = 0.2
+SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
 
 
@@ -87,6 +89,7 @@ class Node:
         self.status: str | None = None
         """How training ended."""
         self._heard_end: set[str] = set()
+        self._unanswered: Counter[str] = Counter()
         self._leaves_at = 0.0
         self.mail = Mail(kit, self.loop, self.log, self._changed)
         self.questions = Questions(self.mail, self.loop, self.log)
@@ -132,17 +135,18 @@ class Node:
             self.log.say("resumed", "Going on with the run that was under way.")
             if self.leading is None:
                 opening.agreed = known[0]
-            self._train(*known)
+            self._train(known[0], self.brings.role(known[0], self.log), known[1])
         if self.leading is not None:
             self.leading.lead() if known is None else self.leading.tell(known[0])
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> None:
-        self._train(agreed, self.folder.agree(agreed))
-
-    def _train(self, agreed: Agreed, when: float) -> None:
-        self.agreed = agreed
+        """First of all its role: what cannot be trained is refused, and not kept."""
         role = self.brings.role(agreed, self.log)
+        self._train(agreed, role, self.folder.agree(agreed))
+
+    def _train(self, agreed: Agreed, role: Role, when: float) -> None:
+        self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
         self.role = role
@@ -233,13 +237,12 @@ class Node:
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
-        unaware = [name for name in link.up if name not in self._heard_end]
-        here = {name for to, name in self.trainer.names.items() if to not in postman.dead}
-        undelivered = {self.trainer.names[to] for to, _ in postman.outbox} | self.questions.waits_for
-        settled = not unaware and not undelivered & here and not self.brings.awaits_words
-        if settled or monotonic() > self._leaves_at:
-            if undelivered:
-                names = ", ".join(sorted(undelivered))
+        undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
+        unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
+        waited_for = {name for name in unaware if not self._is_away(name)}
+        if not (waited_for or self.brings.awaits_words) or monotonic() > self._leaves_at:
+            if untold := (undelivered | self.questions.waits_for) & unaware:
+                names = ", ".join(sorted(untold))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
             self.loop.stop()
             return
@@ -247,8 +250,13 @@ class Node:
             self.mail.ask(name, "ready", self.trainer.run.encode(), self._heard(name))
         self.loop.later(LINGER_STEP, self._linger)
 
+    def _is_away(self, name: str) -> bool:
+        link = self.mail.link
+        return name not in link.up if name in link.peers else self._unanswered[name] >= SILENT_TRIES
+
     def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
         def heard(answer: bytes | None, why: str) -> None:
+            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
             if answer == ENDED:
                 self._heard_end.add(name)
 
