@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
@@ -28,7 +29,7 @@ from mtcd.federation.node.training import ENDED, Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Cast, Party
 from mtcd.protocol.token import Token
 
 SAY_WAITING = 5.0  # seconds
@@ -55,6 +56,9 @@ class Brings(Part, Protocol):
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Its role in the run that was agreed on."""
+
+    def gap_part(self, party: Party, token: Any) -> float | None:
+        """Its part of a bound on the gap, with a token that is here; None where it knows none."""
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """Write down what the run leaves with this party; again when it has heard more."""
@@ -172,8 +176,9 @@ class Node:
 
     def _told(self, payload: Any) -> None:
         assert self.watch is not None
-        if getattr(payload, "aggregate", None) is not None:
-            self.watch.look(self.role.problem, payload.aggregate, payload.penalty)
+        if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
+            gap_part = partial(self.brings.gap_part, self.trainer.postman.party, payload)
+            self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part)
         self.watch.say()
 
     def _comes_by(self, payload: Any) -> None:
