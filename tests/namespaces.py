@@ -30,7 +30,7 @@ def skip_where_not_allowed() -> None:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
-SLOW = ("tbf", "burst", "32kb", "latency", "1s", "rate")
+SLOW = ("tbf", "burst", "16kb", "latency", "1s", "rate")
 
 
 class Hosts:

@@ -98,6 +98,7 @@ def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
     world.bag = []
     with pytest.raises(AssertionError, match="passed on to c2, .* said that they lack it: .*c3.* Or start c2 again"):
         go_on(world, "cycle", 20, most=1500)
+    assert world.postmen[1].waits_for == {3}
     assert_kept(world)
     world.start(3)
     go_on(world, "cycle", 40)

@@ -92,16 +92,16 @@ def test_tokens_go_straight_and_the_server_sees_syncs_only(tmp_path: Path) -> No
 
 
 def test_a_slow_link_slows_itself_only(tmp_path: Path) -> None:
-    rate, samples = 20e6 / 8, 25_000  # bytes a second; a token of 200 KB takes 0.08 s
-    with federation(tmp_path, samples, PATH, method=STCD, stop={"seconds": 4.0}) as (hosts, processes, _, _):
-        hosts.slow("a", "b", "20mbit")
+    rate, samples = 4e6 / 8, 12_500  # bytes a second; a token of 100 KB takes 0.2 s
+    with federation(tmp_path, samples, PATH, method=STCD, stop={"seconds": 7.0}) as (hosts, processes, _, _):
+        hosts.slow("a", "b", "4mbit")
         processes.start(*processes.tables)
         for cable in PATH:
-            wait_for(hosts, *cable, 4 * 8 * samples)
+            wait_for(hosts, *cable, 2 * 8 * samples)
         slow, fast = watched(hosts, 2.0)
         ended(processes)
-    assert slow < 1.2 * rate
-    assert fast > 3 * rate
+    assert slow < 2 * rate  # some of each token goes through at once
+    assert fast > 3 * rate, (slow, fast)
 
 
 def watched(hosts: Hosts, seconds: float) -> list[float]:

@@ -233,6 +233,33 @@ def server(
     raise typer.Exit(run_party(Wish(kit, out=out, quiet=quiet), server=True))
 
 
+@app.command(
+    help=(
+        "Predict new samples with a trained federation: every party runs this with its own columns of them.\n\n"
+        "Samples are aligned on ids as before training. What the parties' blocks make of them is added up from party "
+        "to party, hidden by a mask; only the party that the federation file names (predictions.seen_by, by default "
+        "the holder of the labels) gets the predictions."
+    )
+)
+def predict(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The party's kit.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="TABLE", help="The new samples, in this party's columns.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")] = None,
+    run: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the run. Default: KIT/run.")] = None,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Where the predictions go, at the party that sees them.")
+    ] = Path("predictions.csv"),
+    quiet: Quiet = False,
+) -> None:
+    """Predict new samples together."""
+    from mtcd.cli.predict import Wish
+    from mtcd.cli.predict import predict as take_part
+
+    take_part(Wish(kit, data, key, run, out, quiet))
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line: errors in the input end with one paragraph on standard error and exit code 2."""
     for stream in (sys.stdout, sys.stderr):

@@ -28,7 +28,7 @@ class Wish:
 
 def run_party(wish: Wish, server: bool = False) -> int:
     """Take part until the run has ended; returns the exit code."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     kit = find("mtcd.federation.kit").read_kit(wish.kit)
     config = kit.config
     if config.is_operator or config.is_server != server:
@@ -48,5 +48,6 @@ def _given(wish: Wish) -> dict[str, Any]:
     return {"data": wish.data, "key": wish.id, "columns": columns, "label": wish.label}
 
 
-def _interrupt(*_: Any) -> None:
+def interrupt(*_: Any) -> None:
+    """Being asked to end is like Ctrl-C."""
     raise KeyboardInterrupt

@@ -32,7 +32,8 @@ Open:
 - A token that is on its way up when the server dies waits for it: nobody can tell whether the server has it.
 - With mini-batches, of a client that stays dead the server knows each row as it was told last: these are of different
   moments, and 0 where it never told any.
-- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom.
+- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom. Its fences are kept for
+  ever; they are few, one for each time that the token was made anew.
 - Accelerated tours, optimal sync, dcpa, split networks, and mtcd and stcd on changing networks wait for those who are
   gone: what they remember of earlier tours and syncs, nobody else knows how to undo.
 - Relaying questions from neighbour to neighbour is left to the links.

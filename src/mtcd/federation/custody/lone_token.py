@@ -75,11 +75,6 @@ class LonePostman(LinePostman):
         self.search: Search | None = None
         super().__init__(*given)
 
-    @property
-    def waits_for(self) -> frozenset[int]:
-        """Nobody, unless the token may be with somebody who is gone: ``unreachable`` says more."""
-        return self.dead if self.search is not None else frozenset()
-
     def deliver(self, letter: Letter) -> Delivery:
         if self.heed(letter.fences):  # first of all: who waits for what is over, need not
             self.commit()
@@ -236,6 +231,14 @@ class LonePostman(LinePostman):
 
     def _others(self) -> list[int]:
         return [k for k in range(self.network.size) if k != self.number]
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Those who are gone, and without whose answers the token that it passed on cannot be made anew."""
+        if self.search is None:
+            return frozenset()
+        near = self.network.neighbours
+        return frozenset().union(*self.search.missing(near)) & self.search.gone(near)
 
     def unreachable(self) -> str | None:
         """For whom the token waits, as far as is known here, and what a person can do; None for nobody."""

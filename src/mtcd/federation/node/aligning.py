@@ -63,6 +63,15 @@ class Led:
             raise WireError("agreement", problem)
         return head, found
 
+    def rows(self, announcement: bytes) -> Sequence[int]:
+        """The rows that the leader names; in the given order it names none."""
+        assert self.part is not None
+        if (not announcement) != (self.kit.config.alignment == GIVEN_ORDER):
+            raise WireError(
+                "announcement", "of the common samples is missing, or there is one where there must be none"
+            )
+        return agreed_rows(announcement, self.part)
+
     def _align(self, asked: Asked) -> None:
         _, (request,) = self.read(asked, 1)
         part, kind = self.part, self.kit.config.alignment

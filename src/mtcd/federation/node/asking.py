@@ -38,6 +38,8 @@ class Questions:
             self.mail.ask(name, kind, bodies[name], lambda answer, why: heard(name, answer, why))
 
         def heard(name: str, answer: bytes | None, why: str) -> None:
+            if name in answers:  # nobody answers twice
+                return
             if answer is None:
                 if why:
                     self.log.now_and_then(("waiting", kind, name, why), f"{name} does not answer ({kind}): {why}")

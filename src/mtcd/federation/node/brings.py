@@ -28,12 +28,11 @@ from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.own.problem import own_part, server_problem
 from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
 from mtcd.federation.own.table import PartyTable, own_table
+from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.protocol.party import Client
 from mtcd.stop import Stop
-
-MOST = 2**40
 
 
 def make_brings(kit: Kit, given: dict[str, Any]) -> Brings:
@@ -101,7 +100,8 @@ class BringsTable:
         """What the holder of the labels tells of the run, if it is what it must be; ``size`` is the model's own."""
         if set(told) != {"samples", size, "stepsize", "notes"}:
             raise WireError("settings", "are not those of a run")
-        if type(told["samples"]) is not int or not 1 <= told["samples"] < MOST:
+        most = self.config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
+        if type(told["samples"]) is not int or not 1 <= told["samples"] <= most:
             raise WireError("samples", "is no number that can be")
         if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
             raise WireError("stepsize", "is no number above 0")
@@ -148,7 +148,7 @@ class LinearBrings(BringsTable):
         """Client k with its own block, or the server."""
         told, config = self.checked(agreed.told, "outputs"), self.config
         samples, outputs = told["samples"], told["outputs"]
-        if type(outputs) is not int or not 1 <= outputs < MOST:
+        if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is no number that can be")
         method, network = self.method.with_stepsize(told["stepsize"]), config.network
         self.settled = method
@@ -160,6 +160,8 @@ class LinearBrings(BringsTable):
         else:
             self.part = own_part(config, self.table, self.rows(agreed), labels)
             problem = self.part.problem
+        if problem.outputs != outputs:
+            raise WireError("outputs", "are not those of the labels")
         expected = expect(method, network, config.seed, samples, outputs, agreed.run)
         watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
         reads = labels is not None and method.batch is None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import zenoh
@@ -35,7 +36,8 @@ class Request:
         """Answer it."""
         query, self._query = self._query, None
         if query is not None:
-            query.reply(query.key_expr, body)
+            with suppress(zenoh.ZError):  # a key that cannot be answered, or the other is gone
+                query.reply(query.key_expr, body)
             query.drop()  # without it, other threads would have to wait until the end of the query is sent
 
     def let_go(self) -> None:
@@ -81,7 +83,7 @@ class Link:
         answers: list[bytes] = []
 
         def replied(reply: Any) -> None:
-            if reply.ok is not None:
+            if reply.ok is not None and not answers:
                 answers.append(reply.ok.payload.to_bytes())
 
         def ended() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 from mtcd.files import plain
 
 TAIL = 1000  # events that an operator can ask for
+KINDS = 1000  # different events that are counted one by one; after so many, those of the same party together
 OFTEN = 10  # from then on only the 16th, 32nd, 64th, ... of the same kind is written
 LONGEST = 500  # characters of what others say
 
@@ -49,6 +50,8 @@ class Log:
 
     def now_and_then(self, kind: tuple[str, ...], sentence: str, **facts: Any) -> None:
         """Say it the first times, then less and less often; ``times`` tells how often it was so."""
+        if kind not in self._counts and len(self._counts) >= KINDS:
+            kind = kind[:2]
         self._counts[kind] += 1
         times = self._counts[kind]
         if times <= OFTEN or times & (times - 1) == 0:

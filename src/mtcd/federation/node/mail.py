@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
+from hashlib import blake2b
 from typing import Any
 
 import networkx as nx
@@ -75,19 +76,19 @@ class Mail:
             done(None, "")
         else:
             head, sealed = _head(to, 2 * len(self.everybody), [self.me]), self._seal.seal(to, kind, body)
-            self.link.post(near, RELAY, head + sealed, self._opened(to, kind, done))
+            self.link.post(near, RELAY, head + sealed, self._opened(to, _answer_to(kind, sealed), done))
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
-        """The answer to a sealed request is sealed too."""
+        """The answer to a sealed request is sealed too; its kind says to which."""
 
         def opened(answer: bytes | None) -> None:
             assert self._seal is not None
             try:
                 inside = None if not answer else self._seal.open(answer, expect_from=to)
-                if inside is not None and inside.kind != f"{kind}/answer":
-                    raise WireError("kind", "is not that of the answer")
+                if inside is not None and inside.kind != kind:
+                    raise WireError("kind", "is not that of the answer to this request")
             except MtcdError as error:
-                self.log.refused(to, f"{kind}/answer", str(error))
+                self.log.refused(to, "sealed answer", str(error))
                 inside = None
             _tell(done, None if inside is None else inside.body)
 
@@ -120,7 +121,7 @@ class Mail:
                 raise WireError("kind", "is none that is answered now")
             handler(asked)
         except (WireError, DataError, ConfigError) as error:
-            self.log.refused(asked.sender, tidy(kind), str(error))
+            self.log.refused(asked.sender, "message" if handler is None else kind, str(error))
             asked.refuse(str(error))
 
     def _pass_on(self, request: Request) -> None:
@@ -146,9 +147,14 @@ class Mail:
         inside = seal.open(sealed)
 
         def answer(body: bytes) -> None:
-            request.answer(seal.seal(inside.origin, f"{inside.kind}/answer", body))
+            request.answer(seal.seal(inside.origin, _answer_to(inside.kind, sealed), body))
 
         self._handle(inside.kind, Asked(inside.origin, inside.body, answer, request.let_go, False))
+
+
+def _answer_to(kind: str, sealed: bytes) -> str:
+    """The kind of the answer to one request: no other answer, kept from an earlier time, has it."""
+    return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
 
 
 def _pass_back(request: Request, answer: bytes | None) -> None:

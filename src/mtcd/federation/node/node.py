@@ -5,7 +5,7 @@ Whatever moment it is killed at, started again it goes on: what was agreed and w
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,18 +13,17 @@ from time import monotonic
 from typing import Any, Protocol
 
 from mtcd.engines.wire import Expected
-from mtcd.errors import MtcdError, WireError
+from mtcd.errors import MtcdError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
-from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.asking import Questions
+from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.mail import Asked
 from mtcd.federation.node.opening import Agreed, Leading, Opening, Part
+from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import ENDED, Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
@@ -35,6 +34,7 @@ from mtcd.protocol.token import Token
 SAY_WAITING = 5.0  # seconds
 LINGER = 30.0  # after the end, for those who have not heard of it
 LINGER_STEP = 0.2
+SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
 
 
@@ -78,8 +78,6 @@ class Node:
         self.kit, self.brings = kit, brings
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.folder = RunFolder(out)
-        self.log = Log(config.name, self.folder.log, show)
-        self.loop = Loop()
         self.trainer: Trainer | None = None
         self.watch: Watch | None = None
         self.agreed: Agreed | None = None
@@ -87,27 +85,18 @@ class Node:
         self.status: str | None = None
         """How training ended."""
         self._heard_end: set[str] = set()
+        self._unanswered: Counter[str] = Counter()
         self._leaves_at = 0.0
-        self.mail = Mail(kit, self.loop, self.log, self._changed)
-        self.questions = Questions(self.mail, self.loop, self.log)
+        self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed)
+        self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self.mail.on(WORDS, self._hear_words)
-        for kind, answer in {"status": self._status, "stop": self._stop, "logs": self._logs}.items():
-            self.mail.on(f"control/{kind}", self._for_operator(answer))
+        answer_operator(self)
 
     def run(self) -> str:
         """Until the run has ended and the others know."""
         try:
-            self._begin()
-            self.loop.run()
-        except MtcdError as error:
-            self.log.say("failed", str(error))
-            raise
-        except KeyboardInterrupt:
-            self.log.say("interrupted", "Interrupted. Start again to go on.")
-            raise
+            self.station.run(self._begin)
         finally:
-            self.mail.link.close()
-            self.log.close()
             self.folder.close()
         if self.status is None:
             raise MtcdError("Stopped before training began.")
@@ -117,9 +106,6 @@ class Node:
 
     def _begin(self) -> None:
         config = self.kit.config
-        for note in self.kit.notes:
-            self.log.say("note", note)
-        self.log.say("up", f"Listening on {config.listen or config.address}.")
         leads = config.name == config.labels.held_by
         if leads:
             told = _Kept(self.folder)
@@ -132,17 +118,18 @@ class Node:
             self.log.say("resumed", "Going on with the run that was under way.")
             if self.leading is None:
                 opening.agreed = known[0]
-            self._train(*known)
+            self._train(known[0], self.brings.role(known[0], self.log), known[1])
         if self.leading is not None:
             self.leading.lead() if known is None else self.leading.tell(known[0])
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> None:
-        self._train(agreed, self.folder.agree(agreed))
-
-    def _train(self, agreed: Agreed, when: float) -> None:
-        self.agreed = agreed
+        """First of all its role: what cannot be trained is refused, and not kept."""
         role = self.brings.role(agreed, self.log)
+        self._train(agreed, role, self.folder.agree(agreed))
+
+    def _train(self, agreed: Agreed, role: Role, when: float) -> None:
+        self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
         self.role = role
@@ -165,19 +152,19 @@ class Node:
 
     def _say_waiting(self) -> None:
         """For whom: until training has begun."""
-        if self.trainer is not None and (self.leading is None or not self.questions.waits_for):
-            return
-        config, link = self.kit.config, self.mail.link
-        missing = [name for name in config.peers if name in link.peers and name not in link.up]
-        waits = sorted(self.questions.waits_for) if self.leading is not None else [config.labels.held_by]
-        told = f"Waiting for {', '.join(waits)}."
-        if missing:
-            told += f" No connection yet to {', '.join(missing)}."
-        self.log.now_and_then(("waiting", told), told, waiting_for=waits, missing=missing)
-        self.loop.later(SAY_WAITING, self._say_waiting)
+        if self.trainer is None or (self.leading is not None and self.questions.waits_for):
+            if waits := self.waits_for():
+                self.station.say_waiting(waits)
+            self.loop.later(SAY_WAITING, self._say_waiting)
+
+    def waits_for(self) -> list[str]:
+        """Who holds this party up."""
+        if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
+            names, ended = self.trainer.names, self.trainer.postman.ended is not None
+            return [] if ended else sorted(names[number] for number in self.trainer.postman.waits_for)
+        return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
 
     def _changed(self, name: str, here: bool) -> None:
-        self.log.say("link", peer=name, up=here)
         if self.trainer is not None:
             self.trainer.changed(name, here)
 
@@ -233,13 +220,12 @@ class Node:
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
-        unaware = [name for name in link.up if name not in self._heard_end]
-        here = {name for to, name in self.trainer.names.items() if to not in postman.dead}
-        undelivered = {self.trainer.names[to] for to, _ in postman.outbox} | self.questions.waits_for
-        settled = not unaware and not undelivered & here and not self.brings.awaits_words
-        if settled or monotonic() > self._leaves_at:
-            if undelivered:
-                names = ", ".join(sorted(undelivered))
+        undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
+        unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
+        waited_for = {name for name in unaware if not self._is_away(name)}
+        if not (waited_for or self.brings.awaits_words) or monotonic() > self._leaves_at:
+            if untold := (undelivered | self.questions.waits_for) & unaware:
+                names = ", ".join(sorted(untold))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
             self.loop.stop()
             return
@@ -247,54 +233,17 @@ class Node:
             self.mail.ask(name, "ready", self.trainer.run.encode(), self._heard(name))
         self.loop.later(LINGER_STEP, self._linger)
 
+    def _is_away(self, name: str) -> bool:
+        link = self.mail.link
+        return name not in link.up if name in link.peers else self._unanswered[name] >= SILENT_TRIES
+
     def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
         def heard(answer: bytes | None, why: str) -> None:
+            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
             if answer == ENDED:
                 self._heard_end.add(name)
 
         return heard
-
-    # The operator
-
-    def _for_operator(self, answer: Callable[[], Any]) -> Callable[[Asked], None]:
-        def handle(asked: Asked) -> None:
-            if asked.sender != OPERATOR or not asked.straight:
-                raise WireError("sender", "is not the operator")
-            asked.answer(json.dumps(answer(), allow_nan=False).encode())
-
-        return handle
-
-    def _status(self) -> dict[str, Any]:
-        trainer, config = self.trainer, self.kit.config
-        waits = sorted(self.questions.waits_for) if self.leading is not None else []
-        told: dict[str, Any] = {
-            "name": config.name,
-            "phase": "opening" if trainer is None else "training" if trainer.postman.ended is None else "ended",
-            "connected": sorted(self.mail.link.up & set(config.peers)),
-            "waiting_for": waits if trainer is None else [],
-        }
-        if trainer is not None and self.watch is not None:
-            postman = trainer.postman
-            told |= {
-                "run": trainer.run,
-                "gone": sorted(trainer.names[k] for k in postman.dead),
-                "tokens": self.watch.tokens(),
-                "ended": None if postman.ended is None else postman.ended.status,
-                "ledger": postman.ledger.to_dict(),
-                **self.watch.facts(),
-            }
-        return told
-
-    def _stop(self) -> dict[str, Any]:
-        self.log.say("stopping", "The operator asks to stop.")
-        if self.trainer is None:
-            self.loop.later(LINGER_STEP, self.loop.stop)  # when the answer has gone
-        else:
-            self.trainer.finish("stopped")
-        return {}
-
-    def _logs(self) -> list[dict[str, Any]]:
-        return list(self.log.tail)
 
 
 class _Kept(set[str]):

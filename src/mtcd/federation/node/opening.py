@@ -79,7 +79,7 @@ class Opening:
     def _prepare(self, asked: Asked) -> None:
         _, (announcement,) = self.led.read(asked, 1)
         assert self.part is not None
-        asked.answer(self.part.facts(agreed_rows(announcement, self.part)))
+        asked.answer(self.part.facts(self.led.rows(announcement)))
 
     def _start(self, asked: Asked) -> None:
         _, (packed,) = self.led.read(asked, 1)
@@ -89,9 +89,20 @@ class Opening:
                 f"{self.kit.config.name} is in another run: start it with a new folder (--out) for a new one."
             )
         if self.agreed is None:
+            self._check(agreed)
             self.start(agreed)
             self.agreed = agreed
         asked.answer()
+
+    def _check(self, agreed: Agreed) -> None:
+        """Who trains is told the samples and the labels; the server no samples, and labels only if it may know them."""
+        may_know = self.part is not None or SERVER in self.kit.config.labels.shared_with
+        if bool(agreed.labels) != may_know:
+            raise WireError("labels", "are missing, or are not for this party")
+        if self.part is not None:
+            self.led.rows(agreed.announcement)
+        elif agreed.announcement:
+            raise WireError("announcement", "of the common samples is not for the server")
 
 
 class Leading:

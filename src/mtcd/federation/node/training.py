@@ -16,6 +16,7 @@ from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
 from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
 from mtcd.federation.custody.letters import Letter, Receipt
+from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
@@ -61,6 +62,8 @@ class Trainer:
         self._silent: dict[int, float] = {}
         """Since when a party has not answered."""
         self._known_end = False
+        self._began = monotonic()
+        self._waiting: str | None = None
         mail.on("letter", self._letter)
         mail.on("ready", self._ready)
         if postman.number == SERVER:
@@ -68,9 +71,16 @@ class Trainer:
 
     def go(self) -> None:
         """Send what waits."""
+        self._tell_opened()
         self.pump()
         self.loop.later(SILENT / 4, self._watch)
         self._look_for_end()
+
+    def _tell_opened(self) -> None:
+        """What the postman told without a letter."""
+        told, self.postman.opened = self.postman.opened, []
+        for message in told:
+            self.told(message.payload)
 
     def finish(self, status: str) -> None:
         """End as soon as can be."""
@@ -107,8 +117,7 @@ class Trainer:
     def _go_back(self) -> None:
         """To where the journal is."""
         dead, self.postman = self.postman.dead, self._make()
-        for number in dead:
-            self.postman.lost(number)
+        self.postman.dead = dead  # what follows from that is in the journal
 
     def _look_for_end(self) -> None:
         ended = self.postman.ended is not None
@@ -181,6 +190,8 @@ class Trainer:
             return
         try:
             receipt = decode_receipt(answer, self._expected[to])
+            if receipt.sequence != place[1]:
+                raise WireError("sequence", "is that of another letter")
         except WireError as error:
             self.log.refused(self.names[to], "receipt", str(error))
             self._try_later(place)
@@ -217,6 +228,7 @@ class Trainer:
         if number not in self.postman.dead:
             self.log.say("lost", "" if self.postman.ended else f"{name} is gone.", peer=name)
             self.postman.lost(number)
+            self._tell_opened()
             self._look_for_end()
             self.pump()
 
@@ -226,6 +238,7 @@ class Trainer:
         if number in self.postman.dead:
             self.log.say("found", f"{name} is back.", peer=name)
             self.postman.found(number)
+            self._tell_opened()
         for place in self.postman.outbox:
             if place[0] == number and place in self._under_way:
                 self._under_way[place] = SOON
@@ -246,12 +259,26 @@ class Trainer:
         asked.answer(ENDED if self.postman.ended is not None else IN_TRAINING)
 
     def _watch(self) -> None:
-        """Who is silent for long counts as gone, though its link may be up."""
-        now = monotonic()
-        for number, since in list(self._silent.items()):
-            name = self.names[number]
-            if now - since > SILENT and number not in self.postman.dead and name in self.mail.link.peers:
+        """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
+        now, link = monotonic(), self.mail.link
+        silent = {self.names[number] for number, since in self._silent.items() if now - since > SILENT}
+        if now - self._began > SILENT:
+            silent |= link.peers - link.up
+        for name in silent & link.peers:
+            if self.numbers[name] not in self.postman.dead:
                 self.lost(name)
-                if name in self.mail.link.up:
+                if name in link.up:
                     self._ask_ready(name)
+        self._say_waiting()
         self.loop.later(SILENT / 4, self._watch)
+
+    def _say_waiting(self) -> None:
+        """For whom training waits, if it lasts."""
+        postman = self.postman
+        told = None
+        if postman.ended is None and postman.waits_for:
+            names = ", ".join(sorted(self.names[number] for number in postman.waits_for))
+            told = postman.unreachable() if isinstance(postman, LonePostman) else f"Training waits for {names}."
+        if told is not None and told == self._waiting:
+            self.log.now_and_then(("waiting", told), told)
+        self._waiting = told

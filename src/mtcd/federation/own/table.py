@@ -57,7 +57,7 @@ def own_table(
     return read_party_table(
         path,
         config.name,
-        _id_column(config, key),
+        id_column(config, key),
         config.data.columns if columns is None else columns,
         _label_column(config, label),
     )
@@ -93,7 +93,7 @@ def _used_columns(
     return used
 
 
-def _id_column(config: KitConfig, key: str | None) -> str | None:
+def id_column(config: KitConfig, key: str | None) -> str | None:
     """None with 'given order', where nobody looks at ids."""
     if config.alignment == GIVEN_ORDER:
         if key is not None:

@@ -1,0 +1,67 @@
+"""What a party answers the operator: how it is, what it logged, and that it stops."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from mtcd.errors import WireError
+from mtcd.federation.keys import CONTROL
+from mtcd.federation.names import OPERATOR
+from mtcd.federation.node.mail import Asked
+
+if TYPE_CHECKING:
+    from mtcd.federation.node.node import Node
+
+LEAVE = 0.2  # seconds, for the answer to go
+
+
+def answer_operator(node: Node) -> None:
+    """Let a node answer."""
+    answers: dict[str, Callable[[Node], Any]] = {"status": _status, "stop": _stop, "logs": _logs}
+    for kind, answer in answers.items():
+        node.mail.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
+
+
+def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Asked], None]:
+    def handle(asked: Asked) -> None:
+        if asked.sender != OPERATOR or not asked.straight:
+            raise WireError("sender", "is not the operator")
+        asked.answer(json.dumps(answer(node), allow_nan=False).encode())
+
+    return handle
+
+
+def _status(node: Node) -> dict[str, Any]:
+    trainer, config = node.trainer, node.kit.config
+    told: dict[str, Any] = {
+        "name": config.name,
+        "phase": "opening" if trainer is None else "training" if trainer.postman.ended is None else "ended",
+        "connected": sorted(node.mail.link.up & set(config.peers)),
+        "waiting_for": node.waits_for(),
+    }
+    if trainer is not None and node.watch is not None:
+        postman = trainer.postman
+        told |= {
+            "run": trainer.run,
+            "gone": sorted(trainer.names[k] for k in postman.dead),
+            "tokens": node.watch.tokens(),
+            "ended": None if postman.ended is None else postman.ended.status,
+            "ledger": postman.ledger.to_dict(),
+            **node.watch.facts(),
+        }
+    return told
+
+
+def _stop(node: Node) -> dict[str, Any]:
+    node.log.say("stopping", "The operator asks to stop.")
+    if node.trainer is None:
+        node.loop.later(LEAVE, node.loop.stop)
+    else:
+        node.trainer.finish("stopped")
+    return {}
+
+
+def _logs(node: Node) -> list[dict[str, Any]]:
+    return list(node.log.tail)

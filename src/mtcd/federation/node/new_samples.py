@@ -1,0 +1,146 @@
+"""New samples of a party, and what its block makes of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.config.schema import SplitSection
+from mtcd.errors import DataError, MtcdError
+from mtcd.extras import find
+from mtcd.federation.kit import Kit
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.predicting import NewSamples, Written, as_json, classes_from
+from mtcd.federation.own.block import PartyBlock, read_block
+from mtcd.federation.own.problem import glm_of
+from mtcd.federation.own.table import PartyTable, id_column, read_party_table
+from mtcd.federation.private_files import write_files
+from mtcd.model.trained import predictions
+
+Decide = Callable[[NDArray[np.float64], Any], NDArray[np.generic]]
+
+
+@dataclass(frozen=True)
+class New:
+    """A table of new samples."""
+
+    table: PartyTable
+
+    @property
+    def ids(self) -> Sequence[str]:
+        """None in the given order."""
+        return self.table.ids or ()
+
+    @property
+    def samples(self) -> int:
+        """Rows of the table."""
+        return self.table.rows
+
+    def _of(self, rows: Sequence[int]) -> PartyTable:
+        return replace(self.table, values=self.table.values[list(rows)])
+
+
+@dataclass(frozen=True)
+class LinearNew(New):
+    """For a block of a linear model."""
+
+    block: PartyBlock
+
+    @property
+    def width(self) -> int:
+        """Numbers per sample."""
+        return self.block.outputs
+
+    def part(self, rows: Sequence[int]) -> NDArray[Any]:
+        """h_k."""
+        return self.block.represent(self._of(rows)).reshape(len(rows), self.width)
+
+    def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
+        """The predictions for such a sum."""
+        return self.block.predict(_outputs(sums))
+
+    def classes(self) -> Any:
+        """Of the labels."""
+        return as_json(self.block.classes)
+
+
+@dataclass(frozen=True)
+class NetworkNew(New):
+    """For a network of a split model."""
+
+    block: Any
+
+    @property
+    def width(self) -> int:
+        """Numbers per sample in the aggregate."""
+        return int(self.block.aggregation.width)
+
+    def part(self, rows: Sequence[int]) -> NDArray[Any]:
+        """What the network puts into the aggregate, which is a sum of what all put in."""
+        nothing = self.block.nothing(len(rows))
+        return np.asarray(self.block.put(nothing, self.block.party, self.block.represent(self._of(rows))))
+
+    def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
+        """The predictions for such an aggregate."""
+        found: NDArray[np.generic] = self.block.predict(sums.astype(np.float32))
+        return found
+
+    def classes(self) -> Any:
+        """The server has the fusion module, which knows them."""
+        return None
+
+
+def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
+    """A party's new samples in the columns of its block, which the run left in a folder."""
+    config = kit.config
+    if isinstance(config.model, SplitSection):
+        block: Any = find("mtcd.federation.own.network_block").read_network_block(config, kit.folder, run)
+        table = read_party_table(data, config.name, id_column(config, key), block.columns)
+        return NetworkNew(table, block)
+    block = read_block(run)
+    return LinearNew(read_party_table(data, config.name, id_column(config, key), block.columns), block)
+
+
+def server_decides(kit: Kit, run: Path) -> Decide:
+    """What a server that sees predictions makes of a sum."""
+    config = kit.config
+    if isinstance(config.model, SplitSection):
+        block = find("mtcd.federation.own.network_block").read_network_block(config, kit.folder, run)
+        return lambda sums, classes: block.predict(sums.astype(np.float32))
+    model = glm_of(config)
+    return lambda sums, classes: predictions(model, classes_from(classes), _outputs(sums))
+
+
+def _outputs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    return sums[:, 0] if sums.shape[1] == 1 else sums
+
+
+def writer(config: KitConfig, out: Path) -> Written:
+    """Writes a table of ids, or row numbers, and predictions; for the owner only."""
+    what = "row" if config.alignment == "given order" or config.is_server else "id"
+
+    def write(ids: Sequence[str], found: NDArray[np.generic]) -> str:
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([[what, "prediction"], *zip(ids, found.tolist(), strict=True)])
+        write_files(out.absolute().parent, {out.name: text.getvalue().encode()}, private=True)
+        return f"{len(ids)} predictions are in {out}."
+
+    return write
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place where no file can be written."""
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
+
+
+def no_server(config: KitConfig) -> MtcdError:
+    """What to say to a server that is not needed."""
+    return MtcdError(f"Predictions go to {config.seen_by}: the server has nothing to do here.")

@@ -1,0 +1,134 @@
+"""A token pass: a sum over all parties of which only one learns the result, and nobody any single part.
+
+Who sees the result begins with random numbers and subtracts them in the end, so what goes from party to party looks
+random to all of them. Numbers are whole multiples of 2^-32, added up modulo 2^64: then the mask hides them perfectly.
+Every party checks that the order names everybody once, so that nobody's part can be asked for alone. What two
+parties that are next to each other in the order, or the seer and others, can find out together, they can find out.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import DataError, WireError
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.names import SERVER
+from mtcd.federation.node.asking import Questions
+from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.parcels import unwrap, wrap
+
+Array = NDArray[np.float64]
+Sums = NDArray[np.uint64]
+STEPS = 2.0**32
+LARGEST = 2.0**30
+PASS_KEYS = ("pass", "order")
+
+
+def to_sums(values: NDArray[Any]) -> Sums:
+    """As multiples of 2^-32."""
+    numbers = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(numbers).all() or (numbers.size and np.abs(numbers).max() >= LARGEST):
+        raise DataError("What the model gives for the new samples is too large: are they of the same kind as before?")
+    return np.rint(numbers * STEPS).astype(np.int64).view(np.uint64)
+
+
+def from_sums(sums: Sums) -> Array:
+    """Back again."""
+    return sums.view(np.int64) / STEPS
+
+
+def order_of(config: KitConfig) -> list[str]:
+    """Everybody but the seer, from neighbour to neighbour as far as the network allows; the last is near the seer."""
+    graph = nx.Graph(config.links)
+    graph.add_nodes_from(config.parties)
+    start = config.seen_by if config.seen_by in graph else config.parties[0]
+    found = [*nx.dfs_postorder_nodes(graph, start), *config.parties]
+    return [name for name in dict.fromkeys(found) if name != config.seen_by]
+
+
+class Passing:
+    """A party's side of a pass: adds its own part, once for each pass, and passes the sum on."""
+
+    def __init__(self, mail: Mail, questions: Questions, config: KitConfig, own: Callable[[], Sums]) -> None:
+        self.questions, self.config, self.own = questions, config, own
+        self.expected = order_of(config)
+        self._seen: set[str] = set()
+        mail.on("add", self._add)
+
+    def _add(self, asked: Asked) -> None:
+        head, (content,) = unwrap(asked.body, PASS_KEYS, 1)
+        number, order, me = _number(head["pass"]), head["order"], self.config.name
+        if order != self.expected:
+            raise WireError("order", "does not name everybody once, as the network has it")
+        place = self.expected.index(me)
+        if asked.sender != (self.config.seen_by if place == 0 else self.expected[place - 1]):
+            raise WireError("sender", "is not the one before in the order")
+        if number not in self._seen:
+            part = self.own()
+            told = read_sums(content, part.shape) + part
+            self._seen.add(number)
+            body = wrap({"pass": number, "order": order}, told.tobytes())
+            last = place == len(order) - 1
+            self.questions.ask("sum" if last else "add", {self.config.seen_by if last else order[place + 1]: body})
+        asked.answer()
+
+
+class Seeing:
+    """The seer's side: it begins a pass, again if it does not come back, and has the sum in the end."""
+
+    def __init__(self, mail: Mail, questions: Questions, config: KitConfig) -> None:
+        self.questions, self.config = questions, config
+        self.order = order_of(config)
+        self._number = ""
+        self._mask: Sums = np.zeros(0, dtype=np.uint64)
+        self._done: Callable[[Sums], None] | None = None
+        mail.on("sum", self._sum)
+
+    def begin(self, shape: Sequence[int], done: Callable[[Sums], None]) -> None:
+        """Send the mask round; ``done`` has the sum of all others."""
+        self._number = secrets.token_hex(8)
+        count = int(np.prod(shape, dtype=np.int64))
+        self._mask = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64).reshape(tuple(shape))
+        self._done = done
+        body = wrap({"pass": self._number, "order": self.order}, self._mask.tobytes())
+        self.questions.ask("add", {self.order[0]: body})
+
+    def _sum(self, asked: Asked) -> None:
+        head, (content,) = unwrap(asked.body, PASS_KEYS, 1)
+        if asked.sender != self.order[-1]:
+            raise WireError("sender", "is not the last in the order")
+        if _number(head["pass"]) == self._number and self._done is not None:
+            done, self._done = self._done, None
+            asked.answer()
+            done(read_sums(content, self._mask.shape) - self._mask)
+        else:
+            asked.answer()  # of a pass that was begun anew
+
+
+def read_sums(content: bytes, shape: Sequence[int]) -> Sums:
+    """Sums of this shape."""
+    if len(content) != 8 * int(np.prod(shape, dtype=np.int64)):
+        raise WireError("sum", "is of another size")
+    return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(tuple(shape))
+
+
+def _number(told: Any) -> str:
+    if not isinstance(told, str) or not 1 <= len(told) <= 64 or not (told.isascii() and told.isalnum()):
+        raise WireError("pass", "is not the number of one")
+    return told
+
+
+def is_seer(config: KitConfig) -> bool:
+    """Whether this party, or the server, sees predictions."""
+    return config.name == config.seen_by
+
+
+def server_takes_part(config: KitConfig) -> bool:
+    """Whether the server has something to do in a pass."""
+    return config.seen_by == SERVER

@@ -1,0 +1,182 @@
+"""Federations in one thread, for tests: real nodes, but their links are a list in which all that passes can be seen.
+
+Time passes when nothing else is left to do: the next timer of anybody goes off.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from queue import Empty
+from typing import Any, NamedTuple
+
+import pytest
+
+from live import make_kits, own_table_of
+from mtcd.data.vertical import VerticalData
+from mtcd.federation.custody.records import pack
+from mtcd.federation.kit import Kit
+from mtcd.federation.node import mail
+from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.link import Request
+from mtcd.federation.node.node import Node
+
+Done = Callable[[bytes | None], None]
+
+
+class Passing(NamedTuple):
+    """A request on its way."""
+
+    sender: str
+    to: str
+    kind: str
+    body: bytes
+
+
+class Query:
+    """What is left of Zenoh's."""
+
+    key_expr = "key"
+
+    def __init__(self, done: Done) -> None:
+        self.done: Done | None = done
+
+    def reply(self, key: str, body: bytes) -> None:
+        done, self.done = self.done, None
+        assert done is not None
+        done(body)
+
+    def drop(self) -> None:
+        if self.done is not None:
+            self.done(None)
+
+
+class Wire:
+    """In the place of a ``Link``."""
+
+    def __init__(self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any) -> None:
+        self.hub, self.loop, self.heard, self.changed = hub, loop, heard, changed
+        self.me, self.peers = kit.config.name, frozenset(kit.config.peers)
+        self.up: set[str] = set()
+        hub.wires[self.me] = self
+
+    def post(self, to: str, kind: str, body: bytes, done: Done, seconds: float = 0.0) -> None:
+        passing = Passing(self.me, to, kind, bytes(body))
+        self.hub.under_way.append((passing, done))
+
+    def close(self) -> None:
+        pass
+
+
+class Hub:
+    """All links. ``meddle`` sees every request before it arrives; ``tamper`` every answer, and may give others first."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, folder: Path, data: VerticalData, **changes: Any) -> None:
+        self.wires: dict[str, Wire] = {}
+        self.under_way: deque[tuple[Passing, Done]] = deque()
+        self.meddle: Callable[[Passing], None] = lambda passing: None
+        self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
+        self.folder, self.data = folder, data
+        self.kits = make_kits(folder, data.clients, **changes)
+        patch.setattr(mail, "Link", lambda *given: Wire(self, *given))
+        self.shown: list[str] = []
+        self.nodes = {name: self.node(name) for name in self.kits}
+
+    def node(self, name: str) -> Node:
+        brings = LinearBrings(self.kits[name].config, own_table_of(self.data, self.kits[name]))
+        return Node(self.kits[name], self.folder / "runs" / name, brings, self.shown.append)
+
+    def begin(self) -> None:
+        """All start, then all links come up."""
+        for node in self.nodes.values():
+            node._begin()
+        for name, wire in self.wires.items():
+            for peer in sorted(wire.peers & self.wires.keys()):
+                wire.up.add(peer)
+                self.nodes[name]._changed(peer, True)
+
+    def run(self, steps: int = 100_000) -> None:
+        """Until all have left."""
+        for _ in range(steps):
+            if all(node.loop._stopped for node in self.nodes.values()):
+                return
+            if not self.act() and not self.deliver() and not self.leave():
+                self.wait()
+        raise AssertionError({name: node.log.tail[-1] for name, node in self.nodes.items()})
+
+    def act(self) -> bool:
+        """All that the parties have to do now."""
+        return any([_drain(node) for node in self.nodes.values()])
+
+    def deliver(self) -> bool:
+        """The next request."""
+        if not self.under_way:
+            return False
+        passing, done = self.under_way.popleft()
+        loop = self.nodes[passing.sender].loop
+        if self.nodes[passing.to].loop._stopped:
+            loop.call(lambda: done(None))
+            return True
+        self.meddle(passing)
+
+        def answered(answer: bytes | None) -> None:
+            loop.call(lambda: self._answer(passing, answer, done))
+
+        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answered)))
+        return True
+
+    def leave(self) -> bool:
+        """The links of those who have stopped go down."""
+        gone = [name for name, node in self.nodes.items() if node.loop._stopped]
+        before = [(name, one) for name, wire in self.wires.items() for one in gone if one in wire.up]
+        for name, one in before:
+            self.wires[name].up.discard(one)
+            self.nodes[name]._changed(one, False)
+        return bool(before)
+
+    def _answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
+        self.tamper(passing, answer, done)
+        done(answer)
+
+    def wait(self) -> None:
+        """Until the next timer."""
+        loops = [node.loop for node in self.nodes.values() if node.loop._timers and not node.loop._stopped]
+        heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)[2]()
+
+    def ask(self, passing: Passing) -> bytes | None:
+        """Ask somebody something out of turn; the answer, None without one."""
+        answers: list[bytes | None] = []
+        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answers.append)))
+        assert len(answers) <= 1
+        return answers[0] if answers else None
+
+    def __enter__(self) -> Hub:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for node in self.nodes.values():
+            node.log.close()
+            node.folder.close()
+
+
+def _drain(node: Node) -> bool:
+    done = False
+    while not node.loop._stopped:
+        try:
+            act = node.loop._queue.get_nowait()
+        except Empty:
+            return done
+        act()
+        done = True
+    return done
+
+
+def holds(node: Node) -> tuple[Any, ...]:
+    """All that a party holds, in its folder and in memory, but for its log."""
+    files = {p.name: p.read_bytes() for p in sorted(node.folder.path.iterdir()) if p.name != "log.jsonl"}
+    if node.trainer is None:
+        return files, node.agreed
+    postman = node.trainer.postman
+    return files, pack(postman.record()), postman.dead, node.agreed

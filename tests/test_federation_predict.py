@@ -1,0 +1,146 @@
+"""Predictions in a federation: as by one model, and only for whom they are."""
+
+import csv
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+from live import federate, in_process
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import DataError, WireError
+from mtcd.federation.kit import Kit
+from mtcd.federation.node.new_samples import LinearNew, server_decides, writer
+from mtcd.federation.node.parcels import wrap
+from mtcd.federation.node.passing import from_sums, order_of, read_sums, to_sums
+from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.own.table import PartyTable
+from own_parts import model_section
+from problems import MODELS, make_data
+
+RIDGE, LOGISTIC, MULTINOMIAL = MODELS[3], MODELS[5], MODELS[7]
+METHOD = {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": 0.01, "combine": "average"}
+
+
+def predictors(folder: Path, told: Any, fresh: VerticalData, shuffled: list[np.ndarray]) -> dict[str, Predictor]:
+    made = {}
+    for name, kit in told.kits.items():
+        out = folder / f"{name}.csv"
+        if kit.config.is_server:
+            if kit.config.seen_by == "server":
+                decide = server_decides(kit, folder / "runs" / name)
+                made[name] = Predictor(kit, None, writer(kit.config, out), decide, None)
+            continue
+        k = fresh.clients.index(name)
+        made[name] = Predictor(
+            kit, LinearNew(new_table(kit, fresh, shuffled[k]), told.blocks[name]), writer(kit.config, out), None, None
+        )
+    return made
+
+
+def new_table(kit: Kit, fresh: VerticalData, order: np.ndarray) -> PartyTable:
+    k = fresh.clients.index(kit.config.name)
+    ids = tuple(f"id{i}" for i in order) if kit.config.alignment != "given order" else None
+    return PartyTable(Path(f"{kit.config.name}.csv"), ids, fresh.columns[k], np.asarray(fresh.blocks[k])[order])
+
+
+def run_all(made: dict[str, Predictor]) -> None:
+    with ThreadPoolExecutor(len(made)) as pool:
+        for future in [pool.submit(one.run) for one in made.values()]:
+            future.result(60)
+
+
+@pytest.mark.parametrize(
+    ("model", "alignment", "seen_by", "network"),
+    [
+        (RIDGE, "hashed", None, {"kind": "path"}),
+        (LOGISTIC, "psi", "c2", {"kind": "cycle"}),
+        (MULTINOMIAL, "given order", "server", {"kind": "complete"}),
+        (RIDGE, "given order", "server", {"kind": "path"}),
+    ],
+    ids=["ridge", "logistic", "multinomial", "ridge at the server"],
+)
+def test_predictions_are_those_of_one_model(
+    model: Any, alignment: str, seen_by: str | None, network: dict[str, str], tmp_path: Path
+) -> None:
+    data, fresh = make_data(model, 24, [2, 1, 3, 2], seed=3), make_data(model, 9, [2, 1, 3, 2], seed=4)
+    told = federate(
+        tmp_path,
+        data,
+        model=model_section(model),
+        method=METHOD,
+        stop={"iterations": 16},
+        alignment=alignment,
+        network=network,
+        **({} if seen_by is None else {"predictions": {"seen_by": seen_by}}),
+    )
+    rng = np.random.default_rng(0)
+    given = alignment == "given order"
+    shuffled = [np.arange(9) if given else rng.permutation(9) for _ in data.clients]
+    run_all(predictors(tmp_path, told, fresh, shuffled))
+    seer = seen_by or data.clients[0]
+    assert [path.stem for path in tmp_path.glob("*.csv")] == [seer]
+    with open(tmp_path / f"{seer}.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    expected = in_process(data, told.kits["c0"]).predict(fresh)
+    names = [str(i + 1) for i in range(9)] if given else sorted(f"id{i}" for i in range(9))
+    assert [row["row" if given else "id"] for row in rows] == names
+    places = [int(name) - 1 if given else int(name[2:]) for name in names]
+    found = np.array([row["prediction"] for row in rows])
+    if model.kind == "ridge":
+        np.testing.assert_allclose(found.astype(float), expected[places], rtol=1e-7, atol=1e-7)
+    else:
+        assert found.tolist() == [str(label) for label in expected[places].tolist()]
+
+
+def test_sums_are_exact_and_what_is_too_large_is_refused() -> None:
+    values = np.random.default_rng(1).standard_normal((50, 3)) * 1e3
+    mask = np.random.default_rng(2).integers(0, 2**64, (50, 3), dtype=np.uint64)
+    others = -values[::-1] / 3
+    total = from_sums(to_sums(values) + mask + to_sums(others) - mask)
+    np.testing.assert_allclose(total, values + others, rtol=0, atol=2.0**-32)
+    for bad in (np.nan, np.inf, 2.0**30):
+        with pytest.raises(DataError, match="too large"):
+            to_sums(np.array([[bad]]))
+    with pytest.raises(WireError, match="size"):
+        read_sums(b"\0" * 16, (3, 1))
+
+
+def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
+    """Otherwise the seer could have one party's part alone."""
+    data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
+    told = federate(tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4})
+    fresh = make_data(RIDGE, 5, [2, 1, 3], seed=4)
+    made = predictors(tmp_path, told, fresh, [np.arange(5)] * 3)
+    victim, seer = made["c1"], made["c0"]
+    victim.rows, answers = range(5), []
+    order = order_of(told.kits["c0"].config)
+    assert sorted(order) == ["c1", "c2"]
+    for wrong in (["c1"], ["c1", "c1"], [*order, "c0"], order[::-1], []):
+        asked = FakeAsked("c0", wrap({"pass": "p", "order": wrong}, bytes(40)), answers)
+        victim.station.mail._handle("add", asked)
+    assert answers == ["refused"] * 5
+    assert victim.station.log.tail[-1]["sender"] == "c0"
+    for one in (*made.values(),):
+        one.station.mail.link.close()
+    assert seer.finished is False
+
+
+class FakeAsked:
+    straight = True
+
+    def __init__(self, sender: str, body: bytes, answers: list[str]) -> None:
+        self.sender, self.body, self.answers = sender, body, answers
+
+    def answer(self, body: bytes = b"") -> None:
+        self.answers.append("answered")
+
+    def refuse(self, why: str) -> None:
+        self.answers.append("refused")
+
+    def let_go(self) -> None:
+        self.answers.append("let go")
