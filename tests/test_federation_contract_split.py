@@ -1,6 +1,7 @@
 """The engine contract of split networks: every party trains its own module, and all is as in one process."""
 
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import settings_of
 from mtcd.federation.node.networks import SplitBrings
-from mtcd.federation.node.node import Node
+from mtcd.federation.node.node import Node, Role
 from mtcd.federation.own.keeping import read_summary
 from mtcd.federation.own.network_block import read_network_block
 from mtcd.federation.own.networks import section_of
@@ -32,6 +33,21 @@ CASES: dict[str, dict[str, Any]] = {
     "svfl": {"kind": "svfl", "stepsize": 0.05, "batch": 6},
     "stcd": {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
 }
+
+
+ONE_AT_A_TIME = Lock()
+
+
+class Brings(SplitBrings):
+    """Networks begin with numbers from PyTorch's one generator of a process, which parties in threads share."""
+
+    def facts(self, rows: Any) -> bytes:
+        with ONE_AT_A_TIME:
+            return super().facts(rows)
+
+    def role(self, *given: Any) -> Role:
+        with ONE_AT_A_TIME:
+            return super().role(*given)
 
 
 def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
@@ -59,9 +75,7 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
         stop={"iterations": 12},
         seed=5,
     )
-    nodes = {
-        n: Node(kit, tmp_path / "runs" / n, SplitBrings(kit, table_of(data, kit)), None) for n, kit in kits.items()
-    }
+    nodes = {n: Node(kit, tmp_path / "runs" / n, Brings(kit, table_of(data, kit)), None) for n, kit in kits.items()}
     run_all(nodes)
     told = Federated(kits, {name: read_summary(tmp_path / "runs" / name) for name in kits}, {})
     config = kits["a"].config

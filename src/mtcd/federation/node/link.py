@@ -1,14 +1,18 @@
 """A party's connections: requests to its peers with their answers, and who of them is there. All of Zenoh is here.
 
-A request is a query whose key names sender, receiver and kind. If the other dies before it has answered, Zenoh ends
-the query, and the sender knows: at once if the process is gone, after the lease if it hangs or the link is cut.
+A request goes to the peer under a key that names sender, receiver and kind, with a number; the answer comes back with
+the same number. Who dies before it has answered is missed by Zenoh's liveliness: at once if the process is gone, after
+the lease if it hangs or the link is cut. All that it was asked is then over, without an answer. The operator, whom
+nobody watches, asks by Zenoh's queries instead: they take longer, and give up by themselves.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from contextlib import suppress
+from struct import Struct
 from typing import Any
 
 import zenoh
@@ -21,30 +25,27 @@ from mtcd.federation.node.loop import Loop
 
 Done = Callable[[bytes | None], None]
 """Called in the loop with the answer; with None if there will be none."""
-LONGEST = 3600.0  # seconds for an answer of one who is there
+Reply = Callable[[bytes], None]
+ANSWER = "answer"
+NUMBER = Struct("<Q")
+NO_ANSWER = b""  # every answer has a byte at least
 
 
 class Request:
     """What a peer asks. To be answered once, now or later; if it is let go, the peer knows that there is no answer."""
 
-    __slots__ = ("_query", "body", "kind", "sender")
+    __slots__ = ("_reply", "body", "kind", "sender")
 
-    def __init__(self, sender: str, kind: str, body: bytes, query: Any) -> None:
-        self.sender, self.kind, self.body, self._query = sender, kind, body, query
+    def __init__(self, sender: str, kind: str, body: bytes, reply: Reply) -> None:
+        self.sender, self.kind, self.body, self._reply = sender, kind, body, reply
 
     def answer(self, body: bytes) -> None:
         """Answer it."""
-        query, self._query = self._query, None
-        if query is not None:
-            with suppress(zenoh.ZError):  # a key that cannot be answered, or the other is gone
-                query.reply(query.key_expr, body)
-            query.drop()  # without it, other threads would have to wait until the end of the query is sent
+        self._reply(body)
 
     def let_go(self) -> None:
         """Do not answer."""
-        query, self._query = self._query, None
-        if query is not None:
-            query.drop()
+        self._reply(NO_ANSWER)
 
 
 class Link:
@@ -57,6 +58,9 @@ class Link:
         self.federation, self.me = kit.config.federation, kit.config.name
         self.peers = frozenset(name for name, peer in kit.config.peers.items() if peer.certificate is not None)
         self.up: set[str] = set()
+        self._numbers = itertools.count()
+        self._open: dict[str, dict[int, Done]] = {peer: {} for peer in self.peers}
+        self._publishers: dict[tuple[str, str], Any] = {}
         try:
             self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(kit.zenoh())))
         except zenoh.ZError as error:
@@ -68,18 +72,90 @@ class Link:
 
     def _declare(self, operated: bool) -> None:
         """Let peers ask and see that we are here, and watch them."""
-        declare, live = self._session.declare_queryable, self._session.liveliness()
+        session, live = self._session, self._session.liveliness()
         for peer in self.peers:
             self._declared += [
-                declare(channel(self.federation, self.me, peer), self._asked(peer)),
+                session.declare_subscriber(channel(self.federation, self.me, peer), self._written(peer)),
                 live.declare_subscriber(alive_key(self.federation, peer), self._watched(peer), history=True),
             ]
         if operated:
-            self._declared.append(declare(control_channel(self.federation, self.me), self._asked(OPERATOR)))
+            asked = control_channel(self.federation, self.me)
+            self._declared.append(session.declare_queryable(asked, self._asked_by_operator()))
         self._declared.append(live.declare_token(alive_key(self.federation, self.me)))
 
-    def post(self, to: str, kind: str, body: bytes, done: Done, seconds: float = LONGEST) -> None:
+    # Requests and answers between peers
+
+    def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         """Ask a peer; ``done`` gets the answer."""
+        if to not in self.up:
+            self.loop.call(lambda: done(None))
+            return
+        number = next(self._numbers)
+        self._open[to][number] = done
+        self._write(to, kind, body, number)
+
+    def _write(self, to: str, kind: str, body: bytes, number: int) -> None:
+        publisher = self._publishers.get((to, kind))
+        if publisher is None:
+            publisher = self._publishers[to, kind] = self._session.declare_publisher(
+                message_key(self.federation, to, self.me, kind),
+                congestion_control=zenoh.CongestionControl.BLOCK,
+                express=True,
+            )
+        with suppress(zenoh.ZError):  # the session is being closed
+            publisher.put(body, attachment=NUMBER.pack(number))
+
+    def _written(self, peer: str) -> Any:
+        start = len(message_key(self.federation, self.me, peer)) + 1
+
+        def written(sample: Any) -> None:
+            kind, body, told = str(sample.key_expr)[start:], sample.payload.to_bytes(), sample.attachment
+            number = None if told is None else told.to_bytes()
+            self.loop.call(lambda: self._arrived(peer, kind, body, number))
+
+        return zenoh.handlers.Callback(written, indirect=False)
+
+    def _arrived(self, peer: str, kind: str, body: bytes, told: bytes | None) -> None:
+        number = NUMBER.unpack(told)[0] if told is not None and len(told) == NUMBER.size else None
+        if kind != ANSWER:
+            reply = _ignore if number is None else self._reply(peer, number)
+            self._heard(Request(peer, kind, body, reply))
+        elif number is not None and (done := self._open[peer].pop(number, None)) is not None:
+            done(body or None)
+
+    def _reply(self, peer: str, number: int) -> Reply:
+        """The first answer counts."""
+        waiting = [number]
+
+        def reply(body: bytes) -> None:
+            if waiting:
+                self._write(peer, ANSWER, body, waiting.pop())
+
+        return reply
+
+    # Who is there
+
+    def _watched(self, peer: str) -> Any:
+        def watched(sample: Any) -> None:
+            here = sample.kind == zenoh.SampleKind.PUT
+            self.loop.call(lambda: self._note(peer, here))
+
+        return zenoh.handlers.Callback(watched, indirect=False)
+
+    def _note(self, peer: str, here: bool) -> None:
+        if here == (peer in self.up):
+            return
+        (self.up.add if here else self.up.discard)(peer)
+        if not here:
+            unanswered, self._open[peer] = self._open[peer], {}
+            for done in unanswered.values():
+                done(None)
+        self._changed(peer, here)
+
+    # The operator
+
+    def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
+        """Ask somebody as the operator; ``done`` gets the answer."""
         answers: list[bytes] = []
 
         def replied(reply: Any) -> None:
@@ -92,39 +168,33 @@ class Link:
         self._session.get(
             message_key(self.federation, to, self.me, kind),
             zenoh.handlers.Callback(replied, ended, indirect=False),
-            payload=body,
             consolidation=zenoh.ConsolidationMode.NONE,
-            congestion_control=zenoh.CongestionControl.BLOCK,
-            express=True,
             timeout=seconds,
         )
+
+    def _asked_by_operator(self) -> Any:
+        start = len(message_key(self.federation, self.me, OPERATOR)) + 1
+
+        def asked(query: Any) -> None:
+            request = Request(OPERATOR, str(query.key_expr)[start:], b"", lambda body: _reply_to(query, body))
+            self.loop.call(lambda: self._heard(request))
+
+        return zenoh.handlers.Callback(asked, indirect=False)
 
     def close(self) -> None:
         """Leave; the peers notice."""
         self._session.close()  # type: ignore[no-untyped-call]
 
-    def _asked(self, sender: str) -> Any:
-        start = len(message_key(self.federation, self.me, sender)) + 1
 
-        def asked(query: Any) -> None:
-            payload = query.payload
-            body = b"" if payload is None else payload.to_bytes()
-            request = Request(sender, str(query.key_expr)[start:], body, query)
-            self.loop.call(lambda: self._heard(request))
+def _reply_to(query: Any, body: bytes) -> None:
+    with suppress(zenoh.ZError):  # a key that cannot be answered, or the other is gone
+        if body:
+            query.reply(query.key_expr, body)
+    query.drop()
 
-        return zenoh.handlers.Callback(asked, indirect=False)
 
-    def _watched(self, peer: str) -> Any:
-        def watched(sample: Any) -> None:
-            here = sample.kind == zenoh.SampleKind.PUT
-            self.loop.call(lambda: self._note(peer, here))
-
-        return zenoh.handlers.Callback(watched, indirect=False)
-
-    def _note(self, peer: str, here: bool) -> None:
-        if here != (peer in self.up):
-            (self.up.add if here else self.up.discard)(peer)
-            self._changed(peer, here)
+def _ignore(body: bytes) -> None:
+    """Nobody waits for it."""
 
 
 def _why(error: Exception) -> str:

@@ -34,7 +34,7 @@ def ask_everybody(kit: Kit, kind: str, seconds: float = 5.0) -> dict[str, Any]:
     link = Link(kit, loop, lambda request: request.let_go(), lambda name, here: None)
 
     def ask(name: str) -> None:
-        link.post(name, f"{CONTROL}/{kind}", b"", lambda answer: heard(name, answer), ONE_TRY)
+        link.query(name, f"{CONTROL}/{kind}", lambda answer: heard(name, answer), ONE_TRY)
 
     def heard(name: str, answer: bytes | None) -> None:
         if answer is not None:
