@@ -9,7 +9,7 @@ from time import sleep
 
 import mtcd
 from faulty.chaos import Chaos
-from faulty.federation import Faulty, Plan
+from faulty.federation import PATIENCE, Faulty, Plan
 from faulty.holds import check_custody, check_end
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
@@ -118,12 +118,22 @@ def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say =
         chaos = Chaos(faulty, seed, say)
         chaos.kinds = {"kill holder": 1, "kill": 1}
         chaos.go(kills, pause=0.5)
-        faulty.wait("all have ended", lambda: all(map(faulty.ended, faulty.names)))
-        faulty.wait_for_end(*(name for name in faulty.names if name in faulty.processes.running))
+        faulty.wait("all have ended", lambda: _all_have_ended(faulty))
+        faulty.wait_for_end(*faulty.names)
         summaries = check_end(faulty, float("inf"))
         assert all(one.iterations >= plan.iterations and one.status == "iterations" for one in summaries)
         say(summaries[0].message)
         return chaos.happened
+
+
+def _all_have_ended(faulty: Faulty) -> bool:
+    """Whether all have; whoever left before it could tell others is started again, as it asks for."""
+    for line in [line for line in faulty.said if "Not told that the run has ended" in line]:
+        faulty.said.remove(line)
+        name = line.split()[1].rstrip(":")
+        faulty.processes.running[name].wait(PATIENCE)
+        faulty.start(name)
+    return all(map(faulty.ended, faulty.names))
 
 
 def _all_die(faulty: Faulty, reached: int, say: Say) -> list[object]:
