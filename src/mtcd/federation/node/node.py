@@ -34,6 +34,7 @@ from mtcd.protocol.token import Token
 
 SAY_WAITING = 5.0  # seconds
 LINGER = 30.0  # after the end, for those who have not heard of it
+LINGER_FOR_THE_GONE = 10.0  # one who is to be told may be about to start again
 LINGER_STEP = 0.2
 SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
@@ -220,15 +221,20 @@ class Node:
         asked.answer()
 
     def _linger(self) -> None:
-        """Stay until all who are there have heard of the end: some may hear of it only over us."""
+        """Stay until all who are there have heard of the end: some may hear of it only over us.
+
+        Who is gone and is to be told by us has some time to come back: nobody else would tell it.
+        """
         assert self.trainer is not None
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
         undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
         unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
-        waited_for = {name for name in unaware if not self._is_away(name)}
-        if not (waited_for or self.brings.awaits_words) or monotonic() > self._leaves_at:
+        now = monotonic()
+        expected = undelivered if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
+        waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
+        if not (waited_for or self.brings.awaits_words) or now > self._leaves_at:
             if untold := (undelivered | self.questions.waits_for) & unaware:
                 names = ", ".join(sorted(untold))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
