@@ -241,3 +241,35 @@ def test_spoilt_messages_are_refused_and_change_nothing(
     print(cheats.sent)
     assert cheats.sent["letter"] >= 100
     assert cheats.sent.total() > 1000
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays up, and whole."""
+    model, method, changes = CASES[name]
+    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
+    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 12}, "seed": 5}
+    some, answers = random.Random(3), Counter[bytes]()
+    with Hub(monkeypatch, tmp_path, data, **settings, **changes) as hub:
+
+        def lie(passing: Passing) -> None:
+            node = hub.nodes[passing.to]
+            if passing.kind != "letter" or node.trainer is None:
+                return
+            for spoilt in spoilt_letters(passing.body, some, 6):
+                written = holds(node)[0]
+                answer = hub.ask(passing._replace(body=spoilt)) or b""
+                assert answer[:1] == OK or holds(node)[0] == written
+                answers[answer[:1]] += 1
+
+        hub.meddle = lie
+        hub.begin()
+        for _ in range(600):
+            if all(node.loop._stopped for node in hub.nodes.values()):
+                break
+            if not hub.act() and not hub.deliver() and not hub.leave():
+                hub.wait()
+        for node in hub.nodes.values():
+            if node.trainer is not None:
+                node.trainer._go_back()  # the journal can be read
+    assert answers[OK] > 10
