@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any
 
 import zenoh
@@ -36,8 +35,7 @@ class Request:
         """Answer it."""
         query, self._query = self._query, None
         if query is not None:
-            with suppress(zenoh.ZError):  # a key that cannot be answered, or the other is gone
-                query.reply(query.key_expr, body)
+            query.reply(query.key_expr, body)
             query.drop()  # without it, other threads would have to wait until the end of the query is sent
 
     def let_go(self) -> None:
