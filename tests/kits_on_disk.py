@@ -1,6 +1,5 @@
 """Kits on disk, for tests; needs cryptography."""
 
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from federations import written
 from mtcd.errors import MtcdError
 from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
+from mtcd.federation.processes import free_ports
 
 Config = dict[str, Any]
 EVERYBODY = ["a", "b", "c", "server", "operator"]
@@ -26,14 +26,6 @@ def refused(kits: Path, name: str, *words: str) -> None:
     for word in words:
         assert word in str(told.value)
     assert "PRIVATE" not in str(told.value)
-
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 def found(folder: Path) -> Path:

@@ -84,7 +84,7 @@ def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
     """Train as the file says, and read what everybody kept."""
     kits = make_kits(folder, data.clients, **changes)
     nodes = {
-        name: Node(kit, folder / "runs" / name, LinearBrings(kit.config, own_table_of(data, kit)), None)
+        name: Node(kit, folder / "runs" / name, LinearBrings(kit, own_table_of(data, kit)), None)
         for name, kit in kits.items()
     }
     run_all(nodes)

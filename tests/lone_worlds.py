@@ -7,6 +7,7 @@ import pytest
 
 from mtcd.federation.custody.journal import Journal, MemoryJournal
 from mtcd.federation.custody.lone_token import LonePostman
+from mtcd.federation.custody.records import pack
 from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import Glm
 from mtcd.network.topology import Network, make_network
@@ -35,11 +36,11 @@ def custody(world: World) -> tuple[Token, list[np.ndarray]]:
     fences: dict[int, int] = {}
     for journal in world.journals.values():
         fences |= journal.last()["fences"]
-    postmen = {}
+    postmen, cast = {}, world.cast()
     for k in world.numbers:
         kept = MemoryJournal()
         kept.content = world.journals[k].content
-        postmen[k] = world.make(k, world.cast(), kept)
+        postmen[k] = world.make(k, cast, kept)
         postmen[k].heed(fences)
     letters = [letter for postman in postmen.values() for letter in postman.outbox.values()]
     tokens = [
@@ -66,8 +67,10 @@ def tell(world: World, who: int, k: int, lost: bool) -> None:
     """A link of ``who`` believes that client k is gone, or there."""
     postman = world.postmen.get(who)
     if postman is not None and who not in world.hung:
+        before = set(postman.outbox)
         try:
             (postman.lost if lost else postman.found)(k)
+            world.bag += [pack(postman.outbox[place]) for place in postman.outbox if place not in before]
         except Killed:
             world.crash(who, world.time + 5)
 

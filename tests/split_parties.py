@@ -26,6 +26,7 @@ from mtcd.federation.own.networks import OwnNetwork, network_for, section_of, se
 from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
 from mtcd.methods.split_parties import SplitClient, SplitServer
+from mtcd.network.topology import Network
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Party
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.own import OwnProblem
@@ -90,7 +91,7 @@ class Clinics:
         return mtcd.VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
 
     @cached_property
-    def _kits(self) -> tuple[dict[str, KitConfig], Method, Any]:
+    def _kits(self) -> tuple[dict[str, KitConfig], Method, Network]:
         (self.folder / "nets.py").write_text(NETS)
         model, method = CASES[self.name]
         section = {"kind": "split", **model}
@@ -115,6 +116,10 @@ class Clinics:
     def method(self) -> Method:
         return self._kits[1]
 
+    @property
+    def network(self) -> Network:
+        return self._kits[2]
+
     def kit(self, number: int) -> KitConfig:
         return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
 
@@ -132,13 +137,13 @@ class Clinics:
 
     def own_cast(self, number: int) -> tuple[Cast, OwnProblem]:
         problem = self.problem(number)
-        return self.method.split(problem, self._kits[2], 5).cast(), problem
+        return self.method.split(problem, self.network, 5).cast(), problem
 
     def whole(self) -> tuple[Cast, NetProblem]:
         """The cast of a training in one process, from the config."""
         model = split_model(section_of(self.kit(0), self.folder), self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
-        return self.method.split(problem, self._kits[2], 5).cast(), problem
+        return self.method.split(problem, self.network, 5).cast(), problem
 
     @property
     def numbers(self) -> list[int]:

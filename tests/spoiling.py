@@ -62,7 +62,16 @@ def spoilt_parts(body: bytes) -> Iterator[bytes]:
         parts.append(rest[at : at + size])
         at += size
     for i, part in enumerate(parts):
-        for wrong in (b"", b"\0", part[: len(part) // 2], part[:-1], part + b"\0", part + part, bytes(len(part)), b"[]"):
+        for wrong in (
+            b"",
+            b"\0",
+            part[: len(part) // 2],
+            part[:-1],
+            part + b"\0",
+            part + part,
+            bytes(len(part)),
+            b"[]",
+        ):
             if wrong != part:
                 changed = [*parts[:i], wrong, *parts[i + 1 :]]
                 told = {**head, "sizes": [len(one) for one in changed]}

@@ -21,8 +21,9 @@ from mtcd.ledger.ledger import Ledger
 from namespaces import Hosts, skip_where_not_allowed
 
 skip_where_not_allowed()
-CLIENTS = ("a", "b", "c")
-PATH = [("a", "b"), ("b", "c")]
+Links = list[tuple[str, str]]
+PATH: Links = [("a", "b"), ("b", "c")]
+CYCLE: Links = [*PATH, ("c", "d"), ("d", "a")]
 STCD = {"kind": "stcd", "local_updates": 1, "stepsize": 1e-4, "walk": "metropolis"}
 PATIENCE = 60.0
 OPENING = 1_500_000  # bytes: labels and which rows they are of go from a to c, over b or the server
@@ -30,14 +31,15 @@ OPENING = 1_500_000  # bytes: labels and which rows they are of go from a to c, 
 
 @contextmanager
 def federation(
-    folder: Path, samples: int, links: list[tuple[str, str]], server: bool = False, **changes: Any
+    folder: Path, samples: int, links: Links, server: bool = False, **changes: Any
 ) -> Iterator[tuple[Hosts, Processes, np.ndarray, np.ndarray]]:
     """All on their hosts, not started yet; with the data of all, which nobody has."""
-    names = [*CLIENTS, *(["server"] if server else [])]
-    cables = [*links, *((name, "server") for name in CLIENTS if server)]
+    clients = sorted({name for link in links for name in link})
+    names = [*clients, *(["server"] if server else [])]
+    cables = [*links, *((name, "server") for name in clients if server)]
     draw = np.random.default_rng(0)
-    X, y = draw.standard_normal((samples, 2 * len(CLIENTS))), draw.standard_normal(samples)
-    tables = {name: folder / f"{name}.parquet" for name in CLIENTS}
+    X, y = draw.standard_normal((samples, 2 * len(clients))), draw.standard_normal(samples)
+    tables = {name: folder / f"{name}.parquet" for name in clients}
     for k, (name, table) in enumerate(tables.items()):
         labels = {"y": y} if name == "a" else {}
         pl.DataFrame({"one": X[:, 2 * k], "two": X[:, 2 * k + 1]} | labels).write_parquet(table)
@@ -45,7 +47,7 @@ def federation(
         places = {name: f"{hosts.addresses[name]}:7447" for name in names}
         file = written(
             folder,
-            parties={name: places[name] for name in CLIENTS},
+            parties={name: places[name] for name in clients},
             server=places.get("server"),
             labels={"held_by": "a", "column": "y", "shared_with": "parties"},
             network={"links": [list(link) for link in links]},
@@ -79,10 +81,10 @@ def test_tokens_go_straight_and_the_server_sees_syncs_only(tmp_path: Path) -> No
     method = {"kind": "mtcd", "tokens": 1, "hops": 24, "stepsize": 1e-5}
     samples, stop = 20_000, {"iterations": 480}
     with federation(tmp_path, samples, PATH, server=True, method=method, stop=stop) as (hosts, processes, _, _):
-        processes.start(*CLIENTS, "server")
+        processes.start(*processes.tables, "server")
         ledger = Ledger.total([summary.ledger for summary in ended(processes)])
         between = sum(hosts.carried(*cable) for cable in PATH)
-        up_and_down = sum(hosts.carried(name, "server") for name in CLIENTS)
+        up_and_down = sum(hosts.carried(name, "server") for name in processes.tables)
     hops, ups, downs = (8 * floats for floats in ledger.float_counts)
     assert hops <= between <= 1.1 * hops + OPENING
     assert ups + downs <= up_and_down <= 1.1 * (ups + downs) + OPENING
@@ -93,7 +95,7 @@ def test_a_slow_link_slows_itself_only(tmp_path: Path) -> None:
     rate, samples = 20e6 / 8, 25_000  # bytes a second; a token of 200 KB takes 0.08 s
     with federation(tmp_path, samples, PATH, method=STCD, stop={"seconds": 4.0}) as (hosts, processes, _, _):
         hosts.slow("a", "b", "20mbit")
-        processes.start(*CLIENTS)
+        processes.start(*processes.tables)
         for cable in PATH:
             wait_for(hosts, *cable, 4 * 8 * samples)
         slow, fast = watched(hosts, 2.0)
@@ -118,19 +120,18 @@ def watched(hosts: Hosts, seconds: float) -> list[float]:
 
 
 def test_a_cut_is_survived(tmp_path: Path) -> None:
-    links = [*PATH, ("a", "c")]
-    method = {**STCD, "stepsize": "auto"}
-    with federation(tmp_path, 200, links, method=method, stop={"seconds": 9.0}) as (hosts, processes, X, y):
-        processes.start(*CLIENTS)
+    method = {**STCD, "stepsize": "auto", "local_updates": 5}
+    with federation(tmp_path, 200, CYCLE, method=method, stop={"seconds": 9.0}) as (hosts, processes, X, y):
+        processes.start(*processes.tables)
         wait_for(hosts, "b", "c", 100_000)
         hosts.unplug("b", "c")
         sleep(3.0)  # longer than it takes to notice
         wait_for(hosts, "a", "b", 50_000)
-        wait_for(hosts, "a", "c", 50_000)
+        wait_for(hosts, "c", "d", 50_000)
         hosts.plug("b", "c")
         wait_for(hosts, "b", "c", 50_000)
         told = ended(processes)
-        found = np.concatenate([read_block(processes.kits / name / "run").theta for name in CLIENTS])
+        found = np.concatenate([read_block(processes.kits / name / "run").theta for name in processes.tables])
     assert {summary.status for summary in told} == {"seconds"}
     best = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
     np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)

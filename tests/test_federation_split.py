@@ -11,13 +11,15 @@ import torch
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.journal import Journal
+from mtcd.federation.custody.choose import make_postman
+from mtcd.federation.custody.journal import FileJournal, Journal
 from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.custody.records import pack
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Cast
 from simulated import Faults, World
-from split_parties import CASES, Clinics, Watched, everything, one_thread
+from split_parties import CASES, Clinics, Watched, everything, one_thread, party_of
+from test_custody_end import run_to_the_end, summed
 from wired import told
 
 assert one_thread  # a fixture for all tests here
@@ -64,12 +66,42 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
     assert min(world.happened[kind] for kind in ("crash", "loss", "double", "cut", "hang")) > 3
 
 
-def test_tensors_of_any_kind_come_back_from_a_record() -> None:
+@pytest.mark.parametrize("name", ["clusters, batches", "overlapping", "stcd"])
+def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
+    clinics, hops = Clinics(tmp_path, name), 15
+    whole, problem = clinics.whole()
+
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        postman = make_postman(number, clinics.own_cast(number)[0], journal, clinics.network)
+        postman.limit = lambda told: "iterations" if told.hop >= hops else None
+        return postman
+
+    world = World(lambda: whole, 1, make, EVERYTHING)
+    run_to_the_end(world)
+    ledger = Ledger()
+    next(told for told in LocalEngine(whole, ledger).run() if told.hop >= hops)
+    theta_0 = whole.parameters()
+    assert summed(world) == ledger
+    cast, own = clinics.put_together()
+    for number in world.numbers:
+        party_of(cast, number).restore(world.journals[number].last()["party"])
+    for k, net in enumerate(problem.nets):
+        assert all(map(torch.equal, net.memory().values(), own[k].net.memory().values())), k
+    for last in theta_0:  # without a server, whoever ended it has theta_0
+        assert any(torch.equal(last, value) for k in own for value in own[k].head.values())
+    if SERVER in own:
+        assert all(map(torch.equal, problem.fusion.memory().values(), own[SERVER].fusion.memory().values()))
+
+
+def test_tensors_of_any_kind_come_back_from_a_journal(tmp_path: Path) -> None:
     kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.uint8, torch.bool]
     kept = [torch.tensor([[0.0, 1.0], [2.5, -3.0]]).to(kind) for kind in kinds]
     kept += [torch.tensor(3.0), torch.zeros(0, 2), torch.arange(48.0).reshape(2, 2, 3, 4).to(memory_format=LAST)]
     kept += [torch.arange(6.0).reshape(2, 3).T, torch.ones(2, requires_grad=True)]
-    for before, after in zip(kept, unpack(pack({"kept": kept}))["kept"], strict=True):
+    kept += [torch.linspace(0, 1, 5000), torch.arange(5000) % 2 == 0, torch.arange(4099).to(torch.uint8)]
+    kept.append(kept[0])  # once more
+    FileJournal(tmp_path / "journal").commit({"kept": kept})
+    for before, after in zip(kept, FileJournal(tmp_path / "journal").last()["kept"], strict=True):
         assert after.dtype == before.dtype
         assert after.shape == before.shape
         assert torch.equal(after, before)

@@ -138,7 +138,13 @@ class Cheats:
                 continue
             seal = self.hub.nodes[name].mail._seal
             tokens = [old.body for old in self.letters if old.sender == name and old.to == passing.to]
-            kinds = {"control/stop": b"", "relay": passing.body, "x": b"", "ready": b"x", "letter": (tokens or [b"x"])[0]}
+            kinds = {
+                "control/stop": b"",
+                "relay": passing.body,
+                "x": b"",
+                "ready": b"x",
+                "letter": (tokens or [b"x"])[0],
+            }
             if name != "c0":
                 kinds |= dict.fromkeys(("align", "prepare", "start"), b'{"agreement": "", "sizes": [0]}\n')
             for kind, body in kinds.items():
@@ -163,7 +169,9 @@ class Cheats:
         if not answer or answer[:1] == NO or answer[1:] == NOT_NOW or (kind == "relay" and not is_first(passing)):
             return
         if kind == "letter":
-            spoilt = [OK + wrong for wrong in spoilt_letters(answer[1:], self.some, 2) if self.is_no_receipt(passing, wrong)]
+            spoilt = [
+                OK + wrong for wrong in spoilt_letters(answer[1:], self.some, 2) if self.is_no_receipt(passing, wrong)
+            ]
             self.wrong_answers(passing, done, node, passing.to, spoilt)
         elif kind == "relay":
             to = json.loads(passing.body.partition(b"\n")[0])["to"]
@@ -187,7 +195,9 @@ class Cheats:
             assert refusals(node, named) == count + 1, passing
             self.sent["answer"] += 1
 
-    def refused(self, passing: Passing, named: str | None = None, sealed: bool = False, or_answered: bool = False) -> None:
+    def refused(
+        self, passing: Passing, named: str | None = None, sealed: bool = False, or_answered: bool = False
+    ) -> None:
         """``or_answered``: it may be another question, to which there is an answer."""
         node, named = self.hub.nodes[passing.to], named or passing.sender
         before, count = holds(node), refusals(node, named)
@@ -207,7 +217,9 @@ def spoilt_start(body: bytes, config: KitConfig) -> Iterator[bytes]:
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            sizes = [(one.told["samples"], one.told["outputs"]) for one in (honest, other) if _checked(one.told, config)]
+            sizes = [
+                (one.told["samples"], one.told["outputs"]) for one in (honest, other) if _checked(one.told, config)
+            ]
             sound = (*sizes[0], honest.labels, honest.announcement) == (*sizes[1], other.labels, other.announcement)
         except MtcdError:
             sound = False

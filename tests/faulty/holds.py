@@ -13,13 +13,12 @@ from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER as SERVER_NAME
-from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.brings import make_brings
 from mtcd.federation.node.folder import AGREED, JOURNAL
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.own.block import read_block
 from mtcd.federation.own.keeping import Summary, read_summary
-from mtcd.federation.own.table import own_table
 from mtcd.methods.token_parties import TokenServer
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER
@@ -39,8 +38,8 @@ def postmen(faulty: Faulty) -> dict[int, Postman]:
         copy.mkdir(parents=True)
         for path in run.glob(f"{JOURNAL}*"):
             shutil.copy(path, copy)
-        table = None if name == SERVER_NAME else own_table(kit.config, kit.folder, data=faulty.processes.tables[name])
-        role = LinearBrings(kit.config, table).role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
+        brings = make_brings(kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]})
+        role = brings.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
         number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
         made[number] = make_postman(number, role.cast, FileJournal(copy / JOURNAL), kit.config.network)
     return made

@@ -55,6 +55,7 @@ def run_with_faults(
             chaos.go(faults // 3)
         faulty.wait_for_training()
         chaos.go(faults)
+        least += faulty.iteration()
         say(f"all is mended; on to iteration {least}")
         _all_die(faulty, faulty.wait_for_iteration(least), say)
         chaos.happened["kill all"] += 1

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
 from mtcd.federation.names import SERVER
 
+LISTENING = range(20_000, 32_000)  # below those that systems give to whoever calls another
 KINDLY = 5.0  # seconds to leave by oneself
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Ports that nobody uses now."""
-    sockets = [socket.create_server((host, 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Ports that nobody uses now, nor takes while a party is away for a moment."""
+    drawn = random.sample(LISTENING, len(LISTENING))
+    return list(islice((port for port in drawn if _is_free(host, port)), count))
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError:
+        return False
+    return True
 
 
 class Processes:

@@ -14,6 +14,7 @@ from mtcd.federation.names import OPERATOR
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024
+BATCHES = 16  # of 64 KB, the most that Zenoh lets wait on a link: a large token is handed over in one go
 SESSIONS = 10_000  # Zenoh's own limit of 1000 is near for a server
 WRITE = ["put", "query"]
 ANSWER = ["reply", "declare_subscriber", "declare_queryable"]
@@ -36,7 +37,7 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
             "unicast": {"max_sessions": SESSIONS},
             "link": {
                 "protocols": ["tls"],
-                "tx": {"lease": kit.limits.lease_ms},
+                "tx": {"lease": kit.limits.lease_ms, "queue": {"size": {"data": BATCHES}}},
                 "rx": {"max_message_size": kit.limits.message_mb * MEGABYTE},
                 "tls": {
                     "root_ca_certificate": str(folder / CA_FILE),

@@ -1,9 +1,10 @@
 """Custody: no token lost, none doubled, no update applied twice. No network in here, and no clock.
 
 ``records`` and ``journal``: what a party keeps, as bytes. ``letters``: what travels. ``postman``: exactly-once
-processing. ``iterations``: tokens made anew with a server (mtcd). ``lone_token``: without one (stcd).
-``detours``: round the dead. ``absent``: servers that gather uploads go on without clients that are gone. ``ending``:
-the end of a training. ``choose``: which of these a method needs. ``codecs``: letters on the wire.
+processing. ``iterations``: tokens made anew with a server (mtcd). ``line``, ``search`` and ``lone_token``: without one
+(stcd), with the reasons why only one token ever counts. ``detours``: round the dead. ``absent``: servers that gather
+uploads go on without clients that are gone. ``ending``: the end of a training. ``choose``: which of these a method
+needs. ``codecs``: letters on the wire.
 
 Shown by tests on a simulated federation (letters lost, doubled, in any order; parties killed before and after a
 commit and started again; hung; links cut):
@@ -15,7 +16,8 @@ commit and started again; hung; links cut):
 - A client of mtcd (full batch) that stays dead keeps its last contribution in Z; Z^t is the aggregate of theta^t of
   living and dead to 1e-9 at every moment; when it comes back, the optimum is reached: a_client_that_stays_dead.
 - Without a server, with false and right suspicions, exactly one token counts at every moment, and it is the aggregate
-  of what living and dead hold once they have heard of it: ``test_custody_lone``.
+  of what living and dead hold once they have heard of it: ``test_custody_lone``. Clients may die for good one after
+  the other, also neighbours; the others get to the optimum of their own blocks: ``test_custody_lone_dead``.
 - The same of accelerated tours, optimal sync, dcpa and changing networks: ``test_custody_methods``.
 - Svfl and mini-batches go on without the dead: the aggregate is always the sum of what each client told last; svfl ends
   at the optimum of the living blocks, and of all when they are back: ``test_custody_absent``.
@@ -30,8 +32,8 @@ Open:
 - A token that is on its way up when the server dies waits for it: nobody can tell whether the server has it.
 - With mini-batches, of a client that stays dead the server knows each row as it was told last: these are of different
   moments, and 0 where it never told any.
-- Without a server: if the one who asks where the token is stays dead before it has told the outcome, the others wait
-  for it; so they do if the holder and the one it had the token from stay dead together.
+- Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom. Its fences are kept for
+  ever; they are few, one for each time that the token was made anew.
 - Accelerated tours, optimal sync, dcpa, split networks, and mtcd and stcd on changing networks wait for those who are
   gone: what they remember of earlier tours and syncs, nobody else knows how to undo.
 - Relaying questions from neighbour to neighbour is left to the links.

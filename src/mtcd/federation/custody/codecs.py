@@ -72,6 +72,7 @@ CODECS = (
 include(CODECS)
 WITH_SERVER: frozenset[type] = frozenset({Received, Void, End, Stuck})
 WITHOUT_SERVER: frozenset[type] = frozenset({Received, Void, End, Freeze, Frozen, Thaw})
+OF_POSTMEN = WITH_SERVER | WITHOUT_SERVER
 
 
 @lru_cache(maxsize=4096)

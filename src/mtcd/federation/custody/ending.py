@@ -58,6 +58,8 @@ class Ending(ABC):
         self.finishing: tuple[str, int] | None = None
         """The status with which to end at the next moment, from so many hops on."""
         self.ended: End | None = None
+        self.ended_here = False
+        """Whether it was this party that ended it."""
 
     @abstractmethod
     def put(self, message: Message, iteration: int) -> Letter:
@@ -94,7 +96,7 @@ class Ending(ABC):
 
     def end(self, end: End) -> None:
         """It is over, and all others are told."""
-        self.ended = end
+        self.ended, self.ended_here = end, True
         self.tell_end(k for k in range(self.clients) if k != self.number)
 
     def tell_end(self, to: Iterable[int]) -> None:

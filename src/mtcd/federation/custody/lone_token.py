@@ -40,49 +40,32 @@ dropped. Nobody has acted on it but its maker, whose stay is undone.
 token on. Whoever comes back, goes on with its question or hears that it is void.
 
 **Who is waited for.** The seeker, if it stays dead while its firm question is open, which is not for long. Neighbours
-that die together, if the token was at one of them, or one of the two. Those at the other side of a network that has
-fallen apart: nobody can tell whether the token is there. ``unreachable`` says so.
+that die together, if the token was at one of them: one of the two. Those at the other side of a network that has
+fallen apart: nobody can tell whether the token is there. Who passed the token on to a client and told it to go round
+all of its other neighbours, and died: the token then stays with that client. ``unreachable`` says so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from copy import deepcopy
 from typing import Any
 
-from mtcd.federation.custody.detours import way_round
-from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import End, Fences, Freeze, Frozen, Letter, Thaw
-from mtcd.federation.custody.postman import Delivery, Postman
+from mtcd.federation.custody.letters import Fences, Freeze, Frozen, Letter, Thaw
+from mtcd.federation.custody.line import LinePostman, without_cut
+from mtcd.federation.custody.postman import Delivery
 from mtcd.federation.custody.search import Search, Verdict
-from mtcd.methods.token_parties import TokenClient
-from mtcd.network.topology import Network
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
-from mtcd.seeding import uniform
-
-NOBODY: frozenset[int] = frozenset()
 
 
-class LonePostman(Postman):
+class LonePostman(LinePostman):
     """Of a client of stcd."""
 
-    party: TokenClient
+    kept = (*LinePostman.kept, "moved_on", "asked", "over", "highest", "search")
 
-    def __init__(
-        self, number: int, party: TokenClient, journal: Journal, opening: Iterable[Message], network: Network
-    ) -> None:
-        self.network, self.near = network, frozenset(network.neighbours[number])
-        self.passed: Letter | None = None
-        """The token as it was last passed on to somebody else."""
+    def __init__(self, *given: Any) -> None:
         self.moved_on = False
-        """Whether it is known to have been passed on once more."""
-        self.before: tuple[int, dict[str, Any]] | None = None
-        """The hop at which the token last came from somebody else, and the party's state before that stay."""
-        self.came: tuple[int, frozenset[int]] | None = None
-        """From whom it came then, and whom it is not to be passed on to; None where it was born."""
-        self.hop = 0
-        """Hops of the token after the last visit here."""
+        """Whether the token that was passed on is known to have been passed on once more."""
         self.asked: dict[int, tuple[Freeze, int]] = {}
         """Open questions, by who asks; with the generation that it knew of."""
         self.over: dict[int, int] = {}
@@ -90,29 +73,18 @@ class LonePostman(Postman):
         self.highest = 0
         """The highest generation, or number of a firm question, heard of."""
         self.search: Search | None = None
-        super().__init__(number, party, journal, opening, network.size)
-
-    KEPT = ("passed", "moved_on", "before", "came", "hop", "asked", "over", "highest", "search")
-
-    def record(self) -> dict[str, Any]:
-        return super().record() | {name: getattr(self, name) for name in self.KEPT}
-
-    def reload(self, kept: dict[str, Any]) -> None:
-        super().reload(kept)
-        for name in self.KEPT:
-            setattr(self, name, kept[name])
-
-    @property
-    def waits_for(self) -> frozenset[int]:
-        """Nobody, unless the token may be with somebody who is gone: ``unreachable`` says more."""
-        return self.dead if self.search is not None else frozenset()
-
-    # The token
+        super().__init__(*given)
 
     def deliver(self, letter: Letter) -> Delivery:
         if self.heed(letter.fences):  # first of all: who waits for what is over, need not
             self.commit()
         return super().deliver(letter)
+
+    def _take_in(self, letter: Letter) -> list[Message]:
+        if isinstance(letter.message.payload, Thaw):  # heard even after the end, which may turn out not to count
+            self._forget(letter.sender, letter.message.payload.number)
+            return []
+        return super()._take_in(letter)
 
     def must_wait(self, letter: Letter) -> bool:
         """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""
@@ -134,66 +106,23 @@ class LonePostman(Postman):
                 if self.search is not None:
                     self.search.hear(letter.sender, told)
                     self._go_on_searching()
-            case Thaw(number):
-                self._forget(letter.sender, number)
-            case token:
-                return self._visit(letter, token)
+            case _:
+                if letter.sender != self.number:
+                    self.moved_on = False
+                    self._stop_searching()
+                return super().process(letter)
         return []
 
-    def _visit(self, letter: Letter, token: Token) -> list[Message]:
-        if letter.sender != self.number:
-            self.before = token.hop, deepcopy(self.party.state())
-            self.came, self.passed = (letter.sender, letter.gone), None
-            self._stop_searching()
-        self.hop = token.hop + 1
-        return super().process(letter)
-
-    def put(self, message: Message, iteration: int) -> Letter:
-        letter = super().put(message, iteration)
-        if isinstance(message.payload, Token) and message.to != self.number:
-            there = (self.near - self.dead) | {self.number, message.to}
-            letter = letter._replace(gone=(self.gone - there))
-            self.outbox[letter.to, letter.sequence] = letter
-            self.passed, self.moved_on = letter, False
-        return letter
-
-    @property
-    def gone(self) -> frozenset[int]:
-        """Whom the token shall not be passed on to from here."""
-        return self.dead if self.came is None else self.dead | self.came[1]
-
-    def routed(self, message: Message) -> Message:
-        token, roaming = message.payload, self.party.plan.roaming
-        walk = roaming.walks[token.index]
-        if self.gone or walk.length is not None:
-            draw = uniform(roaming.seed, "detour", (token.index, self.generation_of(0)), token.hop)
-            previous = self.number if self.came is None else self.came[0]
-            message.to = way_round(walk, self.network, message.to, self.number, previous, self.gone, draw)
-        return message
-
-    # Generations
-
-    def generation_of(self, iteration: int) -> int:
-        return max(self.fences, default=0)
-
-    def is_void(self, letter: Letter) -> bool:
-        return isinstance(letter.message.payload, Token | End) and super().is_void(letter)
-
     def heed(self, fences: Fences) -> bool:
-        """Undo what no longer counts."""
-        known = self.fences
-        self.fences = without_cut(known | fences)
-        restart = min((hop for generation, hop in self.fences.items() if generation not in known), default=None)
+        """Whatever was cut off is over: stays, questions, and also an end of the training."""
+        restart = self.cut(fences)
         if restart is None:
             return False
         self.highest = max(self.highest, *self.fences)
         self.moved_on = False
         self.asked = {who: one for who, one in self.asked.items() if not is_cut(*one, self.fences)}
-        if self.before is not None and self.before[0] >= restart:
-            self.party.restore(self.before[1])
-            self.hop, self.before, self.came, self.passed = restart, None, None, None
         if self.ended is not None and self.ended.hop > restart:  # of what does not count
-            self.ended = None
+            self.ended, self.ended_here = None, False
             if self.search is not None:
                 self._ask(firm=False)
         self.mark_void()
@@ -222,18 +151,22 @@ class LonePostman(Postman):
     # Asking others
 
     def lost(self, k: int) -> None:
-        """If the token was passed on to it, it is looked for. May be told again and again."""
-        super().lost(k)
-        self._links_changed()
+        """If the token was passed on to it, it is looked for."""
+        if k not in self.dead:
+            super().lost(k)
+            self._links_changed()
 
     def found(self, k: int) -> None:
         """The token need not be looked for any more, if it was passed on to this one."""
-        super().found(k)
-        self._links_changed()
+        if k in self.dead:
+            super().found(k)
+            self._links_changed()
 
     def _links_changed(self) -> None:
         for who in self.asked:
             self._answer(who)
+        if self.ended is not None:  # the one who is gone may have been the one to tell it
+            self.tell_end(self._others())
         self._look()
         self.commit()
 
@@ -282,44 +215,49 @@ class LonePostman(Postman):
     def _make_anew(self, search: Search) -> None:
         """From the copy, in the next generation."""
         assert self.passed is not None
-        again = deepcopy(self.passed.message)
+        again: Message = deepcopy(self.passed.message)
         self.fences = without_cut(self.fences | {search.number: search.hop})
         self.mark_void()
         self._stop_searching()
-        self.passed = None
+        self.passed, self.moved_on = None, False
         self.put(self.routed(again), 0)
 
     def _tell_all(self, payload: Freeze | Thaw) -> None:
-        for k in range(self.network.size):
-            if k != self.number:
-                self._tell(k, payload)
+        for k in self._others():
+            self._tell(k, payload)
 
     def _tell(self, to: int, payload: Any) -> None:
         self.put(Message(self.number, to, payload), 0)
 
-    def unreachable(self) -> str | None:
-        """For whom the search waits, and what a person can do; None if there is none."""
+    def _others(self) -> list[int]:
+        return [k for k in range(self.network.size) if k != self.number]
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """Those who are gone, and without whose answers the token that it passed on cannot be made anew."""
         if self.search is None:
-            return None
-        names, to = self.network.clients, self.network.clients[self.search.to]
-        missing = [
-            " or ".join(names[k] for k in sorted(group)) for group in self.search.missing(self.network.neighbours)
-        ]
-        told = f"The token was passed on to {to}, which cannot be reached. "
-        if not missing:
-            return told + "The others are being asked where it is."
-        return (
-            told + f"It is made anew when these have said that they lack it: {', '.join(missing)}. Or start {to} again."
-        )
+            return frozenset()
+        near = self.network.neighbours
+        return frozenset().union(*self.search.missing(near)) & self.search.gone(near)
 
-
-def without_cut(fences: Fences) -> Fences:
-    """Without those of lines that were cut: a later generation goes back further."""
-    kept: Fences = {}
-    for generation in sorted(fences, reverse=True):
-        if all(fences[generation] < hop for hop in kept.values()):
-            kept[generation] = fences[generation]
-    return kept
+    def unreachable(self) -> str | None:
+        """For whom the token waits, as far as is known here, and what a person can do; None for nobody."""
+        names = self.network.clients
+        for k in self.dead.intersection(self.asked):
+            if self.asked[k][0].firm:
+                return f"{names[k]} is gone, and was looking for the token, which waits for it. Start {names[k]} again."
+        if self.search is not None:
+            to, missing = names[self.search.to], self.search.missing(self.network.neighbours)
+            told = f"The token was passed on to {to}, which cannot be reached. "
+            if not missing:
+                return told + "The others are being asked where it is."
+            groups = ", ".join(" or ".join(names[k] for k in sorted(group)) for group in missing)
+            return told + f"It is made anew when these have said that they lack it: {groups}. Or start {to} again."
+        back = self.near - self.dead
+        if self.came is not None and self.passed is None and back and back <= self.came[1]:
+            who = ", ".join(names[k] for k in sorted(back))
+            return f"The token stays here until {names[self.came[0]]} is back: it came with the word to go round {who}."
+        return None
 
 
 def is_cut(freeze: Freeze, generation: int, fences: Fences) -> bool:

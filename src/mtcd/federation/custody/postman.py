@@ -68,6 +68,7 @@ class Postman(Ending):
             "ledger": self.ledger,
             "finishing": self.finishing,
             "ended": self.ended,
+            "ended_here": self.ended_here,
         }
 
     def reload(self, kept: dict[str, Any]) -> None:
@@ -75,7 +76,8 @@ class Postman(Ending):
         self.party.restore(kept["party"])
         self.outbox = {(letter.to, letter.sequence): letter for letter in kept["outbox"]}
         self.sent, self.seen, self.fences = kept["sent"], kept["seen"], kept["fences"]
-        self.ledger, self.finishing, self.ended = kept["ledger"], kept["finishing"], kept["ended"]
+        self.ledger, self.finishing = kept["ledger"], kept["finishing"]
+        self.ended, self.ended_here = kept["ended"], kept["ended_here"]
 
     def commit(self) -> None:
         """Write all down."""

@@ -30,15 +30,16 @@ from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Instruction, Tally, Token
 
-SPLIT = (SplitToken, UpdateFusion)
-PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer, *SPLIT)
+PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
+OF_NETWORKS = (SplitToken, UpdateFusion)
 LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw, Search)
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *LETTERS, Ledger)}
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *LETTERS, Ledger)}
 PLAIN = frozenset({bool, int, float, str, type(None)})
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8")}
 LARGE = 4096
 """Bytes from which an array stands behind all others, and has a quicker checksum in journals."""
 
+BYTE = np.dtype(np.uint8)
 Numbers = NDArray[Any]
 
 
@@ -111,11 +112,6 @@ class _Writing:
             self.known[id(value)] = len(self.known)
         return told
 
-    def tensor(self, value: Any) -> list[Any]:
-        name, shape, data = tensor_bytes(value)
-        (self.large if is_large(data.nbytes) else self.small).append(data)
-        return ["tensor", name, data.nbytes, *shape]
-
     def array(self, value: Numbers) -> list[Any]:
         number = self.known.get(id(value))
         if number is not None:
@@ -126,6 +122,15 @@ class _Writing:
             raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
         (self.large if is_large(value.nbytes) else self.small).append(np.ascontiguousarray(value))
         return ["array", name, *value.shape]
+
+    def tensor(self, value: Any) -> list[Any]:
+        number = self.known.get(id(value))
+        if number is not None:
+            return ["again", number]
+        self.known[id(value)] = len(self.known)
+        kind, shape, data = tensor_bytes(value)
+        (self.large if is_large(data.nbytes) else self.small).append(data)
+        return ["tensor", kind, data.nbytes, *shape]
 
 
 def is_large(size: int) -> bool:
@@ -180,8 +185,8 @@ class _Reading:
         match told:
             case ["array", dtype, *shape] if dtype in DTYPES.values():
                 return self._kept(self._array(np.dtype(dtype), shape))
-            case ["tensor", name, int(size), *shape]:
-                return tensor_of(name, shape, self._array(np.dtype(np.uint8), [size]).data)
+            case ["tensor", str(kind), int(length), *shape]:
+                return self._kept(tensor_of(kind, shape, self._array(BYTE, [length]).data))
             case ["again", int(number)]:
                 return self.known[number]
             case ["dict", *pairs]:

@@ -67,7 +67,9 @@ class Led:
         """The rows that the leader names; in the given order it names none."""
         assert self.part is not None
         if (not announcement) != (self.kit.config.alignment == GIVEN_ORDER):
-            raise WireError("announcement", "of the common samples is missing, or there is one where there must be none")
+            raise WireError(
+                "announcement", "of the common samples is missing, or there is one where there must be none"
+            )
         return agreed_rows(announcement, self.part)
 
     def _align(self, asked: Asked) -> None:

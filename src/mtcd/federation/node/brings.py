@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtcd.config.schema import Config, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
@@ -16,6 +17,7 @@ from mtcd.extras import find
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.aligning import agreed_rows
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.node import Brings, Role
 from mtcd.federation.node.opening import Agreed
@@ -40,7 +42,7 @@ def make_brings(kit: Kit, given: dict[str, Any]) -> Brings:
     if isinstance(config.model, SplitSection):
         made: Brings = find("mtcd.federation.node.networks").SplitBrings(kit, table)
         return made
-    return LinearBrings(config, table)
+    return LinearBrings(kit, table)
 
 
 def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
@@ -53,48 +55,101 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
     return method, stop, costs
 
 
-class LinearBrings:
-    """A table and a generalised linear model; the server brings nothing."""
+class BringsTable:
+    """What is the same for every model: the table, and the settings that all have alike. The server has no table."""
 
-    def __init__(self, config: KitConfig, table: PartyTable | None) -> None:
-        self.config, self.table = config, table
-        self.method, self.stop, self.costs = settings_of(config)
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        self.kit, self.config, self.table = kit, kit.config, table
+        self.method, self.stop, self.costs = settings_of(kit.config)
 
     @property
-    def _own(self) -> PartyTable:
+    def own(self) -> PartyTable:
+        """The table, of one who has one."""
         assert self.table is not None  # nobody asks the server
         return self.table
 
     @property
     def ids(self) -> Sequence[str]:
         """Of the table."""
-        return self._own.ids or ()
+        return self.own.ids or ()
 
     @property
     def samples(self) -> int:
         """Rows of the table."""
-        return self._own.rows
+        return self.own.rows
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What to know of the table."""
+        return () if self.table is None else self.table.notes
+
+    def rows(self, agreed: Agreed) -> Sequence[int]:
+        """The rows that were agreed on; the table must be the same as then."""
+        try:
+            return agreed_rows(agreed.announcement, self)
+        except DataError as error:
+            raise DataError(f"{self.own.path} is not the table that the samples were aligned on: {error}") from None
+
+    def held_labels(self, rows: Sequence[int]) -> NDArray[np.generic]:
+        """The labels of these rows, at the party that holds them."""
+        labels = self.own.labels
+        assert labels is not None
+        return np.asarray(labels[list(rows)])
+
+    def checked(self, told: dict[str, Any], size: str) -> dict[str, Any]:
+        """What the holder of the labels tells of the run, if it is what it must be; ``size`` is the model's own."""
+        if set(told) != {"samples", size, "stepsize", "notes"}:
+            raise WireError("settings", "are not those of a run")
+        most = self.config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
+        if type(told["samples"]) is not int or not 1 <= told["samples"] <= most:
+            raise WireError("samples", "is no number that can be")
+        if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
+            raise WireError("stepsize", "is no number above 0")
+        if not isinstance(told["notes"], list) or not all(isinstance(note, str) for note in told["notes"]):
+            raise WireError("notes", "are no sentences")
+        return told
+
+    def told_notes(self, told: dict[str, Any]) -> tuple[str, ...]:
+        """What people should hear of."""
+        return tuple(dict.fromkeys([*map(tidy, told["notes"]), *self.notes]))
+
+    @property
+    def awaits_words(self) -> bool:
+        """Whether something is still to be told after the end."""
+        return False
+
+    def last_words(self) -> bytes | None:
+        """What the party that ended the training tells the others afterwards, if anything."""
+        return None
+
+    def hear(self, words: bytes) -> None:
+        """Such words."""
+        raise WireError("kind", "is none that this model has")
+
+
+class LinearBrings(BringsTable):
+    """A table and a generalised linear model."""
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """How curved the own block is: what settles the step size."""
         stand_in = np.resize([0.0, 1.0], len(rows))  # labels do not matter for it
-        return own_curvature(own_part(self.config, self._own, rows, stand_in)).to_bytes()
+        return own_curvature(own_part(self.config, self.own, rows, stand_in)).to_bytes()
 
     def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The sizes and the step size, and the labels, which this party holds."""
-        table = self._own
-        assert table.labels is not None
-        labels = table.labels[list(rows)]
-        part = own_part(self.config, table, rows, labels)
+        labels = self.held_labels(rows)
+        problem = own_part(self.config, self.own, rows, labels).problem
         told = [_curvature(name, facts[name]) for name in self.config.parties]
-        method, notes = settle_together(self.method, part.problem, told)
-        sizes = {"samples": part.problem.samples, "outputs": part.problem.outputs}
+        method, notes = settle_together(self.method, problem, told)
+        sizes = {"samples": problem.samples, "outputs": problem.outputs}
         return {**sizes, "stepsize": method.settled_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
-        told, config = _checked(agreed.told, self.config), self.config
+        told, config = self.checked(agreed.told, "outputs"), self.config
         samples, outputs = told["samples"], told["outputs"]
+        if type(outputs) is not int or not 1 <= outputs <= samples:
+            raise WireError("outputs", "is no number that can be")
         method, network = self.method.with_stepsize(told["stepsize"]), config.network
         self.settled = method
         labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
@@ -103,7 +158,7 @@ class LinearBrings:
         elif labels is None:
             raise WireError("labels", "are missing")
         else:
-            self.part = own_part(config, self.table, self._rows(agreed), labels)
+            self.part = own_part(config, self.table, self.rows(agreed), labels)
             problem = self.part.problem
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
@@ -111,13 +166,7 @@ class LinearBrings:
         watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
         reads = labels is not None and method.batch is None
         cast = method.cast(problem, network, config.seed)
-        return Role(cast, expected, watch, problem if reads else None, tuple(map(tidy, told["notes"])))
-
-    def _rows(self, agreed: Agreed) -> Sequence[int]:
-        try:
-            return agreed.rows(self)
-        except DataError as error:
-            raise DataError(f"{self._own.path} is not the table that the samples were aligned on: {error}") from None
+        return Role(cast, expected, watch, problem if reads else None, self.told_notes(told))
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """The block and a summary, in the folder of the run."""
@@ -149,23 +198,6 @@ def summary_of(
         objective=watch.facts()["objective"],
         notes=tuple(notes),
     )
-
-
-def _checked(told: dict[str, Any], config: KitConfig) -> dict[str, Any]:
-    """What the holder of the labels tells of the run, if it is what it must be."""
-    if set(told) != {"samples", "outputs", "stepsize", "notes"}:
-        raise WireError("settings", "are not those of a run")
-    most = config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
-    for name in ("samples", "outputs"):
-        if type(told[name]) is not int or not 1 <= told[name] <= most:
-            raise WireError(name, "is no number that can be")
-    if told["outputs"] > told["samples"]:
-        raise WireError("outputs", "are more than there are samples")
-    if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
-        raise WireError("stepsize", "is no number above 0")
-    if not isinstance(told["notes"], list) or not all(isinstance(note, str) for note in told["notes"]):
-        raise WireError("notes", "are no sentences")
-    return told
 
 
 def _curvature(name: str, told: bytes) -> Curvature:

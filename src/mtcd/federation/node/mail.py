@@ -7,7 +7,7 @@ what may, is up to the handlers, who are told whether a request came straight.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from hashlib import blake2b
 from typing import Any
 
@@ -68,16 +68,15 @@ class Mail:
         """Requests of this kind go there."""
         self._handlers[kind] = handler
 
-    def ask(self, to: str, kind: str, body: bytes, done: Done) -> None:
-        """Ask somebody. Without an answer it is for the asker to try again."""
+    def ask(self, to: str, kind: str, body: bytes, done: Done, straight: bool = False) -> None:
+        """Ask somebody. Without an answer it is for the asker to try again. ``straight``: over the own link or not."""
         if to in self.link.up or (to in self.link.peers and self._seal is None):
             self.link.post(to, kind, body, lambda answer: _tell(done, answer))
-        elif (near := self._towards(to)) is None or self._seal is None:
+        elif straight or (near := self._towards(to)) is None or self._seal is None:
             done(None, "")
         else:
-            sealed = self._seal.seal(to, kind, body)
-            opened = self._opened(to, _answer_to(kind, sealed), done)
-            self.link.post(near, RELAY, _head(to, 2 * len(self.everybody)) + sealed, opened)
+            head, sealed = _head(to, 2 * len(self.everybody), [self.me]), self._seal.seal(to, kind, body)
+            self.link.post(near, RELAY, head + sealed, self._opened(to, _answer_to(kind, sealed), done))
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
         """The answer to a sealed request is sealed too; its kind says to which."""
@@ -95,14 +94,18 @@ class Mail:
 
         return opened
 
-    def _towards(self, to: str) -> str | None:
-        """The neighbour over whom somebody can be reached: over parties if possible, else over the server."""
+    def _towards(self, to: str, by: Collection[str] = ()) -> str | None:
+        """The neighbour over whom somebody can be reached: over parties if possible, else over the server.
+
+        Not over those ``by`` whom it came: they know of a cut that we may not know of.
+        """
         graph = self._graph.copy()
+        graph.remove_nodes_from(by)
         if self.me in graph:
             graph.remove_edges_from([(self.me, p) for p in list(graph[self.me]) if p not in self.link.up])
             if to in graph and nx.has_path(graph, self.me, to):
                 return str(nx.shortest_path(graph, self.me, to)[1])
-        return SERVER if SERVER in self.link.up else to if to in self.link.up else None
+        return SERVER if SERVER in self.link.up and SERVER not in by else to if to in self.link.up else None
 
     def _heard(self, request: Request) -> None:
         """A request over a link: for us, or to be passed on."""
@@ -123,15 +126,15 @@ class Mail:
 
     def _pass_on(self, request: Request) -> None:
         try:
-            to, left, start = _read_head(request.body, self.everybody)
+            to, left, by, start = _read_head(request.body, self.everybody)
             if to == self.me:
                 self._unseal(request, request.body[start:])
                 return
-            near = self._towards(to) if left > 0 else None
+            near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
             if near is None or near == request.sender:
                 request.let_go()
                 return
-            body = _head(to, left - 1) + request.body[start:]
+            body = _head(to, left - 1, [*by, self.me]) + request.body[start:]
             self.link.post(near, RELAY, body, lambda answer: _pass_back(request, answer))
         except MtcdError as error:
             self.log.refused(request.sender, RELAY, str(error))
@@ -167,23 +170,25 @@ def _tell(done: Done, answer: bytes | None) -> None:
         done(answer[1:], "")
 
 
-def _head(to: str, left: int) -> bytes:
-    return json.dumps({"to": to, "left": left}).encode() + b"\n"
+def _head(to: str, left: int, by: list[str]) -> bytes:
+    return json.dumps({"to": to, "left": left, "by": by}).encode() + b"\n"
 
 
-def _read_head(body: bytes, everybody: list[str]) -> tuple[str, int, int]:
-    """To whom, how many more may pass it on, and where the sealed part starts."""
-    end = body.find(b"\n", 0, LONGEST_HEAD)
+def _read_head(body: bytes, everybody: list[str]) -> tuple[str, int, list[str], int]:
+    """To whom, how many more may pass it on, who has passed it on, and where the sealed part starts."""
+    end = body.find(b"\n", 0, LONGEST_HEAD * (1 + len(everybody)))
     try:
         head: Any = json.loads(body[:end]) if end >= 0 else None
-        to, left = head["to"], head["left"]
+        to, left, by = head["to"], head["left"], head["by"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError("head", "is not that of a relayed request") from None
     if (
         to not in everybody
+        or not isinstance(by, list)
+        or not all(name in everybody for name in by)
         or not isinstance(left, int)
         or isinstance(left, bool)
         or not 0 <= left <= 2 * len(everybody)
     ):
         raise WireError("head", "names nobody here, or goes too far")
-    return to, left, end + 1
+    return to, left, by, end + 1

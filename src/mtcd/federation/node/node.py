@@ -6,6 +6,7 @@ Whatever moment it is killed at, started again it goes on: what was agreed and w
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +36,8 @@ from mtcd.protocol.token import Token
 SAY_WAITING = 5.0  # seconds
 LINGER = 30.0  # after the end, for those who have not heard of it
 LINGER_STEP = 0.2
+SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
+WORDS = "words"
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,17 @@ class Brings(Part, Protocol):
         """Its role in the run that was agreed on."""
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
-        """Write down what the run leaves with this party."""
+        """Write down what the run leaves with this party; again when it has heard more."""
+
+    @property
+    def awaits_words(self) -> bool:
+        """Whether something is still to be told after the end."""
+
+    def last_words(self) -> bytes | None:
+        """What the party that ended the training tells the others afterwards, if anything."""
+
+    def hear(self, words: bytes) -> None:
+        """Such words."""
 
 
 class Node:
@@ -76,9 +89,11 @@ class Node:
         self.status: str | None = None
         """How training ended."""
         self._heard_end: set[str] = set()
-        self._left_at = 0.0
+        self._unanswered: Counter[str] = Counter()
+        self._leaves_at = 0.0
         self.mail = Mail(kit, self.loop, self.log, self._changed)
         self.questions = Questions(self.mail, self.loop, self.log)
+        self.mail.on(WORDS, self._hear_words)
         for kind, answer in {"status": self._status, "stop": self._stop, "logs": self._logs}.items():
             self.mail.on(f"control/{kind}", self._for_operator(answer))
 
@@ -141,6 +156,7 @@ class Node:
             cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
             postman = make_postman(self.number, cast, journal, network)
             postman.limit = role.watch.limit
+            postman.ledger.float_bytes = role.expected.dtype.itemsize
             return postman
 
         self.trainer = Trainer(
@@ -190,24 +206,43 @@ class Node:
 
     def _end(self) -> None:
         assert self.trainer is not None
-        assert self.watch is not None
-        postman = self.trainer.postman
-        summary = self.brings.keep(self.folder.path, postman, self.watch, self.role.notes)
-        self.status = summary.status
+        summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
-        self._left_at = monotonic() + LINGER
-        self._linger()
+        self._leaves_at = monotonic() + LINGER
+        words = self.brings.last_words()
+        if words is not None and self.trainer.postman.ended_here:
+            config = self.kit.config
+            self.questions.ask(WORDS, dict.fromkeys((name for name in config.parties if name != config.name), words))
+        self.loop.call(self._linger)
+
+    def _keep(self) -> Summary:
+        assert self.trainer is not None
+        assert self.watch is not None
+        summary = self.brings.keep(self.folder.path, self.trainer.postman, self.watch, self.role.notes)
+        self.status = summary.status
+        return summary
+
+    def _hear_words(self, asked: Asked) -> None:
+        """The party that ended the training tells how all of it ended."""
+        if self.trainer is None or self.trainer.postman.ended is None:
+            asked.let_go()  # the end is on its way: to be asked again
+            return
+        self.brings.hear(asked.body)
+        self._keep()
+        asked.answer()
 
     def _linger(self) -> None:
         """Stay until all who are there have heard of the end: some may hear of it only over us."""
         assert self.trainer is not None
         link, postman = self.mail.link, self.trainer.postman
-        unaware = [name for name in link.up if name not in self._heard_end]
-        undelivered = [self.trainer.names[to] for to, _ in postman.outbox if to not in postman.dead]
-        if (not unaware and not undelivered) or monotonic() > self._left_at:
-            untold = sorted({self.trainer.names[to] for to, _ in postman.outbox})
-            if untold:
-                names = ", ".join(untold)
+        if postman.ended is None:  # it was ended by a token that does not count
+            return
+        undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
+        unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
+        waited_for = {name for name in unaware if not self._is_away(name)}
+        if not (waited_for or self.brings.awaits_words) or monotonic() > self._leaves_at:
+            if untold := (undelivered | self.questions.waits_for) & unaware:
+                names = ", ".join(sorted(untold))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
             self.loop.stop()
             return
@@ -215,8 +250,13 @@ class Node:
             self.mail.ask(name, "ready", self.trainer.run.encode(), self._heard(name))
         self.loop.later(LINGER_STEP, self._linger)
 
+    def _is_away(self, name: str) -> bool:
+        link = self.mail.link
+        return name not in link.up if name in link.peers else self._unanswered[name] >= SILENT_TRIES
+
     def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
         def heard(answer: bytes | None, why: str) -> None:
+            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
             if answer == ENDED:
                 self._heard_end.add(name)
 

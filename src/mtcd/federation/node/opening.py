@@ -49,10 +49,6 @@ class Agreed:
     labels: bytes
     announcement: bytes
 
-    def rows(self, part: Part) -> Sequence[int]:
-        """The rows that a party uses."""
-        return agreed_rows(self.announcement, part)
-
     def packed(self) -> bytes:
         """As a block of bytes."""
         return wrap({"run": self.run, "told": self.told}, self.labels, self.announcement)

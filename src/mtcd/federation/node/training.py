@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import Any
 
 from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
-from mtcd.federation.custody.codecs import decode_letter, decode_receipt, encode_letter, encode_receipt
+from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
 from mtcd.federation.custody.letters import Letter, Receipt
+from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
@@ -60,6 +62,8 @@ class Trainer:
         self._silent: dict[int, float] = {}
         """Since when a party has not answered."""
         self._known_end = False
+        self._began = monotonic()
+        self._waiting: str | None = None
         mail.on("letter", self._letter)
         mail.on("ready", self._ready)
         if postman.number == SERVER:
@@ -109,9 +113,10 @@ class Trainer:
         self.postman.dead = dead  # what follows from that is in the journal
 
     def _look_for_end(self) -> None:
-        if self.postman.ended is not None and not self._known_end:
-            self._known_end = True
+        ended = self.postman.ended is not None
+        if ended and not self._known_end:
             self._ended()
+        self._known_end = ended  # an end may turn out not to count
 
     # Letters to send
 
@@ -131,7 +136,9 @@ class Trainer:
         except WireError:
             self._diverged()
             return
-        self.mail.ask(self.names[letter.to], "letter", body, lambda answer, why: self._answered(place, answer, why))
+        straight = type(letter.message.payload) not in OF_POSTMEN
+        done = partial(self._answered, place)
+        self.mail.ask(self.names[letter.to], "letter", body, done, straight)
 
     def _diverged(self) -> None:
         """What was to be sent is not finite. The server ends the run; where there is none, this party does."""
@@ -243,12 +250,26 @@ class Trainer:
         asked.answer(ENDED if self.postman.ended is not None else IN_TRAINING)
 
     def _watch(self) -> None:
-        """Who is silent for long counts as gone, though its link may be up."""
-        now = monotonic()
-        for number, since in list(self._silent.items()):
-            name = self.names[number]
-            if now - since > SILENT and number not in self.postman.dead and name in self.mail.link.peers:
+        """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
+        now, link = monotonic(), self.mail.link
+        silent = {self.names[number] for number, since in self._silent.items() if now - since > SILENT}
+        if now - self._began > SILENT:
+            silent |= link.peers - link.up
+        for name in silent & link.peers:
+            if self.numbers[name] not in self.postman.dead:
                 self.lost(name)
-                if name in self.mail.link.up:
+                if name in link.up:
                     self._ask_ready(name)
+        self._say_waiting()
         self.loop.later(SILENT / 4, self._watch)
+
+    def _say_waiting(self) -> None:
+        """For whom training waits, if it lasts."""
+        postman = self.postman
+        told = None
+        if postman.ended is None and postman.waits_for:
+            names = ", ".join(sorted(self.names[number] for number in postman.waits_for))
+            told = postman.unreachable() if isinstance(postman, LonePostman) else f"Training waits for {names}."
+        if told is not None and told == self._waiting:
+            self.log.now_and_then(("waiting", told), told)
+        self._waiting = told

@@ -52,6 +52,10 @@ class Summary:
             return f"Stopped by the operator {after}; the block is the one that this party held then."
         return f"Stopped at the limit of {self.status} {after}."
 
+    def diverged(self) -> Summary:
+        """The same, of a run that turns out to have diverged."""
+        return replace(self, status=DIVERGED)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
         known = self.objective is not None and math.isfinite(self.objective)
@@ -81,7 +85,7 @@ def keep_block(folder: Path, summary: Summary, block: PartyBlock | None) -> Summ
     A block that is not finite diverged, whatever the run was ended by.
     """
     if block is not None and not block.finite:
-        summary = replace(summary, status=DIVERGED)
+        summary = summary.diverged()
     if block is None or summary.status == DIVERGED:
         for name in (NPZ, CSV):
             (folder / name).unlink(missing_ok=True)

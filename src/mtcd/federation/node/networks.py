@@ -1,0 +1,110 @@
+"""What a party brings into a federation that trains a split network: its table, and a network of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mtcd.engines.wire import expect
+from mtcd.errors import DataError, WireError
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.kit import Kit
+from mtcd.federation.node.brings import BringsTable, summary_of
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.node import Role
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.own.keeping import DIVERGED, Summary, keep_run
+from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
+from mtcd.federation.own.network_block import NetworkBlock, fusion_to_bytes
+from mtcd.federation.own.networks import WIDEST, own_network, server_network, split_shapes, threads_for
+from mtcd.federation.own.table import PartyTable
+from mtcd.split_training import check_split, outside_guarantee
+from mtcd.splitnet.own import OwnProblem
+
+
+class SplitBrings(BringsTable):
+    """A table and a network; the server brings the fusion module. They are made anew whenever training begins."""
+
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        super().__init__(kit, table)
+        check_split(self.method, self.stop)
+        self.problem: OwnProblem
+        self.fusion: bytes | None = None
+        """theta_0 as it ended, when it is known."""
+
+    def facts(self, rows: Sequence[int]) -> bytes:
+        """How many numbers per sample the own network gives."""
+        return json.dumps(own_network(self.config, self.kit.folder, self.own, rows).width).encode()
+
+    def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The widths of all, and the labels, which this party holds."""
+        widths = [_width(name, facts[name]) for name in self.config.parties]
+        labels = self.held_labels(rows)
+        notes = [*self.notes, *outside_guarantee(self.method)]
+        stepsize = self.method.settled_stepsize()
+        return {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}, labels_to_bytes(labels)
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Client k with its own network, or the server with the fusion module."""
+        told, config, folder = self.checked(agreed.told, "widths"), self.config, self.kit.folder
+        widths, samples = told["widths"], told["samples"]
+        if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
+            raise WireError("widths", "are not those of networks")
+        labels = labels_from_bytes(agreed.labels, samples)
+        if self.table is None:
+            self.problem = server_network(config, folder, labels, widths)
+        else:
+            own = own_network(config, folder, self.table, self.rows(agreed))
+            self.problem = own.problem(labels, widths)
+        threads = threads_for(self.problem, self.method)
+        if threads is not None:
+            torch.set_num_threads(threads)
+        method, network = self.method, config.network
+        shapes = split_shapes(self.problem)
+        expected = expect(method, network, config.seed, samples, self.problem.outputs, agreed.run, split=shapes)
+        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
+        cast = method.split(self.problem, network, config.seed).cast()
+        return Role(cast, expected, watch, None, self.told_notes(told))
+
+    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+        """The network and a summary, in the folder of the run."""
+        summary = summary_of(self.config, self.method, self.costs, postman, watch, notes)
+        if postman.ended_here:
+            self.fusion = fusion_to_bytes(self.problem)
+        columns = () if self.table is None else self.table.columns
+        block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
+        if not block.finite or summary.status == DIVERGED:
+            summary = summary.diverged()
+            keep_run(folder, summary, {})
+        else:
+            keep_run(folder, summary, block.files())
+        return summary
+
+    @property
+    def awaits_words(self) -> bool:
+        """Whether theta_0 is still to be told."""
+        return self.fusion is None
+
+    def last_words(self) -> bytes | None:
+        """theta_0, for the others; they had earlier ones in tokens."""
+        return self.fusion
+
+    def hear(self, words: bytes) -> None:
+        """theta_0 as it ended, from the party that ended the training."""
+        NetworkBlock.of(self.problem, self.config, (), words)
+        self.fusion = words
+
+
+def _width(name: str, told: bytes) -> int:
+    try:
+        width = json.loads(told[:20])
+    except ValueError:
+        width = None
+    if type(width) is not int or not 0 < width <= WIDEST:
+        raise DataError(f"{name} does not say how many numbers its network gives for a sample.")
+    return width

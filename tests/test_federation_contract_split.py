@@ -1,0 +1,83 @@
+"""The engine contract of split networks: every party trains its own module, and all is as in one process."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+pytest.importorskip("torch")
+
+import torch
+
+from live import Federated, make_kits, run_all
+from mtcd.config.split import split_model
+from mtcd.data.dataset import VerticalDataset
+from mtcd.federation.kit import Kit
+from mtcd.federation.node.brings import settings_of
+from mtcd.federation.node.networks import SplitBrings
+from mtcd.federation.node.node import Node
+from mtcd.federation.own.keeping import read_summary
+from mtcd.federation.own.network_block import read_network_block
+from mtcd.federation.own.networks import section_of
+from mtcd.federation.own.table import PartyTable
+from mtcd.training import train
+from split_problems import samples
+
+MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
+CASES: dict[str, dict[str, Any]] = {
+    "full batch": MTCD,
+    "batches": {**MTCD, "batch": 5},
+    "svfl": {"kind": "svfl", "stepsize": 0.05, "batch": 6},
+    "stcd": {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
+}
+
+
+def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
+    name = kit.config.name
+    if kit.config.is_server:
+        return None
+    values = np.asarray(data.features[name], dtype=float)
+    columns = tuple(f"x{j}" for j in range(values.shape[1]))
+    return PartyTable(Path(f"{name}.csv"), None, columns, values, data.labels if name == "a" else None)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: Path) -> None:
+    made = samples(4, 13)
+    features = dict(zip("abcd", made.features.values(), strict=True))
+    data = VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
+    kits = make_kits(
+        tmp_path,
+        tuple("abcd"),
+        **({"server": None} if case == "stcd" else {}),
+        labels={"held_by": "a", "shared_with": ["parties", "server"] if case != "stcd" else "parties"},
+        model={"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}},
+        method=CASES[case],
+        network={"kind": "cycle"},
+        stop={"iterations": 12},
+        seed=5,
+    )
+    nodes = {
+        n: Node(kit, tmp_path / "runs" / n, SplitBrings(kit, table_of(data, kit)), None) for n, kit in kits.items()
+    }
+    run_all(nodes)
+    told = Federated(kits, {name: read_summary(tmp_path / "runs" / name) for name in kits}, {})
+    config = kits["a"].config
+    method, stop, costs = settings_of(config)
+    model = split_model(section_of(config, kits["a"].folder), data, config.seed, False)
+    same = train(data, model, config.network, method, stop, costs, config.seed)
+    assert told.ledger == same.ledger
+    for name, kit in kits.items():
+        block = read_network_block(kit.config, kit.folder, tmp_path / "runs" / name)
+        assert block.knows_fusion
+        _same_weights(block.trained.fusion, same.fusion)
+        if name != "server":
+            _same_weights(block.trained.modules[name], same.modules[name])
+
+
+def _same_weights(ours: Any, theirs: Any) -> None:
+    known = theirs.state_dict()
+    for name, value in ours.state_dict().items():
+        torch.testing.assert_close(value, known[name], rtol=1e-6, atol=1e-7)
