@@ -21,7 +21,7 @@ from mtcd.federation.kit import Kit
 from mtcd.federation.node import mail
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
-from mtcd.federation.node.node import Node
+from mtcd.federation.node.node import Brings, Node
 
 Done = Callable[[bytes | None], None]
 
@@ -73,20 +73,24 @@ class Wire:
 class Hub:
     """All links. ``meddle`` sees every request before it arrives; ``tamper`` every answer, and may give others first."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, folder: Path, data: VerticalData, **changes: Any) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        folder: Path,
+        clients: tuple[str, ...],
+        brings: Callable[[Kit], Brings],
+        **changes: Any,
+    ) -> None:
         self.wires: dict[str, Wire] = {}
         self.under_way: deque[tuple[Passing, Done]] = deque()
         self.meddle: Callable[[Passing], None] = lambda passing: None
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
-        self.folder, self.data = folder, data
-        self.kits = make_kits(folder, data.clients, **changes)
+        self.clients, self.kits = clients, make_kits(folder, clients, **changes)
         patch.setattr(mail, "Link", lambda *given: Wire(self, *given))
         self.shown: list[str] = []
-        self.nodes = {name: self.node(name) for name in self.kits}
-
-    def node(self, name: str) -> Node:
-        brings = LinearBrings(self.kits[name].config, own_table_of(self.data, self.kits[name]))
-        return Node(self.kits[name], self.folder / "runs" / name, brings, self.shown.append)
+        self.nodes = {
+            name: Node(kit, folder / "runs" / name, brings(kit), self.shown.append) for name, kit in self.kits.items()
+        }
 
     def begin(self) -> None:
         """All start, then all links come up."""
@@ -159,6 +163,11 @@ class Hub:
         for node in self.nodes.values():
             node.log.close()
             node.folder.close()
+
+
+def linear(data: VerticalData) -> Callable[[Kit], Brings]:
+    """Every party with its own part of the data."""
+    return lambda kit: LinearBrings(kit, own_table_of(data, kit))
 
 
 def _drain(node: Node) -> bool:

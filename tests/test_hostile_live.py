@@ -158,7 +158,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     kits, thieves = kits_and_thieves(tmp_path, data)
     addresses = [kit.config.address for name, kit in kits.items() if name != CHEAT]
     nodes = {
-        name: Node(kit, tmp_path / "runs" / name, LinearBrings(kit.config, own_table_of(data, kit)), None)
+        name: Node(kit, tmp_path / "runs" / name, LinearBrings(kit, own_table_of(data, kit)), None)
         for name, kit in kits.items()
     }
     for config in (kits[CHEAT].zenoh(), *thieves.values()):

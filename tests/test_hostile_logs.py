@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from hubs import Hub, Passing
+from hubs import Hub, Passing, linear
 from mtcd.federation.node.log import KINDS, Log
 from mtcd.federation.node.mail import OK
 from mtcd.federation.own.block import read_block
@@ -27,9 +27,14 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path, monkeypatch: 
     texts = np.array(["unwell", "cheerful", "beyond_help"])
     data = replace(data, labels=texts[np.unique(data.labels, return_inverse=True)[1]])
     method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": 0.07}
-    settings = {"model": model_section(MULTINOMIAL), "method": method, "stop": {"iterations": 9}, "alignment": alignment}
+    settings = {
+        "model": model_section(MULTINOMIAL),
+        "method": method,
+        "stop": {"iterations": 9},
+        "alignment": alignment,
+    }
     some = random.Random(4)
-    with Hub(monkeypatch, tmp_path, data, network={"kind": "path"}, **settings) as hub:
+    with Hub(monkeypatch, tmp_path, data.clients, linear(data), network={"kind": "path"}, **settings) as hub:
 
         def spoil(passing: Passing) -> None:
             """So that there is much to complain of."""
@@ -44,7 +49,11 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path, monkeypatch: 
         hub.meddle = spoil
         hub.begin()
         hub.run()
-        answers = [hub.ask(Passing("operator", name, f"control/{kind}", b"")) for name in hub.nodes for kind in ("status", "logs")]
+        answers = [
+            hub.ask(Passing("operator", name, f"control/{kind}", b""))
+            for name in hub.nodes
+            for kind in ("status", "logs")
+        ]
         assert all(answer is not None and answer[:1] == OK for answer in answers)
         told = b"".join([*(answer or b"" for answer in answers), "\n".join(hub.shown).encode()]).decode()
     told += "".join((tmp_path / "runs" / name / "log.jsonl").read_text() for name in hub.nodes)
