@@ -18,7 +18,6 @@ from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.custody.records import pack
 from mtcd.federation.kit import Kit
-from mtcd.federation.node import mail
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
 from mtcd.federation.node.node import Brings, Node
@@ -71,7 +70,7 @@ class Wire:
 
 
 class Hub:
-    """All links. ``meddle`` sees every request before it arrives; ``tamper`` every answer, and may give others first."""
+    """All links. ``meddle`` sees every request before it arrives, ``tamper`` every answer, and may give another."""
 
     def __init__(
         self,
@@ -86,7 +85,10 @@ class Hub:
         self.meddle: Callable[[Passing], None] = lambda passing: None
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
-        patch.setattr(mail, "Link", lambda *given: Wire(self, *given))
+        patch.setattr("mtcd.federation.node.mail.Link", lambda *given: Wire(self, *given))
+        self.now = 0.0
+        for module in ("loop", "node", "training", "watch"):
+            patch.setattr(f"mtcd.federation.node.{module}.monotonic", lambda: self.now)
         self.shown: list[str] = []
         self.nodes = {
             name: Node(kit, folder / "runs" / name, brings(kit), self.shown.append) for name, kit in self.kits.items()
@@ -112,21 +114,21 @@ class Hub:
 
     def act(self) -> bool:
         """All that the parties have to do now."""
-        return any([_drain(node) for node in self.nodes.values()])
+        return sum(_drain(node) for node in self.nodes.values()) > 0
 
     def deliver(self) -> bool:
         """The next request."""
         if not self.under_way:
             return False
         passing, done = self.under_way.popleft()
-        loop = self.nodes[passing.sender].loop
+        back = self.nodes[passing.sender].loop
         if self.nodes[passing.to].loop._stopped:
-            loop.call(lambda: done(None))
+            back.call(lambda: done(None))
             return True
         self.meddle(passing)
 
         def answered(answer: bytes | None) -> None:
-            loop.call(lambda: self._answer(passing, answer, done))
+            back.call(lambda: self._answer(passing, answer, done))
 
         self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answered)))
         return True
@@ -147,7 +149,9 @@ class Hub:
     def wait(self) -> None:
         """Until the next timer."""
         loops = [node.loop for node in self.nodes.values() if node.loop._timers and not node.loop._stopped]
-        heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)[2]()
+        due, _, act = heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)
+        self.now = max(self.now, due)
+        act()
 
     def ask(self, passing: Passing) -> bytes | None:
         """Ask somebody something out of turn; the answer, None without one."""

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-zenoh = pytest.importorskip("zenoh")
+pytest.importorskip("zenoh")
+
+import zenoh
 
 from live import in_process, make_kits, own_table_of, run_all
-from waiting import until
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import WireError
 from mtcd.federation.authority import Authority
@@ -38,6 +39,7 @@ from mtcd.federation.transport import zenoh_config
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_letters
+from waiting import until
 
 CHEAT, MEGABYTES = "c2", 1
 LOGISTIC = MODELS[5]

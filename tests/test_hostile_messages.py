@@ -43,7 +43,7 @@ def test_spoilt_messages_are_refused_and_change_nothing(
 ) -> None:
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 12}, "seed": 5}
+    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
     with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
         cheats = Cheats(hub)
         hub.begin()
@@ -51,7 +51,7 @@ def test_spoilt_messages_are_refused_and_change_nothing(
     same = in_process(data, hub.kits["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12)
-    assert cheats.sent["letter"] >= 100
+    assert cheats.sent["letter"] >= 80
     assert cheats.sent.total() > 1000
 
 
@@ -60,7 +60,7 @@ def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monke
     """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays up, and whole."""
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
-    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 12}, "seed": 5}
+    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
     some, answers = random.Random(3), Counter[bytes]()
     with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
 
