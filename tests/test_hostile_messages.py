@@ -17,7 +17,7 @@ pytest.importorskip("zenoh")
 from cheats import Cheats
 from hubs import Hub, Passing, holds, linear
 from live import in_process
-from mtcd.federation.node.mail import OK
+from mtcd.federation.node.mail import NO, OK
 from mtcd.federation.own.block import read_block
 from own_parts import model_section
 from problems import MODELS, make_data
@@ -85,3 +85,33 @@ def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monke
             if node.trainer is not None:
                 node.trainer._go_back()  # the journal can be read
     assert answers[OK] > 10
+
+
+def test_who_cannot_follow_a_letter_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also if somebody is gone: the iteration is not started anew once more."""
+    model, method, changes = CASES["clusters"]
+    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
+    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
+    tried = []
+    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+        server = hub.nodes["server"]
+
+        def meddle(passing: Passing) -> None:
+            if (passing.to, passing.kind) != ("server", "letter") or tried:
+                return
+            trainer = server.trainer
+            assert trainer is not None
+            trainer.lost("c3")
+            postman, before = trainer.postman, holds(server)
+            monkeypatch.setattr(postman.party, "receive", lambda message: 1 / 0)
+            monkeypatch.setattr(postman, "is_void", lambda letter: False)
+            tried.append(hub.ask(passing))
+            assert trainer.postman is not postman
+            assert holds(server) == before
+            assert postman.dead == trainer.postman.dead == {3}
+            trainer._found("c3")
+
+        hub.meddle = meddle
+        hub.begin()
+        hub.run()
+    assert [answer[:1] for answer in tried] == [NO]
