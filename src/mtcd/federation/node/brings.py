@@ -128,8 +128,8 @@ class BringsTable:
         """What the party that ended the training tells the others afterwards, if anything."""
         return None
 
-    def hear(self, words: bytes) -> None:
-        """Such words."""
+    def hear(self, words: bytes) -> bool:
+        """Such words; whether they were not known before."""
         raise WireError("kind", "is none that this model has")
 
 

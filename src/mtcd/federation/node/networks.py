@@ -53,7 +53,8 @@ class SplitBrings(BringsTable):
         """Client k with its own network, or the server with the fusion module."""
         told, config, folder = self.checked(agreed.told, "widths"), self.config, self.kit.folder
         widths, samples = told["widths"], told["samples"]
-        if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
+        sound = isinstance(widths, list) and all(type(width) is int and 0 < width <= WIDEST for width in widths)
+        if not sound or len(widths) != len(config.parties):
             raise WireError("widths", "are not those of networks")
         labels = labels_from_bytes(agreed.labels, samples)
         if self.table is None:
@@ -94,10 +95,11 @@ class SplitBrings(BringsTable):
         """theta_0, for the others; they had earlier ones in tokens."""
         return self.fusion
 
-    def hear(self, words: bytes) -> None:
-        """theta_0 as it ended, from the party that ended the training."""
+    def hear(self, words: bytes) -> bool:
+        """theta_0 as it ended, from the party that ended the training. What is told first counts."""
         NetworkBlock.of(self.problem, self.config, (), words)
-        self.fusion = words
+        known, self.fusion = self.fusion, self.fusion or words
+        return known is None
 
 
 def _width(name: str, told: bytes) -> int:

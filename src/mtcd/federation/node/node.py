@@ -14,11 +14,12 @@ from time import monotonic
 from typing import Any, Protocol
 
 from mtcd.engines.wire import Expected
-from mtcd.errors import MtcdError
+from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
+from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.log import Log
@@ -71,8 +72,8 @@ class Brings(Part, Protocol):
     def last_words(self) -> bytes | None:
         """What the party that ended the training tells the others afterwards, if anything."""
 
-    def hear(self, words: bytes) -> None:
-        """Such words."""
+    def hear(self, words: bytes) -> bool:
+        """Such words; whether they were not known before."""
 
 
 class Node:
@@ -213,11 +214,13 @@ class Node:
 
     def _hear_words(self, asked: Asked) -> None:
         """The party that ended the training tells how all of it ended."""
+        if SERVER_NAME in self.kit.config.peers and asked.sender != SERVER_NAME:
+            raise WireError("sender", "is not the one who ended the training")
         if self.trainer is None or self.trainer.postman.ended is None:
             asked.let_go()  # the end is on its way: to be asked again
             return
-        self.brings.hear(asked.body)
-        self._keep()
+        if self.brings.hear(asked.body):
+            self._keep()
         asked.answer()
 
     def _linger(self) -> None:
