@@ -105,6 +105,22 @@ def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
     assert_kept(world)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_those_who_were_gone_before_a_restart_of_all_others_are_still_gone_round(seed: int) -> None:
+    """Were the token passed on to one of two dead neighbours, it could not be made anew."""
+    world = lone_world("complete", seed, Faults())
+    for dead in (1, 3):
+        go_on(world, "complete", 20)
+        world.crash(dead)
+    go_on(world, "complete", 60)
+    world.bag = []
+    for k in (0, 2, 4):
+        world.start(k)
+        assert world.postmen[k].dead == {1, 3}
+    go_on(world, "complete", 60)
+    assert_kept(world)
+
+
 @pytest.mark.parametrize("walk", ["tour", "random-tour"])
 @pytest.mark.parametrize("kind", ["cycle", "grid", "star", "complete", "path"])
 def test_a_tour_goes_round_the_dead_and_visits_all_it_can_get_to(kind: str, walk: str) -> None:

@@ -21,7 +21,7 @@ class LinePostman(Postman):
     """Keeps what is needed to make the token anew, or to undo its last stay."""
 
     party: TokenClient
-    kept: tuple[str, ...] = ("passed", "before", "came", "hop")
+    kept: tuple[str, ...] = ("passed", "before", "came", "hop", "dead")
 
     def __init__(
         self, number: int, party: TokenClient, journal: Journal, opening: Iterable[Message], network: Network

@@ -104,7 +104,7 @@ class LonePostman(LinePostman):
                 self._be_asked(letter.sender, freeze, letter.generation)
             case Frozen() as told:
                 if self.search is not None:
-                    self.search.hear(letter.sender, told)
+                    self.search.hear(letter.sender, letter.sequence, told)
                     self._go_on_searching()
             case _:
                 if letter.sender != self.number:

@@ -39,13 +39,18 @@ class Search:
     down: dict[int, frozenset[int]] = field(default_factory=dict)
     """By client, those of its neighbours that it believes to be gone. Outlives the question."""
     highest: int = 0
+    latest: dict[int, int] = field(default_factory=dict)
+    """By client, the number of its last letter with an answer: letters may come in another order than they were sent."""
 
     def ask(self, number: int, firm: bool) -> None:
         """A new question: the answers to the last one do not count."""
         self.number, self.firm, self.hops = number, firm, {}
 
-    def hear(self, client: int, told: Frozen) -> None:
-        """An answer, to this question or to an older one."""
+    def hear(self, client: int, sequence: int, told: Frozen) -> None:
+        """An answer, to this question or to an older one, unless a later one was heard."""
+        if sequence < self.latest.get(client, 0):
+            return
+        self.latest[client] = sequence
         self.down[client] = told.down
         self.highest = max(self.highest, told.highest)
         if told.asked == self.number:
