@@ -115,3 +115,25 @@ def test_who_cannot_follow_a_letter_is_as_before(tmp_path: Path, monkeypatch: py
         hub.begin()
         hub.run()
     assert [answer[:1] for answer in tried] == [NO]
+
+
+def test_an_answer_from_earlier_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who passes sealed requests on cannot keep an answer and give it to the next request of the same kind."""
+    model, method, changes = CASES["stcd"]
+    data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
+    settings = {"model": model_section(model), "method": method, "stop": {"iterations": 3}}
+    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+        hub.begin()
+        hub.run()
+        asker, answerer = hub.nodes["c0"], hub.nodes["c2"]
+        asker.mail.link.up = {"c1"}
+        heard: list[bytes | None] = []
+        sealed: list[bytes] = []
+        for _ in range(2):
+            hub.under_way.clear()
+            asker.mail.ask("c2", "ready", answerer.trainer.run.encode(), lambda answer, why: heard.append(answer))
+            (passing, done) = hub.under_way.pop()
+            sealed.append(hub.ask(passing._replace(sender="c1", to="c2")) or b"")
+            done(sealed[0])
+        assert heard == [b"ended", None]
+        assert "Refused a sealed answer from c2" in asker.log.tail[-1]["text"]

@@ -10,8 +10,9 @@ pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
 from cheats import Cheats
-from hubs import Hub, Passing, holds
+from hubs import Done, Hub, Passing, holds
 from mtcd.federation.kit import Kit
+from mtcd.federation.node.mail import OK
 from mtcd.federation.node.networks import SplitBrings
 from mtcd.federation.node.node import WORDS
 from mtcd.federation.own.network_block import read_network_block
@@ -43,17 +44,22 @@ class Gossips(Cheats):
         if passing.kind != WORDS:
             super().before(passing)
             return
-        node, has_ended = self.hub.nodes[passing.to], self.hub.nodes[passing.to].status is not None
+        has_ended = self.hub.nodes[passing.to].status is not None
         for wrong in (b"", passing.body[:-1], passing.body + b"0", bytes(len(passing.body)), b"{}", bytes(10**6)):
             if has_ended:
                 self.refused(passing._replace(body=wrong))
         others = [name for name in self.hub.clients if name not in (passing.sender, passing.to)]
         for other in others if passing.sender == "server" else ():
             self.refused(passing._replace(sender=other))
-        if has_ended and not node.brings.awaits_words:
+
+    def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
+        super().spoil_answer(passing, answer, done)
+        node = self.hub.nodes[passing.to]
+        if passing.kind == WORDS and answer == OK and not node.loop._stopped:
             before = holds(node)
-            assert self.hub.ask(passing) is not None
+            assert self.hub.ask(passing) == OK  # it is known
             assert holds(node) == before
+            self.sent["said again"] += 1
 
 
 def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, case: str, cheating: bool) -> tuple[Any, Cheats | None]:
@@ -93,3 +99,4 @@ def test_split_networks_are_trained_as_if_nobody_cheated(
     assert cheats is not None
     assert cheats.sent["letter"] >= 40
     assert cheats.sent["start"] >= 100
+    assert cheats.sent["said again"]

@@ -53,8 +53,7 @@ class SplitBrings(BringsTable):
         """Client k with its own network, or the server with the fusion module."""
         told, config, folder = self.checked(agreed.told, "widths"), self.config, self.kit.folder
         widths, samples = told["widths"], told["samples"]
-        sound = isinstance(widths, list) and all(type(width) is int and 0 < width <= WIDEST for width in widths)
-        if not sound or len(widths) != len(config.parties):
+        if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
             raise WireError("widths", "are not those of networks")
         labels = labels_from_bytes(agreed.labels, samples)
         if self.table is None:

@@ -151,6 +151,7 @@ class Node:
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
+        self.trainer.awaits_words = lambda: self.brings.awaits_words
         for note in role.notes:
             self.log.say("note", note)
         self.log.say("training", "Training.", run=agreed.run)
