@@ -73,6 +73,24 @@ def test_without_the_server_tokens_roam_on_and_sync_when_it_is_back(name: str, s
     assert_the_server_knows_what_clients_hold(world)
 
 
+@pytest.mark.parametrize("name", ["clusters", "average", "mini-batch"])
+def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(name: str) -> None:
+    """It kept the tokens, as there was nobody to send them to, and a new process does not know of that."""
+    world = custody_world(METHODS[name], make_network("cycle", DATA.clients), 1, Faults())
+    while len(world.told) < 5:
+        world.step()
+    for k in range(5):
+        world.crash(k)
+        world.postmen[SERVER].lost(k)
+    world.bag = []
+    for number in world.numbers:
+        world.start(number)
+    told = len(world.told)
+    while len(world.told) < told + 3:
+        world.step()
+        assert world.time < 5000
+
+
 def test_with_mini_batches_tokens_wait_for_the_server() -> None:
     method = METHODS["mini-batch"]
     world = custody_world(method, make_network("cycle", DATA.clients), 1, Faults())

@@ -157,6 +157,7 @@ class ServerPostman(IterationPostman):
     def reload(self, kept: dict[str, Any]) -> None:
         super().reload(kept)
         self.tokens_out = kept["tokens_out"]
+        self._set_out_if_all_are_back()  # nobody was there; now that is not known
 
     def deliver(self, letter: Letter) -> Delivery:
         """Who sends something of iteration t has settled all before."""
@@ -183,6 +184,9 @@ class ServerPostman(IterationPostman):
     def found(self, k: int) -> None:
         """Where all who could be visited were gone, tokens set out again."""
         self.dead -= {k}
+        self._set_out_if_all_are_back()
+
+    def _set_out_if_all_are_back(self) -> None:
         if len(self.party.back) == self.party.plan.tokens:
             self.start_anew()
 
