@@ -38,6 +38,9 @@ def ask(patch: pytest.MonkeyPatch, folder: Path, links: list[tuple[int, int]], c
         if heard:
             break
         assert hub.act() or hub.deliver()
+    for node in hub.nodes.values():
+        node.log.close()
+        node.folder.close()
     return heard
 
 
