@@ -18,10 +18,9 @@ from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.custody.records import pack
 from mtcd.federation.kit import Kit
-from mtcd.federation.node import mail
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
-from mtcd.federation.node.node import Node
+from mtcd.federation.node.node import Brings, Node
 
 Done = Callable[[bytes | None], None]
 
@@ -35,22 +34,15 @@ class Passing(NamedTuple):
     body: bytes
 
 
-class Query:
-    """What is left of Zenoh's."""
+def once(done: Done) -> Callable[[bytes], None]:
+    """A reply, of which the first counts; an empty one is none."""
+    waiting = [done]
 
-    key_expr = "key"
+    def reply(body: bytes) -> None:
+        if waiting:
+            waiting.pop()(body or None)
 
-    def __init__(self, done: Done) -> None:
-        self.done: Done | None = done
-
-    def reply(self, key: str, body: bytes) -> None:
-        done, self.done = self.done, None
-        assert done is not None
-        done(body)
-
-    def drop(self) -> None:
-        if self.done is not None:
-            self.done(None)
+    return reply
 
 
 class Wire:
@@ -62,7 +54,7 @@ class Wire:
         self.up: set[str] = set()
         hub.wires[self.me] = self
 
-    def post(self, to: str, kind: str, body: bytes, done: Done, seconds: float = 0.0) -> None:
+    def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
         passing = Passing(self.me, to, kind, bytes(body))
         self.hub.under_way.append((passing, done))
 
@@ -71,22 +63,29 @@ class Wire:
 
 
 class Hub:
-    """All links. ``meddle`` sees every request before it arrives; ``tamper`` every answer, and may give others first."""
+    """All links. ``meddle`` sees every request before it arrives, ``tamper`` every answer, and may give another."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, folder: Path, data: VerticalData, **changes: Any) -> None:
+    def __init__(
+        self,
+        patch: pytest.MonkeyPatch,
+        folder: Path,
+        clients: tuple[str, ...],
+        brings: Callable[[Kit], Brings],
+        **changes: Any,
+    ) -> None:
         self.wires: dict[str, Wire] = {}
         self.under_way: deque[tuple[Passing, Done]] = deque()
         self.meddle: Callable[[Passing], None] = lambda passing: None
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
-        self.folder, self.data = folder, data
-        self.kits = make_kits(folder, data.clients, **changes)
-        patch.setattr(mail, "Link", lambda *given: Wire(self, *given))
+        self.clients, self.kits = clients, make_kits(folder, clients, **changes)
+        patch.setattr("mtcd.federation.node.mail.Link", lambda *given: Wire(self, *given))
+        self.now = 0.0
+        for module in ("loop", "node", "training", "watch"):
+            patch.setattr(f"mtcd.federation.node.{module}.monotonic", lambda: self.now)
         self.shown: list[str] = []
-        self.nodes = {name: self.node(name) for name in self.kits}
-
-    def node(self, name: str) -> Node:
-        brings = LinearBrings(self.kits[name].config, own_table_of(self.data, self.kits[name]))
-        return Node(self.kits[name], self.folder / "runs" / name, brings, self.shown.append)
+        self.nodes = {
+            name: Node(kit, folder / "runs" / name, brings(kit), self.shown.append) for name, kit in self.kits.items()
+        }
 
     def begin(self) -> None:
         """All start, then all links come up."""
@@ -108,23 +107,23 @@ class Hub:
 
     def act(self) -> bool:
         """All that the parties have to do now."""
-        return any([_drain(node) for node in self.nodes.values()])
+        return sum(_drain(node) for node in self.nodes.values()) > 0
 
     def deliver(self) -> bool:
         """The next request."""
         if not self.under_way:
             return False
         passing, done = self.under_way.popleft()
-        loop = self.nodes[passing.sender].loop
+        back = self.nodes[passing.sender].loop
         if self.nodes[passing.to].loop._stopped:
-            loop.call(lambda: done(None))
+            back.call(lambda: done(None))
             return True
         self.meddle(passing)
 
         def answered(answer: bytes | None) -> None:
-            loop.call(lambda: self._answer(passing, answer, done))
+            back.call(lambda: self._answer(passing, answer, done))
 
-        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answered)))
+        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, once(answered)))
         return True
 
     def leave(self) -> bool:
@@ -143,12 +142,14 @@ class Hub:
     def wait(self) -> None:
         """Until the next timer."""
         loops = [node.loop for node in self.nodes.values() if node.loop._timers and not node.loop._stopped]
-        heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)[2]()
+        due, _, act = heapq.heappop(min(loops, key=lambda loop: loop._timers[0][0])._timers)
+        self.now = max(self.now, due)
+        act()
 
     def ask(self, passing: Passing) -> bytes | None:
         """Ask somebody something out of turn; the answer, None without one."""
         answers: list[bytes | None] = []
-        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, Query(answers.append)))
+        self.wires[passing.to].heard(Request(passing.sender, passing.kind, passing.body, once(answers.append)))
         assert len(answers) <= 1
         return answers[0] if answers else None
 
@@ -159,6 +160,11 @@ class Hub:
         for node in self.nodes.values():
             node.log.close()
             node.folder.close()
+
+
+def linear(data: VerticalData) -> Callable[[Kit], Brings]:
+    """Every party with its own part of the data."""
+    return lambda kit: LinearBrings(kit, own_table_of(data, kit))
 
 
 def _drain(node: Node) -> bool:

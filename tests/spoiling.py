@@ -12,7 +12,24 @@ import numpy as np
 HEAD = 72  # bytes of a frame before the run's id
 BITS = np.array([np.nan, np.inf, -np.inf, 1e308]).view(np.int64).tolist()
 WORDS = [0, 1, -1, -2, 3, 99, 2**31, 2**48, 2**62, 2**63 - 1, -(2**63), *BITS]
-VALUES: list[Any] = [None, True, -1, 0, 1.5, 2**70, 1e308, "", "x", "\u202e\x00", [], [[]], {}, {"to": "c1"}, "9" * 70]
+VALUES: list[Any] = [
+    None,
+    True,
+    -1,
+    0,
+    2,
+    1.5,
+    2**70,
+    1e308,
+    "",
+    "x",
+    "\u202e\x00",
+    [],
+    [[]],
+    {},
+    {"to": "c1"},
+    "9" * 70,
+]
 NOT_JSON = [b"", b"\n", b"null\n", b"[]\n", b"{\n", b'{"a": NaN}\n', b"[" * 5000 + b"\n", b"\xff\xfe\n", b"1" * 5000]
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.federation.custody.journal import HEADER, FileJournal, MemoryJournal
+from mtcd.errors import MtcdError
+from mtcd.federation.custody.journal import HEADER, FileJournal
 from mtcd.federation.custody.letters import Letter
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
@@ -151,12 +151,3 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(letter))).receipt is not None
     assert pack(again.record()) == pack(first.record())
-
-
-def test_parties_that_remember_more_are_refused() -> None:
-    model = Glm("ridge")
-    data = make_data(model, 8, [2, 2, 1], seed=1)
-    network = make_network("cycle", data.clients)
-    cast = MTCD(tokens=2, hops=2, stepsize=0.01, combine="optimal").cast(model.problem(data), network, 0)
-    with pytest.raises(ConfigError, match="optimal"):
-        Postman(0, cast.clients[0], MemoryJournal())

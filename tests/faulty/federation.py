@@ -185,6 +185,14 @@ class Faulty:
         return ask_everybody(operator_kit(self.kits), kind, seconds)
 
     def iteration(self) -> int:
+        """How far they are; with a server, at its last sync."""
+        per_sync = self.plan.method.get("hops")
+        told = self.ask("status").values()
+        far = [one.get("iteration", 0) if per_sync is None else one.get("syncs", 0) * per_sync for one in told]
+        return max(far, default=0)
+
+    def hops(self) -> int:
+        """How far any token is, synced or not."""
         return max((told.get("iteration", 0) for told in self.ask("status").values()), default=0)
 
     def wait_for_training(self) -> None:

@@ -9,7 +9,7 @@ from time import sleep
 
 import mtcd
 from faulty.chaos import Chaos
-from faulty.federation import Faulty, Plan
+from faulty.federation import PATIENCE, Faulty, Plan
 from faulty.holds import check_custody, check_end
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
@@ -96,14 +96,14 @@ def run_without_server(folder: Path, plan: Plan, say: Say = silence) -> Happened
         least = enough(faulty)
         faulty.start(*faulty.names)
         faulty.wait_for_training()
-        faulty.wait_for_iteration(1)
+        before = faulty.wait_for_iteration(1)
         faulty.kill(SERVER)
         sleep(1.0)
-        alone = faulty.iteration()
-        later = faulty.wait_for_iteration(alone + 20)
-        say(f"without the server from iteration {alone} to {later}")
+        alone = faulty.hops()
+        faulty.wait("tokens roam on", lambda: faulty.hops() > alone + 200)
+        say(f"without the server since iteration {alone}, tokens are at hop {faulty.hops() - before} of the last sync")
         faulty.start(SERVER)
-        _all_die(faulty, faulty.wait_for_iteration(later + least), say)
+        _all_die(faulty, faulty.wait_for_iteration(before + least), say)
         faulty.ask("stop")
         faulty.wait_for_end(*faulty.names)
         say(check_end(faulty, GAP)[0].message)
@@ -118,12 +118,22 @@ def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say =
         chaos = Chaos(faulty, seed, say)
         chaos.kinds = {"kill holder": 1, "kill": 1}
         chaos.go(kills, pause=0.5)
-        faulty.wait("all have ended", lambda: all(map(faulty.ended, faulty.names)))
-        faulty.wait_for_end(*(name for name in faulty.names if name in faulty.processes.running))
+        faulty.wait("all have ended", lambda: _all_have_ended(faulty))
+        faulty.wait_for_end(*faulty.names)
         summaries = check_end(faulty, float("inf"))
         assert all(one.iterations >= plan.iterations and one.status == "iterations" for one in summaries)
         say(summaries[0].message)
         return chaos.happened
+
+
+def _all_have_ended(faulty: Faulty) -> bool:
+    """Whether all have; whoever left before it could tell others is started again, as it asks for."""
+    for line in [line for line in faulty.said if "Not told that the run has ended" in line]:
+        faulty.said.remove(line)
+        name = line.split()[1].rstrip(":")
+        faulty.processes.running[name].wait(PATIENCE)
+        faulty.start(name)
+    return all(map(faulty.ended, faulty.names))
 
 
 def _all_die(faulty: Faulty, reached: int, say: Say) -> list[object]:

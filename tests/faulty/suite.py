@@ -63,7 +63,9 @@ SUITE: dict[str, Run] = {
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
     "mtcd, clusters, one never comes back": _away(plan(CLUSTERS, COMPLETE, 8, RIDGE), (3,)),
     "mtcd, average, two never come back": _away(plan(AVERAGE, COMPLETE, 8, RIDGE), (2, 5)),
-    "mtcd, the server is away": lambda folder, say: run_without_server(folder, plan(AVERAGE, GRID, 8, RIDGE), say),
+    "mtcd, the server is away": lambda folder, say: run_without_server(
+        folder, plan({**AVERAGE, "hops": 100}, GRID, 8, RIDGE), say
+    ),
     "stcd, killed at the end": _ending(plan(STCD, chords(8), 8, RIDGE, iterations=1500), 12, 11),
     "mtcd, killed at the end": _ending(plan(AVERAGE, GRID, 8, RIDGE, iterations=400), 12, 12),
 }

@@ -50,16 +50,17 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
         "syncs": max((one["syncs"] for one in trained), default=None),
         "hops": ledger.hops,
         "objective": None if not known else max(known, key=lambda one: one["iteration"])["objective"],
-        "gap": _gap(trained),
+        "gap": _gap([told[name] for name in config.parties if name in told], len(config.parties)),
         "cost": costs.total(ledger),
         "status": next((one["ended"] for one in trained if one["ended"]), None),
     }
 
 
-def _gap(trained: list[dict[str, Any]]) -> float | None:
-    """Only the parties together know it: each tells its part, if it can."""
-    parts: list[float] = [one["gap_part"] for one in trained if one.get("gap_part") is not None]
-    return sum(parts) if parts and len(parts) == len(trained) else None
+def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
+    """A bound on (f - f*)/|f|. Only the parties together know it: each tells its part, as of its last visit."""
+    parts: list[float] = [one["gap_part"] for one in parties if one.get("gap_part") is not None]
+    known = [one["objective"] for one in parties if one.get("objective")]
+    return sum(parts) / abs(min(known)) if known and len(parts) == count else None
 
 
 def _places(told: dict[str, Any]) -> dict[str, str]:
@@ -90,7 +91,7 @@ def _print(summary: dict[str, Any]) -> None:
     if summary["objective"] is not None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
-        facts.append(f"gap {summary['gap']:.2e}")
+        facts.append(f"gap at most about {summary['gap']:.2e}")
     screen.print(", ".join(facts), highlight=False)
 
 

@@ -15,7 +15,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.federation.processes import free_ports
 from mtcd.seeding import stream
 
-SAMPLES, FEATURES = 300, 5
+SAMPLES, FEATURES, L2 = 300, 5, 1.0
 STRANGERS = 20  # rows of each table that nobody else has
 
 
@@ -26,6 +26,7 @@ class Example:
     file: Path
     tables: dict[str, Path]
     data: VerticalData
+    l2: float = L2
 
 
 def write_example(folder: Path, parties: int, server: bool, seed: int, iterations: int) -> Example:
@@ -71,7 +72,7 @@ def _file(names: list[str], server: bool, seed: int, iterations: int) -> dict[st
         "labels": {"held_by": names[0], "column": "outcome", "shared_with": "parties"},
         "alignment": "psi",
         "network": {"kind": "cycle" if len(names) > 2 else "path"},
-        "model": {"kind": "logistic", "l2": 1.0},
+        "model": {"kind": "logistic", "l2": L2},
         "method": method,
         "stop": {"iterations": iterations},
         "seed": seed,

@@ -15,11 +15,16 @@ Answers = dict[str, bytes]
 
 
 class Questions:
-    """Of one party. ``waits_for``: who has not answered what was asked last."""
+    """Of one party."""
 
     def __init__(self, mail: Mail, loop: Loop, log: Log) -> None:
         self.mail, self.loop, self.log = mail, loop, log
-        self.waits_for: set[str] = set()
+        self._asked: list[set[str]] = []
+
+    @property
+    def waits_for(self) -> set[str]:
+        """Who has not answered all that it was asked."""
+        return set().union(*self._asked)
 
     def ask(
         self,
@@ -30,9 +35,11 @@ class Questions:
     ) -> None:
         """Everybody whom there is something for; ``then`` has all answers in the same order."""
         answers: Answers = {}
-        self.waits_for = set(bodies)
+        missing = set(bodies)
         if not bodies:
             then(answers)
+            return
+        self._asked.append(missing)
 
         def ask(name: str) -> None:
             self.mail.ask(name, kind, bodies[name], lambda answer, why: heard(name, answer, why))
@@ -46,9 +53,10 @@ class Questions:
                 self.loop.later(AGAIN_REFUSED if why else AGAIN, lambda: ask(name))
                 return
             answers[name] = answer
-            self.waits_for.discard(name)
+            missing.discard(name)
             each(name)
-            if len(answers) == len(bodies):
+            if not missing:
+                self._asked = [names for names in self._asked if names is not missing]
                 then({one: answers[one] for one in bodies})
 
         for name in bodies:

@@ -31,7 +31,9 @@ from mtcd.federation.own.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
-from mtcd.protocol.party import Client
+from mtcd.methods.token_parties import TokenClient
+from mtcd.protocol.party import Client, Party
+from mtcd.protocol.token import Token
 from mtcd.stop import Stop
 
 
@@ -113,6 +115,10 @@ class BringsTable:
         """What people should hear of."""
         return tuple(dict.fromkeys([*map(tidy, told["notes"]), *self.notes]))
 
+    def gap_part(self, party: Party, token: Any) -> float | None:
+        """Its part of a bound on the gap; only linear models have one."""
+        return None
+
     @property
     def awaits_words(self) -> bool:
         """Whether something is still to be told after the end."""
@@ -122,8 +128,8 @@ class BringsTable:
         """What the party that ended the training tells the others afterwards, if anything."""
         return None
 
-    def hear(self, words: bytes) -> None:
-        """Such words."""
+    def hear(self, words: bytes) -> bool:
+        """Such words; whether they were not known before."""
         raise WireError("kind", "is none that this model has")
 
 
@@ -167,6 +173,12 @@ class LinearBrings(BringsTable):
         reads = labels is not None and method.batch is None
         cast = method.cast(problem, network, config.seed)
         return Role(cast, expected, watch, problem if reads else None, self.told_notes(told))
+
+    def gap_part(self, party: Party, token: Any) -> float | None:
+        """Its part of the duality gap, of the model that the token knows."""
+        if not isinstance(party, TokenClient) or not isinstance(token, Token):
+            return None
+        return self.part.gap_part(party.copy_for(token), token.aggregate)
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """The block and a summary, in the folder of the run."""

@@ -94,10 +94,11 @@ class SplitBrings(BringsTable):
         """theta_0, for the others; they had earlier ones in tokens."""
         return self.fusion
 
-    def hear(self, words: bytes) -> None:
-        """theta_0 as it ended, from the party that ended the training."""
+    def hear(self, words: bytes) -> bool:
+        """theta_0 as it ended, from the party that ended the training. What is told first counts."""
         NetworkBlock.of(self.problem, self.config, (), words)
-        self.fusion = words
+        known, self.fusion = self.fusion, self.fusion or words
+        return known is None
 
 
 def _width(name: str, told: bytes) -> int:

@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
 from mtcd.engines.wire import Expected
-from mtcd.errors import MtcdError
+from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
+from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.log import Log
@@ -28,11 +30,12 @@ from mtcd.federation.node.training import ENDED, Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Cast, Party
 from mtcd.protocol.token import Token
 
 SAY_WAITING = 5.0  # seconds
 LINGER = 30.0  # after the end, for those who have not heard of it
+LINGER_FOR_THE_GONE = 10.0  # one who is to be told may be about to start again
 LINGER_STEP = 0.2
 SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
@@ -56,6 +59,9 @@ class Brings(Part, Protocol):
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Its role in the run that was agreed on."""
 
+    def gap_part(self, party: Party, token: Any) -> float | None:
+        """Its part of a bound on the gap, with a token that is here; None where it knows none."""
+
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """Write down what the run leaves with this party; again when it has heard more."""
 
@@ -66,8 +72,8 @@ class Brings(Part, Protocol):
     def last_words(self) -> bytes | None:
         """What the party that ended the training tells the others afterwards, if anything."""
 
-    def hear(self, words: bytes) -> None:
-        """Such words."""
+    def hear(self, words: bytes) -> bool:
+        """Such words; whether they were not known before."""
 
 
 class Node:
@@ -145,6 +151,7 @@ class Node:
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
+        self.trainer.awaits_words = lambda: self.brings.awaits_words
         for note in role.notes:
             self.log.say("note", note)
         self.log.say("training", "Training.", run=agreed.run)
@@ -172,8 +179,9 @@ class Node:
 
     def _told(self, payload: Any) -> None:
         assert self.watch is not None
-        if getattr(payload, "aggregate", None) is not None:
-            self.watch.look(self.role.problem, payload.aggregate, payload.penalty)
+        if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
+            gap_part = partial(self.brings.gap_part, self.trainer.postman.party, payload)
+            self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part)
         self.watch.say()
 
     def _comes_by(self, payload: Any) -> None:
@@ -207,23 +215,30 @@ class Node:
 
     def _hear_words(self, asked: Asked) -> None:
         """The party that ended the training tells how all of it ended."""
+        if SERVER_NAME in self.kit.config.peers and asked.sender != SERVER_NAME:
+            raise WireError("sender", "is not the one who ended the training")
         if self.trainer is None or self.trainer.postman.ended is None:
             asked.let_go()  # the end is on its way: to be asked again
             return
-        self.brings.hear(asked.body)
-        self._keep()
+        if self.brings.hear(asked.body):
+            self._keep()
         asked.answer()
 
     def _linger(self) -> None:
-        """Stay until all who are there have heard of the end: some may hear of it only over us."""
+        """Stay until all who are there have heard of the end: some may hear of it only over us.
+
+        Who is gone and is to be told by us has some time to come back: nobody else would tell it.
+        """
         assert self.trainer is not None
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
         undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
         unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
-        waited_for = {name for name in unaware if not self._is_away(name)}
-        if not (waited_for or self.brings.awaits_words) or monotonic() > self._leaves_at:
+        now = monotonic()
+        expected = undelivered if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
+        waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
+        if not (waited_for or self.brings.awaits_words) or now > self._leaves_at:
             if untold := (undelivered | self.questions.waits_for) & unaware:
                 names = ", ".join(sorted(untold))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")

@@ -62,6 +62,8 @@ class Trainer:
         self._silent: dict[int, float] = {}
         """Since when a party has not answered."""
         self._known_end = False
+        self.awaits_words: Callable[[], bool] = lambda: False
+        """Whether something is still to be told after the end, for which others must stay."""
         self._began = monotonic()
         self._waiting: str | None = None
         mail.on("letter", self._letter)
@@ -256,7 +258,7 @@ class Trainer:
     def _ready(self, asked: Asked) -> None:
         if asked.body != self.run.encode():
             raise WireError("run", "is another one")
-        asked.answer(ENDED if self.postman.ended is not None else IN_TRAINING)
+        asked.answer(ENDED if self.postman.ended is not None and not self.awaits_words() else IN_TRAINING)
 
     def _watch(self) -> None:
         """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""

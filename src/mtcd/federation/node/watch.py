@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from time import monotonic, time
 from typing import Any
 
@@ -31,6 +32,7 @@ class Watch:
         self.log, self.stop = log, stop
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.first: float | None = None
+        self.gap_part: float | None = None
         self.began = time()
         """When the run was agreed on, also if this process started later."""
         self.per_sync = method.hops_per_sync
@@ -75,7 +77,7 @@ class Watch:
             for index, (t, hop, when) in sorted(self._tokens.items())
         ]
 
-    def look(self, problem: Any, aggregate: Any, penalty: float) -> None:
+    def look(self, problem: Any, aggregate: Any, penalty: float, gap_part: Callable[[], float | None]) -> None:
         """Measure the objective, now and then, where an aggregate of all samples comes by."""
         now = monotonic()
         if now - self._measured < MEASURE_EVERY or problem is None:
@@ -83,6 +85,7 @@ class Watch:
         self._measured = now
         with np.errstate(all="ignore"):
             self.objective = float(problem.read_off(aggregate, penalty))
+            self.gap_part = gap_part()
         self.first = self.first if self.first is not None else self.objective
 
     def say(self) -> None:
@@ -101,7 +104,8 @@ class Watch:
     def facts(self) -> dict[str, Any]:
         """For logs and the operator."""
         objective = self.objective if math.isfinite(self.objective) else None
-        return {"iteration": self.iteration, "syncs": self.syncs, "objective": objective}
+        part = self.gap_part if self.gap_part is not None and math.isfinite(self.gap_part) else None
+        return {"iteration": self.iteration, "syncs": self.syncs, "objective": objective, "gap_part": part}
 
 
 def reached(payload: Any) -> int | None:

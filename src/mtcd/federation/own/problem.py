@@ -38,6 +38,20 @@ class OwnPart:
         """What its person should hear of."""
         return self.data.notes
 
+    def gap_part(self, theta: NDArray[np.float64], aggregate: NDArray[np.float64]) -> float | None:
+        """This party's part of the duality gap: all parts together bound f - f*. None where there is no bound.
+
+        With g the derivative of the loss, c_k = X_k^T g and r* the conjugate of r, the parts are
+        theta_k . c_k + r(theta_k) + r*(-c_k): each takes the token's aggregate and what the party has, no more.
+        """
+        penalty = self.problem.penalties[self.number]
+        if penalty.l2 <= 0 or penalty.free:
+            return None
+        c = self.problem.blocks[self.number].T @ self.problem.fit.gradient(aggregate)
+        beyond = np.maximum(np.abs(c) - penalty.l1, 0.0)
+        conjugate = float(np.vdot(beyond, beyond)) / (2.0 * penalty.l2)
+        return float(np.vdot(theta, c)) + penalty.value(theta) + conjugate
+
 
 def glm_of(config: KitConfig) -> Glm:
     """The linear model that a kit names."""

@@ -26,6 +26,7 @@ from mtcd.theory.stepsize import Smoothness, positive
 
 Array = NDArray[np.float64]
 FIELD = "the curvature of a block"
+LARGEST = 1e300  # so that sums of these are finite
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Curvature:
             raise WireError(FIELD, "cannot be read") from None
         if not isinstance(told, dict) or told.keys() != {"block", "longest"}:
             raise WireError(FIELD, "is not two numbers, block and longest")
-        if not all(isinstance(value, float) and math.isfinite(value) and value >= 0 for value in told.values()):
+        if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in told.values()):
             raise WireError(FIELD, "holds something else than finite numbers of 0 or more")
         return Curvature(**told)
 

@@ -1,0 +1,226 @@
+"""Parties that cheat, with good certificates. See ``test_hostile_messages.py``."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from hubs import Done, Hub, Passing, holds
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.custody.codecs import decode_letter, decode_receipt
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.mail import NO, OK
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.node.training import NOT_NOW
+from spoiling import spoilt_letters, spoilt_lines, spoilt_parts
+
+MOST = 10  # times that a sealed request of four parties is passed on
+
+
+class Cheats:
+    """Spoil what passes, and watch the victim."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub, self.some = hub, random.Random(1)
+        self.sent: Counter[str] = Counter()
+        self.letters: list[Passing] = []
+        self.answers: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        hub.meddle, hub.tamper = self.before, self.spoil_answer
+
+    def before(self, passing: Passing) -> None:
+        sender, to, kind, body = passing
+        match kind:
+            case "letter":
+                for spoilt in spoilt_letters(body, self.some, 4):
+                    self.letter(passing._replace(body=spoilt))
+                self.old_letters(passing)
+            case "relay":
+                self.relay(passing)
+            case "ready" | "diverged":
+                for wrong in (b"", body[:-1], body + b"0", body.swapcase() + b" ", b"\xff" * 16):
+                    self.refused(passing._replace(body=wrong))
+            case _:
+                for spoilt in spoilt_lines(body):
+                    self.refused(passing._replace(body=spoilt))
+                for spoilt in spoilt_start(body, self.hub.nodes[to].brings) if kind == "start" else spoilt_parts(body):
+                    self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
+        if kind not in ("relay", "ready", "diverged"):
+            others = sorted(self.hub.wires[to].peers - {sender})
+            for other in others:
+                self.refused(passing._replace(sender=other))  # it speaks in another's name
+        for wrong in ("x", "", "letter/answer", "control/stop", "control/status", "**", "*", "\n" * 900):
+            self.refused(passing._replace(kind=wrong))
+        if to in self.hub.wires:
+            self.refused(Passing("operator", to, "control/dance", body))
+
+    def letter(self, passing: Passing) -> None:
+        """Unless it is a sound letter: then it says what its sender may say."""
+        trainer = self.hub.nodes[passing.to].trainer
+        if trainer is not None:
+            try:
+                decode_letter(passing.body, trainer._expected[trainer.numbers[passing.sender]])
+            except WireError:
+                pass
+            else:
+                self.sent["sound"] += 1
+                return
+        self.refused(passing)
+
+    def old_letters(self, passing: Passing) -> None:
+        """Letters that were recorded: known ones get their receipt again, those for others are refused."""
+        self.letters.append(passing)
+        for old in self.some.sample(self.letters[:-1], min(2, len(self.letters) - 1)):
+            if old.to != passing.to:
+                if old.sender in self.hub.wires[passing.to].peers:
+                    self.refused(old._replace(to=passing.to))
+            elif self.hub.nodes[old.to].trainer is not None and self.was_taken_in(old):
+                before = holds(self.hub.nodes[old.to])
+                answer = self.hub.ask(old)
+                assert answer is not None
+                assert answer[:1] == OK
+                assert holds(self.hub.nodes[old.to]) == before
+                self.sent["replayed"] += 1
+
+    def was_taken_in(self, old: Passing) -> bool:
+        trainer = self.hub.nodes[old.to].trainer
+        letter = decode_letter(old.body, trainer._expected[trainer.numbers[old.sender]])
+        return trainer.postman.was_seen(letter)
+
+    def relay(self, passing: Passing) -> None:
+        line, _, sealed = passing.body.partition(b"\n")
+        head = json.loads(line)
+        wrong_heads = [{**head, "to": "nobody"}, {**head, "left": -1}, {**head, "left": 99}, {**head, "left": True}]
+        wrong_heads += [{**head, "by": wrong} for wrong in (None, "x", ["nobody"], [[]], {}, [7], [head["to"]] * 900)]
+        for wrong in [*wrong_heads, *({name: head[name] for name in head if name != one} for one in head), 1, [], None]:
+            self.refused(passing._replace(body=json.dumps(wrong).encode() + b"\n" + sealed))
+        for wrong in (line, sealed, b"", bytes(400) + b"\n" + sealed):
+            self.refused(passing._replace(body=wrong))
+        if head["to"] != passing.to:
+            return
+        for _ in range(10):
+            at = self.some.randrange(len(sealed))
+            flipped = sealed[:at] + bytes([sealed[at] ^ 1 << self.some.randrange(8)]) + sealed[at + 1 :]
+            self.refused(passing._replace(body=line + b"\n" + flipped))
+        self.insiders(passing, line)
+
+    def insiders(self, passing: Passing, line: bytes) -> None:
+        """Parties with a seal of their own, who send what only others may send, or only over a link."""
+        for name in self.hub.clients:
+            if name == passing.to:
+                continue
+            seal = self.hub.nodes[name].mail._seal
+            tokens = [old.body for old in self.letters if old.sender == name and old.to == passing.to]
+            kinds = {
+                "control/stop": b"",
+                "relay": passing.body,
+                "x": b"",
+                "ready": b"x",
+                "letter": (tokens or [b"x"])[0],
+            }
+            if name != self.hub.clients[0]:
+                kinds |= dict.fromkeys(("align", "prepare", "start"), b'{"agreement": "", "sizes": [0]}\n')
+            for kind, body in kinds.items():
+                if kind == "letter" and tokens and self.is_relayable(name, passing.to, body):
+                    continue
+                sealed = seal.seal(passing.to, kind, body)
+                self.refused(passing._replace(body=line + b"\n" + sealed), name, sealed=True)
+
+    def is_relayable(self, name: str, to: str, body: bytes) -> bool:
+        trainer = self.hub.nodes[to].trainer
+        if trainer is None:
+            return False
+        try:
+            decode_letter(body, trainer._relayed[trainer.numbers[name]])
+        except WireError:
+            return False
+        return True
+
+    def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
+        """Receipts that are none, and answers to sealed requests that are not sealed by the right one, or not now."""
+        node, kind = self.hub.nodes[passing.sender], passing.kind
+        if not answer or answer[:1] == NO or answer[1:] == NOT_NOW or (kind == "relay" and not is_first(passing)):
+            return
+        if kind == "relay" and self.some.random() < 0.5:
+            return  # it would be sent again too often
+        if kind == "letter":
+            spoilt = [
+                OK + wrong for wrong in spoilt_letters(answer[1:], self.some, 2) if self.is_no_receipt(passing, wrong)
+            ]
+            self.wrong_answers(passing, done, node, passing.to, spoilt)
+        elif kind == "relay":
+            to = json.loads(passing.body.partition(b"\n")[0])["to"]
+            old = list(self.answers[passing.sender, to])
+            self.answers[passing.sender, to].append(answer)
+            forged = [self.hub.nodes[k].mail._seal.seal(passing.sender, "x", b"") for k in self.hub.clients[1::2]]
+            damaged = [answer[:-1], answer + b"0", bytes(len(answer))]
+            self.wrong_answers(passing, done, node, to, [*old[-3:], *damaged, *forged])
+
+    def is_no_receipt(self, passing: Passing, wrong: bytes) -> bool:
+        trainer = self.hub.nodes[passing.sender].trainer
+        try:
+            receipt = decode_receipt(wrong, trainer._expected[trainer.numbers[passing.to]])
+        except WireError:
+            return True
+        return receipt.sequence != int.from_bytes(passing.body[64:72], "little")
+
+    def wrong_answers(self, passing: Passing, done: Done, node: Node, named: str, answers: list[bytes]) -> None:
+        for wrong in answers:
+            before, count = holds(node), refusals(node, named)
+            done(wrong)
+            assert holds(node) == before, passing
+            assert refusals(node, named) == count + 1, passing
+            self.sent["answer"] += 1
+
+    def refused(
+        self, passing: Passing, named: str | None = None, sealed: bool = False, or_answered: bool = False
+    ) -> None:
+        """``or_answered``: it may be another question, to which there is an answer."""
+        node, named = self.hub.nodes[passing.to], named or passing.sender
+        before, count = holds(node), refusals(node, named)
+        answer = self.hub.ask(passing)
+        assert holds(node) == before, passing
+        if not (or_answered and answer and answer[:1] == OK):
+            assert sealed or not answer or answer[:1] == NO, passing
+            assert refusals(node, named) == count + 1, passing
+        assert not node.loop._stopped
+        self.sent[passing.kind if passing.kind in ("letter", "relay", "align", "prepare", "start") else "other"] += 1
+
+
+def spoilt_start(body: bytes, brings: Any) -> Iterator[bytes]:
+    """What was agreed, spoilt; not what is another run that could be."""
+    head, (packed,) = unwrap(body, ("agreement",), 1)
+    honest = Agreed.unpacked(packed)
+    (size,) = honest.told.keys() & {"outputs", "widths"}
+    for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
+        try:
+            other = Agreed.unpacked(spoilt)
+            brings.checked(other.told, size)
+            same = [(one.told["samples"], one.labels, one.announcement) for one in (honest, other)]
+            sound = same[0] == same[1] and may_be(other.told[size], honest.told[size], brings.config)
+            sound = sound or (not honest.labels and same[0][1:] == same[1][1:])  # it knows no sizes
+        except MtcdError:
+            sound = False
+        if not sound:
+            yield wrap(head, spoilt)
+
+
+def may_be(size: Any, honest: Any, config: KitConfig) -> bool:
+    """Of widths a party knows its own, the server none."""
+    if not isinstance(honest, list) or not isinstance(size, list) or len(size) != len(honest):
+        return bool(size == honest)
+    known = [config.parties.index(config.name)] if config.name in config.parties else []
+    return all(type(one) is int and one > 0 for one in size) and all(size[k] == honest[k] for k in known)
+
+
+def is_first(passing: Passing) -> bool:
+    """Whether the sender of a sealed request is the one who made it, and does not pass it on."""
+    return bool(json.loads(passing.body.partition(b"\n")[0])["left"] == MOST)
+
+
+def refusals(node: Any, named: str) -> int:
+    return sum(n for kind, n in node.log._counts.items() if kind[:2] == ("refused", named))

@@ -1,0 +1,53 @@
+"""Parties that answer nonsense before training: the holder of the labels says who did, and nothing has begun."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from hubs import Hub, linear
+from mtcd.errors import DataError
+from mtcd.federation.node.asking import Questions
+from own_parts import model_section
+from problems import MODELS, make_data
+
+RIDGE = MODELS[0]
+HUGE = json.dumps({"block": 1e308, "longest": 1e308}).encode()
+WRONG = [b"", b"\0" * 40, b"x", b"[]", b"11", b"-1", b"NaN", b"9" * 5000, b"[" * 5000, b"\xff" * 64, HUGE]
+
+
+@pytest.mark.parametrize("alignment", ["given order", "hashed", "psi"])
+@pytest.mark.parametrize("kind", ["align", "prepare"])
+def test_who_answers_nonsense_is_named(
+    kind: str, alignment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = make_data(RIDGE, 10, [2, 1, 2], seed=3)
+    method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": "auto"}
+    changes = {"model": model_section(RIDGE), "method": method, "stop": {"iterations": 9}, "alignment": alignment}
+    lies, honestly = 0, Questions.ask
+
+    def ask(self: Questions, asked: str, bodies: Any, then: Any = lambda answers: None, each: Any = _nothing) -> None:
+        def answered(answers: dict[str, bytes]) -> None:
+            nonlocal lies
+            for wrong in WRONG if asked == kind else ():
+                if (kind, alignment, wrong) != ("align", "hashed", b""):  # who shares no sample, says so in this way
+                    with pytest.raises(DataError, match="c1"):
+                        then({**answers, "c1": wrong})
+                    assert not (tmp_path / "runs" / "c0" / "agreed.bin").exists()
+                    lies += 1
+            then(answers)
+
+        honestly(self, asked, bodies, answered, each)
+
+    monkeypatch.setattr(Questions, "ask", ask)
+    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **changes) as hub:
+        hub.begin()
+        hub.run()
+    assert lies >= len(WRONG) - 1
+
+
+def _nothing(name: str) -> None:
+    pass
