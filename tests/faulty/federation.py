@@ -198,6 +198,14 @@ class Faulty:
     def wait_for_training(self) -> None:
         self.wait("training begins", lambda: all(map(self.journal_time, self.names)))
 
+    def wait_for_everybody(self) -> None:
+        """Until all are in training, and nobody counts as gone."""
+        self.wait("everybody is back", lambda: not self._missed())
+
+    def _missed(self) -> set[str]:
+        told = self.ask("status")
+        return {*self.names} - {*told} | {name for one in told.values() for name in one.get("gone", self.names)}
+
     def wait_for_iteration(self, least: int) -> int:
         """Until they are so far; there must be progress all the time."""
         last, since = self.iteration(), monotonic()

@@ -49,15 +49,9 @@ def measure(folder: Path, made: Plan, kill: bool, trials: int = TRIALS) -> list[
             sleep(0.5)
             time, victim = recover(faulty, kill)
             (faulty.start if kill else faulty.wake)(victim)
-            faulty.wait(f"{victim} is back", lambda: not _missed(faulty))
+            faulty.wait_for_everybody()
             times += [] if time is None else [time]
     return times
-
-
-def _missed(faulty: Faulty) -> list[str]:
-    """Who is gone, as anybody sees it."""
-    told = faulty.ask("status")
-    return [name for one in told.values() for name in one.get("gone", faulty.names)]
 
 
 def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:

@@ -55,6 +55,7 @@ def run_with_faults(
             chaos.go(faults // 3)
         faulty.wait_for_training()
         chaos.go(faults)
+        faulty.wait_for_everybody()
         least += faulty.wait_for_iteration(1)  # a server that was just started again does not know it yet
         say(f"all is mended; on to iteration {least}")
         _all_die(faulty, faulty.wait_for_iteration(least), say)
