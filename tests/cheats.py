@@ -113,7 +113,7 @@ class Cheats:
         for name in self.hub.clients:
             if name == passing.to:
                 continue
-            seal = self.hub.nodes[name].mail._seal
+            seal = self.hub.nodes[name].mail.seal
             tokens = [old.body for old in self.letters if old.sender == name and old.to == passing.to]
             kinds = {
                 "control/stop": b"",
@@ -156,7 +156,7 @@ class Cheats:
             to = json.loads(passing.body.partition(b"\n")[0])["to"]
             old = list(self.answers[passing.sender, to])
             self.answers[passing.sender, to].append(answer)
-            forged = [self.hub.nodes[k].mail._seal.seal(passing.sender, "x", b"") for k in self.hub.clients[1::2]]
+            forged = [self.hub.nodes[k].mail.seal.seal(passing.sender, "x", b"") for k in self.hub.clients[1::2]]
             damaged = [answer[:-1], answer + b"0", bytes(len(answer))]
             self.wrong_answers(passing, done, node, to, [*old[-3:], *damaged, *forged])
 

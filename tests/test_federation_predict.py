@@ -121,7 +121,7 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     order = order_of(told.kits["c0"].config)
     assert sorted(order) == ["c1", "c2"]
     for wrong in (["c1"], ["c1", "c1"], [*order, "c0"], order[::-1], []):
-        asked = FakeAsked("c0", wrap({"pass": "p", "order": wrong}, bytes(40)), answers)
+        asked = FakeAsked("c0", wrap({"pass": "p", "order": wrong, "certificates": {}}, bytes(40)), answers)
         victim.station.mail._handle("add", asked)
     assert answers == ["refused"] * 5
     assert victim.station.log.tail[-1]["sender"] == "c0"

@@ -106,6 +106,7 @@ class LimitsSection(Section):
 
     message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
     lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as gone
+    sync: bool = False  # whether every commit waits for the disk, so that a loss of power loses nothing
 
 
 class Federation(Section):

@@ -20,7 +20,8 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mtcd.errors import ConfigError, WireError
 from mtcd.federation.certificates import (
@@ -99,6 +100,33 @@ class Seal:
             raise WireError(f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}")
         return Sealed(origin, kind.decode(), body)
 
+    # For one party alone
+
+    @property
+    def certificate(self) -> bytes:
+        """This party's own, for others to lock messages with."""
+        return self._certificate
+
+    def lock(self, to: str, certificate: bytes, body: bytes) -> bytes:
+        """A body that only ``to``, whose certificate this is, can read: not the parties that share a key with it."""
+        owner, public = self._origin(certificate)
+        if owner != to:
+            raise WireError(f"the certificate of {owner!r}", f"came in the place of that of {to!r}")
+        once = ec.generate_private_key(public.curve)
+        shown = once.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
+        cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
+        return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE), body, self._bound(to))
+
+    def unlock(self, data: bytes) -> bytes:
+        """What was locked for this party."""
+        shown, locked = data[1 : 1 + data[0]] if data else b"", data[1 + data[0] :] if data else b""
+        try:
+            public = ec.EllipticCurvePublicKey.from_encoded_point(self._key.curve, shown)
+            cipher = AESGCM(_derived(self._key.exchange(ec.ECDH(), public), shown))
+            return cipher.decrypt(bytes(NONCE), locked, self._bound(self.config.name))  # a key for this one message
+        except (InvalidTag, ValueError):
+            raise WireError("a locked message", "is damaged, or for another party") from None
+
     def _parts(self, data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
         """Certificate, kind, signature and body; where some of it is missing, the signature does not fit."""
         nonce = data[:NONCE]
@@ -143,6 +171,10 @@ class Seal:
     def _bound(self, to: str) -> bytes:
         """What both sides know and need not send."""
         return b"/".join((MARK, self.config.federation.encode(), to.encode()))
+
+
+def _derived(secret: bytes, shown: bytes) -> bytes:
+    return HKDF(hashes.SHA256(), 32, salt=None, info=MARK + shown).derive(secret)
 
 
 def _usable(kind: bytes) -> bool:

@@ -25,7 +25,7 @@ from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.block import PartyBlock
 from mtcd.federation.own.keeping import Summary, keep_block
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.own.problem import own_part, server_problem
+from mtcd.federation.own.problem import glm_of, own_part, server_problem
 from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
 from mtcd.federation.own.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
@@ -136,6 +136,11 @@ class BringsTable:
 class LinearBrings(BringsTable):
     """A table and a generalised linear model."""
 
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        super().__init__(kit, table)
+        if table is not None and table.labels is not None:
+            glm_of(kit.config).loss.encode(table.labels)  # what it cannot be trained on is refused at once
+
     def facts(self, rows: Sequence[int]) -> bytes:
         """How curved the own block is: what settles the step size."""
         stand_in = np.resize([0.0, 1.0], len(rows))  # labels do not matter for it
@@ -207,7 +212,7 @@ def summary_of(
         ledger=postman.ledger,
         costs=costs,
         seconds=watch.seconds(),
-        objective=watch.facts()["objective"],
+        objective=watch.facts()["objective"] if watch.final else None,
         notes=tuple(notes),
     )
 

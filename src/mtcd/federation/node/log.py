@@ -48,13 +48,13 @@ class Log:
         """Something was not accepted; nothing has changed."""
         self.now_and_then(("refused", sender, what, why), f"Refused a {what} from {sender}: {tidy(why)}", sender=sender)
 
-    def now_and_then(self, kind: tuple[str, ...], sentence: str, **facts: Any) -> None:
+    def now_and_then(self, kind: tuple[str, ...], sentence: str, often: int = OFTEN, **facts: Any) -> None:
         """Say it the first times, then less and less often; ``times`` tells how often it was so."""
         if kind not in self._counts and len(self._counts) >= KINDS:
             kind = kind[:2]
         self._counts[kind] += 1
         times = self._counts[kind]
-        if times <= OFTEN or times & (times - 1) == 0:
+        if times <= often or times & (times - 1) == 0:
             self.say(kind[0], sentence, times=times, **facts)
 
     def close(self) -> None:

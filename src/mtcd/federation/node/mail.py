@@ -1,7 +1,7 @@
 """Requests to anybody in the federation: straight to a peer, or from neighbour to neighbour to one who is none.
 
-Those who pass a request on can neither read nor change it: it is sealed (see ``sealed.py``). Tokens never go this way:
-what may, is up to the handlers, who are told whether a request came straight.
+Those who pass a request on cannot change it, and the server cannot read it: it is sealed (see ``sealed.py``). Tokens
+never go this way: what may, is up to the handlers, who are told whether a request came straight.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Mail:
         self.everybody = [*config.parties, SERVER]
         self._graph = nx.Graph(config.links)
         self._graph.add_nodes_from(config.parties)
-        self._seal = None if config.is_server else Seal(kit)
+        self.seal = None if config.is_server else Seal(kit)
         self._handlers: dict[str, Handler] = {}
         self.link = Link(kit, loop, self._heard, changed)
 
@@ -70,12 +70,12 @@ class Mail:
 
     def ask(self, to: str, kind: str, body: bytes, done: Done, straight: bool = False) -> None:
         """Ask somebody. Without an answer it is for the asker to try again. ``straight``: over the own link or not."""
-        if to in self.link.up or (to in self.link.peers and self._seal is None):
+        if to in self.link.up or (to in self.link.peers and self.seal is None):
             self.link.post(to, kind, body, lambda answer: _tell(done, answer))
-        elif straight or self._seal is None:
+        elif straight or self.seal is None:
             done(None, "")
         else:
-            sealed = self._seal.seal(to, kind, body)
+            sealed = self.seal.seal(to, kind, body)
             self._relay(to, sealed, self._opened(to, _answer_to(kind, sealed), done), frozenset())
 
     def _relay(self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]) -> None:
@@ -97,9 +97,9 @@ class Mail:
         """The answer to a sealed request is sealed too; its kind says to which."""
 
         def opened(answer: bytes | None) -> None:
-            assert self._seal is not None
+            assert self.seal is not None
             try:
-                inside = None if not answer else self._seal.open(answer, expect_from=to)
+                inside = None if not answer else self.seal.open(answer, expect_from=to)
                 if inside is not None and inside.kind != kind:
                     raise WireError("kind", "is not that of the answer to this request")
             except MtcdError as error:
@@ -156,7 +156,7 @@ class Mail:
             request.let_go()
 
     def _unseal(self, request: Request, sealed: bytes) -> None:
-        seal = self._seal
+        seal = self.seal
         if seal is None:
             raise WireError("receiver", "is the server, to whom everybody talks straight")
         inside = seal.open(sealed)

@@ -139,7 +139,7 @@ class Node:
         self.watch = role.watch
         role.watch.began = when
         self.role = role
-        journal, network = FileJournal(self.folder.journal), self.kit.config.network
+        journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
 
         def make() -> Postman:
             cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
@@ -181,7 +181,8 @@ class Node:
         assert self.watch is not None
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
             gap_part = partial(self.brings.gap_part, self.trainer.postman.party, payload)
-            self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part)
+            ended = self.trainer.postman.ended is not None
+            self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
         self.watch.say()
 
     def _comes_by(self, payload: Any) -> None:

@@ -2,13 +2,15 @@
 
 Who sees the result begins with random numbers and subtracts them in the end, so what goes from party to party looks
 random to all of them. Numbers are whole multiples of 2^-32, added up modulo 2^64: then the mask hides them perfectly.
-Every party checks that the order names everybody once, so that nobody's part can be asked for alone. What two
-parties that are next to each other in the order, or the seer and others, can find out together, they can find out.
+What goes to a party is locked for it alone, as it may pass through others who would see the same sum before and after
+somebody's part. Every party checks that the order names everybody once, so that nobody's part can be asked for alone.
+What those next to a party in the order can find out together, or the seer and others, they can find out.
 """
 
 from __future__ import annotations
 
 import secrets
+from base64 import b64decode
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,12 +24,13 @@ from mtcd.federation.names import SERVER
 from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.mail import Asked, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.sealed import Seal
 
 Array = NDArray[np.float64]
 Sums = NDArray[np.uint64]
 STEPS = 2.0**32
 LARGEST = 2.0**30
-PASS_KEYS = ("pass", "order")
+PASS_KEYS = ("pass", "order", "certificates")
 
 
 def to_sums(values: NDArray[Any]) -> Sums:
@@ -56,7 +59,8 @@ class Passing:
     """A party's side of a pass: adds its own part, once for each pass, and passes the sum on."""
 
     def __init__(self, mail: Mail, questions: Questions, config: KitConfig, own: Callable[[], Sums]) -> None:
-        self.questions, self.config, self.own = questions, config, own
+        assert mail.seal is not None  # it is a party
+        self.questions, self.config, self.own, self.seal = questions, config, own, mail.seal
         self.expected = order_of(config)
         self._seen: set[str] = set()
         mail.on("add", self._add)
@@ -71,42 +75,60 @@ class Passing:
             raise WireError("sender", "is not the one before in the order")
         if number not in self._seen:
             part = self.own()
-            told = read_sums(content, part.shape) + part
-            self._seen.add(number)
-            body = wrap({"pass": number, "order": order}, told.tobytes())
+            told = read_sums(content if asked.sender == SERVER else self.seal.unlock(content), part.shape) + part
             last = place == len(order) - 1
-            self.questions.ask("sum" if last else "add", {self.config.seen_by if last else order[place + 1]: body})
+            to = self.config.seen_by if last else order[place + 1]
+            body = wrap(head, locked(self.seal, to, head["certificates"], told))
+            self._seen.add(number)
+            self.questions.ask("sum" if last else "add", {to: body})
         asked.answer()
+
+
+def locked(seal: Seal | None, to: str, certificates: Any, sums: Sums) -> bytes:
+    """For that party alone. The server has a link of its own to everybody, and needs no lock."""
+    if to == SERVER or seal is None:
+        return sums.tobytes()
+    return seal.lock(to, certificate_of(certificates, to), sums.tobytes())
+
+
+def certificate_of(certificates: Any, name: str) -> bytes:
+    """Of one party, out of what the leader told."""
+    try:
+        return b64decode(certificates[name], validate=True)
+    except (KeyError, TypeError, ValueError):
+        raise WireError("certificates", f"lack that of {name}") from None
 
 
 class Seeing:
     """The seer's side: it begins a pass, again if it does not come back, and has the sum in the end."""
 
     def __init__(self, mail: Mail, questions: Questions, config: KitConfig) -> None:
-        self.questions, self.config = questions, config
+        self.questions, self.config, self.seal = questions, config, mail.seal
         self.order = order_of(config)
         self._number = ""
         self._mask: Sums = np.zeros(0, dtype=np.uint64)
         self._done: Callable[[Sums], None] | None = None
         mail.on("sum", self._sum)
 
-    def begin(self, shape: Sequence[int], done: Callable[[Sums], None]) -> None:
+    def begin(self, shape: Sequence[int], certificates: Any, done: Callable[[Sums], None]) -> None:
         """Send the mask round; ``done`` has the sum of all others."""
         self._number = secrets.token_hex(8)
         count = int(np.prod(shape, dtype=np.int64))
         self._mask = np.frombuffer(secrets.token_bytes(8 * count), dtype=np.uint64).reshape(tuple(shape))
         self._done = done
-        body = wrap({"pass": self._number, "order": self.order}, self._mask.tobytes())
-        self.questions.ask("add", {self.order[0]: body})
+        head = {"pass": self._number, "order": self.order, "certificates": certificates}
+        first = self.order[0]
+        self.questions.ask("add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))})
 
     def _sum(self, asked: Asked) -> None:
         head, (content,) = unwrap(asked.body, PASS_KEYS, 1)
         if asked.sender != self.order[-1]:
             raise WireError("sender", "is not the last in the order")
         if _number(head["pass"]) == self._number and self._done is not None:
+            sums = read_sums(content if self.seal is None else self.seal.unlock(content), self._mask.shape)
             done, self._done = self._done, None
             asked.answer()
-            done(read_sums(content, self._mask.shape) - self._mask)
+            done(sums - self._mask)
         else:
             asked.answer()  # of a pass that was begun anew
 

@@ -8,6 +8,7 @@ way: whoever is killed is started again, and so is the pass.
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from mtcd.errors import DataError, WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.aligning import Leader, Led, agreed_rows
+from mtcd.federation.node.asking import Answers
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.mail import Asked
 from mtcd.federation.node.passing import Passing, Seeing, Sums, from_sums, is_seer, server_takes_part, to_sums
@@ -112,15 +114,18 @@ class Predictor:
         assert self.new is not None
         self.rows = agreed_rows(announcement, self.new)
         bodies = dict.fromkeys(self.leading.others, self.leading.wrapped(announcement))
-        self.station.questions.ask("rows", bodies, lambda _: self._pass())
+        self.station.questions.ask("rows", bodies, self._pass)
 
-    def _pass(self) -> None:
+    def _pass(self, answers: Answers) -> None:
         assert self.new is not None
         assert self.rows is not None
+        certificates = {name: b64encode(told).decode() for name, told in answers.items()}
+        certificates[self.config.name] = b64encode(self._certificate()).decode()
         if not server_takes_part(self.config):
-            self._see(len(self.rows), self.new.width, self._seen_by_party)
+            self._see((len(self.rows), self.new.width), certificates, self._seen_by_party)
             return
-        body = self.leading.wrapped(samples=len(self.rows), width=self.new.width, classes=self.new.classes())
+        sizes = {"samples": len(self.rows), "width": self.new.width}
+        body = self.leading.wrapped(**sizes, classes=self.new.classes(), certificates=certificates)
         self.station.questions.ask("collect", {SERVER: body}, lambda _: self._tell_done())
 
     def _seen_by_party(self, sums: Sums) -> None:
@@ -142,10 +147,10 @@ class Predictor:
     def _take_rows(self, asked: Asked) -> None:
         _, (announcement,) = self.led.read(asked, 1)
         self.rows = self.led.rows(announcement)
-        asked.answer()
+        asked.answer(self._certificate())
 
     def _collect(self, asked: Asked) -> None:
-        head, _ = self.led.read(asked, 0, "samples", "width", "classes")
+        head, _ = self.led.read(asked, 0, "samples", "width", "classes", "certificates")
         for name in ("samples", "width"):
             if type(head[name]) is not int or not 1 <= head[name] < MOST:
                 raise WireError(name, "is no number that can be")
@@ -158,7 +163,7 @@ class Predictor:
             self._finish(self.write([str(i + 1) for i in range(head["samples"])], predictions))
             asked.answer()
 
-        self._see(head["samples"], head["width"], seen)
+        self._see((head["samples"], head["width"]), head["certificates"], seen)
 
     def _done(self, asked: Asked) -> None:
         self.led.read(asked, 0)
@@ -174,13 +179,18 @@ class Predictor:
             raise WireError("pass", "comes before it is known which samples are meant")
         return to_sums(self.new.part(self.rows))
 
-    def _see(self, samples: int, width: int, seen: Callable[[Sums], None]) -> None:
+    def _certificate(self) -> bytes:
+        seal = self.station.mail.seal
+        assert seal is not None  # it is a party
+        return seal.certificate
+
+    def _see(self, shape: tuple[int, int], certificates: Any, seen: Callable[[Sums], None]) -> None:
         """Begin a pass, and once more whenever it does not come back."""
         assert self.seeing is not None
         if self.finished:
             return
-        self.seeing.begin((samples, width), seen)
-        self.station.loop.later(AGAIN, lambda: self._see(samples, width, seen))
+        self.seeing.begin(shape, certificates, seen)
+        self.station.loop.later(AGAIN, lambda: self._see(shape, certificates, seen))
 
     def _finish(self, told: str) -> None:
         if not self.finished:

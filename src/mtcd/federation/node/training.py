@@ -283,5 +283,5 @@ class Trainer:
             names = ", ".join(sorted(self.names[number] for number in postman.waits_for))
             told = postman.unreachable() if isinstance(postman, LonePostman) else f"Training waits for {names}."
         if told is not None and told == self._waiting:
-            self.log.now_and_then(("waiting", told), told)
+            self.log.now_and_then(("waiting", told), told, often=1)
         self._waiting = told

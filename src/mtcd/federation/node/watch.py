@@ -33,6 +33,8 @@ class Watch:
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.first: float | None = None
         self.gap_part: float | None = None
+        self.final = False
+        """Whether the objective is that of the end."""
         self.began = time()
         """When the run was agreed on, also if this process started later."""
         self.per_sync = method.hops_per_sync
@@ -77,12 +79,14 @@ class Watch:
             for index, (t, hop, when) in sorted(self._tokens.items())
         ]
 
-    def look(self, problem: Any, aggregate: Any, penalty: float, gap_part: Callable[[], float | None]) -> None:
-        """Measure the objective, now and then, where an aggregate of all samples comes by."""
+    def look(
+        self, problem: Any, aggregate: Any, penalty: float, gap_part: Callable[[], float | None], ended: bool
+    ) -> None:
+        """Measure the objective, now and then and at the end, where an aggregate of all samples comes by."""
         now = monotonic()
-        if now - self._measured < MEASURE_EVERY or problem is None:
+        if problem is None or (now - self._measured < MEASURE_EVERY and not ended):
             return
-        self._measured = now
+        self._measured, self.final = now, ended
         with np.errstate(all="ignore"):
             self.objective = float(problem.read_off(aggregate, penalty))
             self.gap_part = gap_part()

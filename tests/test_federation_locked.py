@@ -1,0 +1,65 @@
+"""Messages locked for one party: those that share the parties' key cannot read them."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("cryptography")
+
+from federations import written
+from mtcd.errors import WireError
+from mtcd.federation.founder import init_federation, revoke
+from mtcd.federation.kit import read_kit
+from mtcd.federation.sealed import Seal
+
+BODY = b"a sum of many" * 50
+
+
+@pytest.fixture
+def kits(tmp_path: Path) -> Path:
+    init_federation(written(tmp_path), tmp_path / "kits", 90)
+    return tmp_path / "kits"
+
+
+def seal_of(kits: Path, name: str) -> Seal:
+    return Seal(read_kit(kits / name))
+
+
+def test_only_the_one_it_is_locked_for_reads_it(kits: Path) -> None:
+    a, b, c = (seal_of(kits, name) for name in "abc")
+    locked = a.lock("c", c.certificate, BODY)
+    assert BODY not in locked
+    assert c.unlock(locked) == BODY
+    assert a.lock("c", c.certificate, BODY) != locked  # every message has a key of its own
+    for other in (a, b):
+        with pytest.raises(WireError, match="damaged, or for another"):
+            other.unlock(locked)
+
+
+def test_every_byte_counts(kits: Path) -> None:
+    a, c = seal_of(kits, "a"), seal_of(kits, "c")
+    locked = a.lock("c", c.certificate, b"short")
+    for place in range(len(locked)):
+        spoilt = locked[:place] + bytes([locked[place] ^ 1]) + locked[place + 1 :]
+        with pytest.raises(WireError):
+            c.unlock(spoilt)
+    for cut in (b"", b"\0", locked[:1], locked[:20], locked[:-1], locked + b"\0"):
+        with pytest.raises(WireError):
+            c.unlock(cut)
+
+
+def test_a_certificate_of_another_locks_nothing(kits: Path, tmp_path: Path) -> None:
+    a, b = seal_of(kits, "a"), seal_of(kits, "b")
+    stranger = tmp_path / "others"
+    stranger.mkdir()
+    init_federation(written(stranger), stranger / "kits", 90)
+    with pytest.raises(WireError, match="in the place of"):
+        a.lock("c", b.certificate, BODY)
+    with pytest.raises(WireError, match="did not sign"):
+        a.lock("c", seal_of(stranger / "kits", "c").certificate, BODY)
+    with pytest.raises(WireError, match="not readable"):
+        a.lock("c", b"nonsense", BODY)
+    old = seal_of(kits, "c").certificate
+    revoke(kits, "c")
+    with pytest.raises(WireError, match="revoked"):
+        seal_of(kits, "a").lock("c", old, BODY)
