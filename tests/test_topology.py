@@ -235,7 +235,7 @@ class TestFacts:
             calls.append(options["which"])
             return eigsh(*args, **options)
 
-        monkeypatch.setattr(spectrum, "eigsh", recorded)
+        monkeypatch.setattr("scipy.sparse.linalg.eigsh", recorded)
         monkeypatch.setattr(spectrum, "LANCZOS_RESTARTS", 1)
         network = make_network("erdos-renyi", names(600), p=0.02)
         L = spectrum.laplacian(spectrum.adjacency(network))

@@ -40,7 +40,7 @@ class Search:
     """By client, those of its neighbours that it believes to be gone. Outlives the question."""
     highest: int = 0
     latest: dict[int, int] = field(default_factory=dict)
-    """By client, the number of its last letter with an answer: letters need not come in the order they were sent in."""
+    """By client, the number of its last letter with an answer: letters may come in another order than they went."""
 
     def ask(self, number: int, firm: bool) -> None:
         """A new question: the answers to the last one do not count."""

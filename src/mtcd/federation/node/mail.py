@@ -72,11 +72,26 @@ class Mail:
         """Ask somebody. Without an answer it is for the asker to try again. ``straight``: over the own link or not."""
         if to in self.link.up or (to in self.link.peers and self._seal is None):
             self.link.post(to, kind, body, lambda answer: _tell(done, answer))
-        elif straight or (near := self._towards(to)) is None or self._seal is None:
+        elif straight or self._seal is None:
             done(None, "")
         else:
-            head, sealed = _head(to, 2 * len(self.everybody), [self.me]), self._seal.seal(to, kind, body)
-            self.link.post(near, RELAY, head + sealed, self._opened(to, _answer_to(kind, sealed), done))
+            sealed = self._seal.seal(to, kind, body)
+            self._relay(to, sealed, self._opened(to, _answer_to(kind, sealed), done), frozenset())
+
+    def _relay(self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]) -> None:
+        """Over one neighbour after the other, until there is an answer: only they know which of their links are up."""
+        near = self._towards(to, tried)
+        if near is None:
+            opened(None)
+            return
+
+        def answered(answer: bytes | None) -> None:
+            if answer is None:
+                self._relay(to, sealed, opened, tried | {near})
+            else:
+                opened(answer)
+
+        self.link.post(near, RELAY, _head(to, 2 * len(self.everybody), [self.me]) + sealed, answered)
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
         """The answer to a sealed request is sealed too; its kind says to which."""

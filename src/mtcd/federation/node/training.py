@@ -28,7 +28,7 @@ NOT_NOW = b"not now"
 IN_TRAINING, ENDED = b"in training", b"ended"
 SOON, LATEST = 0.02, 1.0  # seconds until the next try: the first, and the longest
 DIVERGED = "diverged"
-SILENT = 3.0  # seconds without an answer after which a party counts as gone, even if its link is up
+SILENT = 1.5  # leases without an answer after which a party counts as gone, even if its link is up
 
 
 class Trainer:
@@ -65,6 +65,7 @@ class Trainer:
         self.awaits_words: Callable[[], bool] = lambda: False
         """Whether something is still to be told after the end, for which others must stay."""
         self._began = monotonic()
+        self._patience = SILENT * mail.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
         mail.on("letter", self._letter)
         mail.on("ready", self._ready)
@@ -75,7 +76,7 @@ class Trainer:
         """Send what waits."""
         self._tell_opened()
         self.pump()
-        self.loop.later(SILENT / 4, self._watch)
+        self.loop.later(min(self._patience / 4, LATEST), self._watch)
         self._look_for_end()
 
     def _tell_opened(self) -> None:
@@ -263,8 +264,8 @@ class Trainer:
     def _watch(self) -> None:
         """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
         now, link = monotonic(), self.mail.link
-        silent = {self.names[number] for number, since in self._silent.items() if now - since > SILENT}
-        if now - self._began > SILENT:
+        silent = {self.names[number] for number, since in self._silent.items() if now - since > self._patience}
+        if now - self._began > self._patience:
             silent |= link.peers - link.up
         for name in silent & link.peers:
             if self.numbers[name] not in self.postman.dead:
@@ -272,7 +273,7 @@ class Trainer:
                 if name in link.up:
                     self._ask_ready(name)
         self._say_waiting()
-        self.loop.later(SILENT / 4, self._watch)
+        self.loop.later(min(self._patience / 4, LATEST), self._watch)
 
     def _say_waiting(self) -> None:
         """For whom training waits, if it lasts."""

@@ -1,0 +1,66 @@
+"""Requests that pass through others, where links are cut of which only their ends know."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from hubs import Hub
+from live import own_table_of
+from mtcd.federation.node.brings import LinearBrings
+from problems import MODELS, make_data
+
+DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)
+STCD = {"kind": "stcd", "stepsize": 0.01}
+
+
+def ask(patch: pytest.MonkeyPatch, folder: Path, links: list[tuple[int, int]], cut: list[tuple[int, int]]) -> list[Any]:
+    """What c0 hears from c2, and over whom it went."""
+    names = [f"c{k}" for k in range(5)]
+    pairs = [[names[a], names[b]] for a, b in links]
+    hub = Hub(
+        patch,
+        folder,
+        DATA.clients,
+        lambda kit: LinearBrings(kit, own_table_of(DATA, kit)),
+        server=None,
+        network={"links": pairs},
+        method=STCD,
+    )
+    for name, wire in hub.wires.items():
+        wire.up = {p for p in wire.peers if not {(name, p), (p, name)} & {(names[a], names[b]) for a, b in cut}}
+    hub.nodes["c2"].mail.on("hello", lambda asked: asked.answer(b"hello " + asked.sender.encode()))
+    heard: list[Any] = []
+    hub.nodes["c0"].mail.ask("c2", "hello", b"", lambda answer, why: heard.append(answer))
+    for _ in range(100):
+        if heard:
+            break
+        assert hub.act() or hub.deliver()
+    for node in hub.nodes.values():
+        node.log.close()
+        node.folder.close()
+    return heard
+
+
+@pytest.mark.parametrize(
+    ("links", "cut"),
+    [
+        ([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], []),
+        ([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [(1, 2)]),  # c1 is the shorter way, but cannot go on
+        ([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)], [(2, 3)]),
+        ([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)], [(1, 2)]),
+        ([(0, 2), (0, 1), (1, 2), (2, 3), (3, 4)], [(0, 2)]),  # also to a neighbour
+    ],
+    ids=["nothing cut", "round the cycle", "the one way", "the other way", "to a neighbour"],
+)
+def test_a_way_is_found_round_a_cut(
+    links: list[tuple[int, int]], cut: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert ask(monkeypatch, tmp_path, links, cut) == [b"hello c0"]
+
+
+def test_where_there_is_no_way_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
+    assert ask(monkeypatch, tmp_path, links, [(1, 2), (2, 3)]) == [None]
