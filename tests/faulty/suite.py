@@ -15,7 +15,7 @@ STCD = {"kind": "stcd"}
 CLUSTERS = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.004}
 AVERAGE = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "average", "local_updates": 3}
 VISITORS = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "visitors", "stepsize": 0.004}
-SVFL = {"kind": "svfl", "local_updates": 2}
+SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
 GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
 
 
