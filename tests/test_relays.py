@@ -64,3 +64,16 @@ def test_a_way_is_found_round_a_cut(
 def test_where_there_is_no_way_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
     assert ask(monkeypatch, tmp_path, links, [(1, 2), (2, 3)]) == [None]
+
+
+def test_nobody_reaches_the_server_over_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It opens nothing sealed: while the link to it is cut, there is no answer, and nothing else happens."""
+    hub = Hub(monkeypatch, tmp_path, DATA.clients, lambda kit: LinearBrings(kit, own_table_of(DATA, kit)))
+    for name, wire in hub.wires.items():
+        wire.up = set(wire.peers) - ({"server"} if name == "c0" else set())
+    heard: list[Any] = []
+    hub.nodes["c0"].mail.ask("server", "hello", b"", lambda answer, why: heard.append(answer))
+    for node in hub.nodes.values():
+        node.log.close()
+        node.folder.close()
+    assert heard == [None]
