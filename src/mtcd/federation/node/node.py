@@ -13,6 +13,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
+import numpy as np
+
 from mtcd.engines.wire import Expected
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
@@ -101,7 +103,8 @@ class Node:
     def run(self) -> str:
         """Until the run has ended and the others know."""
         try:
-            self.station.run(self._begin)
+            with np.errstate(all="ignore"):  # overflows are seen when messages are sent
+                self.station.run(self._begin)
         finally:
             self.folder.close()
         if self.status is None:
@@ -234,7 +237,7 @@ class Node:
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
-        undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
+        undelivered = {self.trainer.names[to] for to, _ in postman.outbox if to != self.number}
         unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
         now = monotonic()
         expected = undelivered if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
