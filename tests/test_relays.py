@@ -14,10 +14,18 @@ from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)
 STCD = {"kind": "stcd", "stepsize": 0.01}
+CYCLE = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
 
 
-def ask(patch: pytest.MonkeyPatch, folder: Path, links: list[tuple[int, int]], cut: list[tuple[int, int]]) -> list[Any]:
-    """What c0 hears from c2, and over whom it went."""
+def ask(
+    patch: pytest.MonkeyPatch,
+    folder: Path,
+    links: list[tuple[int, int]],
+    cut: list[tuple[int, int]],
+    to: str = "c2",
+    **settings: Any,
+) -> list[Any]:
+    """What c0 hears from c2, or from somebody else."""
     names = [f"c{k}" for k in range(5)]
     pairs = [[names[a], names[b]] for a, b in links]
     hub = Hub(
@@ -25,15 +33,15 @@ def ask(patch: pytest.MonkeyPatch, folder: Path, links: list[tuple[int, int]], c
         folder,
         DATA.clients,
         lambda kit: LinearBrings(kit, own_table_of(DATA, kit)),
-        server=None,
         network={"links": pairs},
-        method=STCD,
+        **({"server": None, "method": STCD} | settings),
     )
     for name, wire in hub.wires.items():
         wire.up = {p for p in wire.peers if not {(name, p), (p, name)} & {(names[a], names[b]) for a, b in cut}}
+        wire.up -= {"server"}
     hub.nodes["c2"].mail.on("hello", lambda asked: asked.answer(b"hello " + asked.sender.encode()))
     heard: list[Any] = []
-    hub.nodes["c0"].mail.ask("c2", "hello", b"", lambda answer, why: heard.append(answer))
+    hub.nodes["c0"].mail.ask(to, "hello", b"", lambda answer, why: heard.append(answer))
     for _ in range(100):
         if heard:
             break
@@ -47,8 +55,8 @@ def ask(patch: pytest.MonkeyPatch, folder: Path, links: list[tuple[int, int]], c
 @pytest.mark.parametrize(
     ("links", "cut"),
     [
-        ([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], []),
-        ([(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)], [(1, 2)]),  # c1 is the shorter way, but cannot go on
+        (CYCLE, []),
+        (CYCLE, [(1, 2)]),  # c1 is the shorter way, but cannot go on
         ([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)], [(2, 3)]),
         ([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4)], [(1, 2)]),
         ([(0, 2), (0, 1), (1, 2), (2, 3), (3, 4)], [(0, 2)]),  # also to a neighbour
@@ -62,18 +70,9 @@ def test_a_way_is_found_round_a_cut(
 
 
 def test_where_there_is_no_way_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    links = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
-    assert ask(monkeypatch, tmp_path, links, [(1, 2), (2, 3)]) == [None]
+    assert ask(monkeypatch, tmp_path, CYCLE, [(1, 2), (2, 3)]) == [None]
 
 
-def test_nobody_reaches_the_server_over_others(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It opens nothing sealed: while the link to it is cut, there is no answer, and nothing else happens."""
-    hub = Hub(monkeypatch, tmp_path, DATA.clients, lambda kit: LinearBrings(kit, own_table_of(DATA, kit)))
-    for name, wire in hub.wires.items():
-        wire.up = set(wire.peers) - ({"server"} if name == "c0" else set())
-    heard: list[Any] = []
-    hub.nodes["c0"].mail.ask("server", "hello", b"", lambda answer, why: heard.append(answer))
-    for node in hub.nodes.values():
-        node.log.close()
-        node.folder.close()
-    assert heard == [None]
+def test_a_server_that_is_not_there_is_asked_by_nobody_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    settings = {"server": "127.0.0.1:7447", "method": {"kind": "svfl", "stepsize": 0.01}}
+    assert ask(monkeypatch, tmp_path, CYCLE, [], to="server", **settings) == [None]

@@ -14,6 +14,8 @@ from mtcd.methods.svfl import SVFLServer
 from mtcd.methods.token_parties import TokenServer
 from mtcd.protocol.party import MONITOR, Message, Part, Party
 
+DIVERGED = "diverged"
+
 
 def end_at(told: Any, status: str, party: Party) -> End:
     """The end at a moment that the monitor is told of: progress, a lone token, or one's part of it."""
@@ -72,9 +74,12 @@ class Ending(ABC):
     def finish(self, status: str) -> None:
         """Somebody asks to stop: at the next moment that this party tells the monitor of.
 
-        If that may never come, as somebody is gone, the server does not wait for it.
+        If that may never come, as somebody is gone, the server does not wait for it. Nor does anybody if what it has to
+        send is not finite: that is never sent, and as nobody keeps a block then, the moment does not matter.
         """
-        end = end_now(self.party, status) if self.dead else None
+        end = end_now(self.party, status) if self.dead or status == DIVERGED else None
+        if end is None and status == DIVERGED:
+            end = End(status, 0, getattr(self.party, "iteration", 0))
         if self.ended is not None:
             return
         if end is None:
@@ -108,7 +113,7 @@ class Ending(ABC):
 
     def hear_end(self, end: End) -> None:
         """Another party says that it is over."""
-        if is_behind(self.party, end):
+        if is_behind(self.party, end) and end.status != DIVERGED:
             self.finishing = end.status, end.hop
         elif self.ended is None:
             settle(self.party, end)

@@ -65,7 +65,8 @@ class Link:
             self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(kit.zenoh())))
         except zenoh.ZError as error:
             where = kit.config.listen or kit.config.address
-            raise MtcdError(f"{self.me} cannot listen on {where}: {_why(error)}") from None
+            used = " Is it running already, or another program on that port?" if "in use" in str(error) else ""
+            raise MtcdError(f"{self.me} cannot listen on {where}: {_why(error)}.{used}") from None
         self._declared: list[Any] = []
         if not kit.config.is_operator:
             self._declare(kit.config.operator is not None)
@@ -198,5 +199,5 @@ def _ignore(body: bytes) -> None:
 
 
 def _why(error: Exception) -> str:
-    """Zenoh's reason in one line."""
-    return " ".join(str(error).split())[:300]
+    """Zenoh's reason in one line, without the places in its source."""
+    return " ".join(str(error).split()).split(" at /")[0][:300]

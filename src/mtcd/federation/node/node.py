@@ -13,6 +13,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Protocol
 
+import numpy as np
+
 from mtcd.engines.wire import Expected
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
@@ -39,6 +41,10 @@ LINGER_FOR_THE_GONE = 10.0  # one who is to be told may be about to start again
 LINGER_STEP = 0.2
 SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
+ELSEWHERE = (
+    "The others are in a run that is not in this folder. If this party took part in it, start it with the folder of "
+    "that run (--out); else stop all, and start all with new folders."
+)
 
 
 @dataclass(frozen=True)
@@ -95,13 +101,18 @@ class Node:
         self._leaves_at = 0.0
         self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
+        self._early: float | None = None
+        """Since when others are in training while this party is not."""
+        for kind in ("letter", "ready"):
+            self.mail.on(kind, self._too_early)  # until there is a trainer
         self.mail.on(WORDS, self._hear_words)
         answer_operator(self)
 
     def run(self) -> str:
         """Until the run has ended and the others know."""
         try:
-            self.station.run(self._begin)
+            with np.errstate(all="ignore"):  # overflows are seen when messages are sent
+                self.station.run(self._begin)
         finally:
             self.folder.close()
         if self.status is None:
@@ -162,7 +173,14 @@ class Node:
         if self.trainer is None or (self.leading is not None and self.questions.waits_for):
             if waits := self.waits_for():
                 self.station.say_waiting(waits)
+            if self.trainer is None and self._early is not None and monotonic() - self._early > SAY_WAITING:
+                self.log.now_and_then(("early",), ELSEWHERE)
             self.loop.later(SAY_WAITING, self._say_waiting)
+
+    def _too_early(self, asked: Asked) -> None:
+        """For a moment that is so whenever training begins; for longer if this party has lost its folder."""
+        self._early = self._early or monotonic()
+        asked.let_go()
 
     def waits_for(self) -> list[str]:
         """Who holds this party up."""
@@ -234,7 +252,7 @@ class Node:
         link, postman = self.mail.link, self.trainer.postman
         if postman.ended is None:  # it was ended by a token that does not count
             return
-        undelivered = {self.trainer.names[to] for to, _ in postman.outbox}
+        undelivered = {self.trainer.names[to] for to, _ in postman.outbox if to != self.number}
         unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
         now = monotonic()
         expected = undelivered if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()

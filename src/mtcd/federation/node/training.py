@@ -15,6 +15,7 @@ from typing import Any
 from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
 from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
+from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.letters import Letter, Receipt
 from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
@@ -27,7 +28,6 @@ from mtcd.protocol.party import SERVER
 NOT_NOW = b"not now"
 IN_TRAINING, ENDED = b"in training", b"ended"
 SOON, LATEST = 0.02, 1.0  # seconds until the next try: the first, and the longest
-DIVERGED = "diverged"
 SILENT = 1.5  # leases without an answer after which a party counts as gone, even if its link is up
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.node.log import Log
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
@@ -19,8 +20,6 @@ from mtcd.stop import Stop
 
 MEASURE_EVERY = 0.5  # seconds
 SAY_EVERY = 5.0
-DIVERGED = "diverged"
-HOPELESS = 1e3
 
 
 class Watch:
@@ -31,7 +30,6 @@ class Watch:
     ) -> None:
         self.log, self.stop = log, stop
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
-        self.first: float | None = None
         self.gap_part: float | None = None
         self.final = False
         """Whether the objective is that of the end."""
@@ -55,9 +53,9 @@ class Watch:
         if hop is None:
             return None
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
-        for name in ("aggregate", "parameters"):
+        for name in ("aggregate", "parameters", "penalty"):
             values = getattr(payload, name, None)
-            if isinstance(values, np.ndarray) and not math.isfinite(float(values.sum())):
+            if isinstance(values, np.ndarray | float) and not math.isfinite(np.sum(values)):
                 return DIVERGED
         for name, limit in self.limits.items():
             if hop >= limit:
@@ -90,7 +88,6 @@ class Watch:
         with np.errstate(all="ignore"):
             self.objective = float(problem.read_off(aggregate, penalty))
             self.gap_part = gap_part()
-        self.first = self.first if self.first is not None else self.objective
 
     def say(self) -> None:
         """Tell people how far it is, now and then."""

@@ -1,0 +1,39 @@
+"""What a party says to its person when it cannot begin."""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from hubs import Hub, Passing, linear
+from live import make_kits
+from mtcd.errors import MtcdError
+from mtcd.federation.node.link import Link
+from mtcd.federation.node.loop import Loop
+from problems import MODELS, make_data
+
+DATA = make_data(MODELS[0], 10, [2, 1, 2], seed=3)
+
+
+def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA)) as hub:
+        node = hub.nodes["c1"]
+        assert hub.ask(Passing("c0", "c1", "ready", b"run")) is None
+        node._say_waiting()
+        assert not [event for event in node.log.tail if event["event"] in ("early", "refused")]  # soon it may begin
+        monkeypatch.setattr("mtcd.federation.node.node.SAY_WAITING", -1.0)
+        node._say_waiting()
+        assert "--out" in node.log.tail[-1]["text"]
+
+
+def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
+    kit = make_kits(tmp_path, DATA.clients)["c0"]
+    host, port = str(kit.config.address).rsplit(":", 1)
+    with socket.create_server((host, int(port))), pytest.raises(MtcdError, match="already in use") as told:
+        Link(kit, Loop(), lambda request: None, lambda name, here: None)
+    assert ".rs" not in str(told.value)
+    assert "another program" in str(told.value)
