@@ -12,9 +12,9 @@ pytest.importorskip("zenoh")
 
 from live import federate, in_process
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, WireError
+from mtcd.errors import DataError, MtcdError, WireError
 from mtcd.federation.kit import Kit
-from mtcd.federation.node.new_samples import LinearNew, server_decides, writer
+from mtcd.federation.node.new_samples import LinearNew, new_samples, run_number, server_decides, writer
 from mtcd.federation.node.parcels import wrap
 from mtcd.federation.node.passing import from_sums, order_of, read_sums, to_sums
 from mtcd.federation.node.predicting import Predictor
@@ -128,6 +128,30 @@ def test_a_pass_that_leaves_somebody_out_is_refused(tmp_path: Path) -> None:
     for one in (*made.values(),):
         one.station.mail.link.close()
     assert seer.finished is False
+
+
+def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
+    """Their columns may be named alike: the predictions would be wrong, and nobody would see it."""
+    data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
+    told = federate(tmp_path, data, model=model_section(RIDGE), method=METHOD, stop={"iterations": 4})
+    with pytest.raises(MtcdError, match=r"a run of c1.*--run"):
+        new_samples(told.kits["c0"], tmp_path / "runs" / "c1", tmp_path / "new.csv", None)
+    with pytest.raises(MtcdError, match="--run"):
+        run_number(tmp_path)
+    numbers = {run_number(tmp_path / "runs" / name) for name in told.kits}
+    assert len(numbers) == 1
+    kit, new = told.kits["c1"], LinearNew(new_table(told.kits["c1"], data, np.arange(12)), told.blocks["c1"])
+    made = []
+    for run in ("one", "two"):
+        made.append(Predictor(kit, new, writer(kit.config, tmp_path / "p.csv"), None, None, None, run))
+        made[-1].station.mail.link.close()
+    here = made[0]
+    answers: list[str] = []
+    for one in made:
+        body = wrap({"agreement": one.led.agreement}, b"")
+        here.station.mail._handle("align", FakeAsked("c0", body, answers))
+    assert answers == ["answered", "refused"]
+    assert "different runs" in here.station.log.tail[-1]["text"]
 
 
 class FakeAsked:

@@ -44,6 +44,7 @@ def predict(wish: Wish) -> None:
         raise samples.no_server(config)
     else:
         decide = samples.server_decides(kit, run)
+    number = samples.run_number(run)
     show = None if wish.quiet else typer.echo
     predictor = find("mtcd.federation.node.predicting").Predictor
-    predictor(kit, new, samples.writer(config, wish.out), decide, show, run / "predict.jsonl").run()
+    predictor(kit, new, samples.writer(config, wish.out), decide, show, run / "predict.jsonl", number).run()

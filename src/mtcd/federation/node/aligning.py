@@ -59,8 +59,8 @@ class Led:
             raise WireError("sender", "does not lead here")
         head, found = unwrap(asked.body, ("agreement", *keys), parts)
         if head["agreement"] != self.agreement:
-            problem = "is another one: these kits are of different foundings, or one trains and the other predicts"
-            raise WireError("agreement", problem)
+            problem = "is another one: these kits are of different foundings, one trains and the other predicts, or"
+            raise WireError("agreement", f"{problem} they predict with blocks of different runs")
         return head, found
 
     def rows(self, announcement: bytes) -> Sequence[int]:

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from mtcd.errors import ConfigError
 from mtcd.files import plain
 
 TAIL = 1000  # events that an operator can ask for
@@ -31,7 +32,10 @@ class Log:
         self._counts: Counter[tuple[str, ...]] = Counter()
         self._file = None
         if path is not None:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            except OSError as error:
+                raise ConfigError(f"{path} cannot be written ({error.strerror}): the log goes there.") from None
             self._file = os.fdopen(descriptor, "a", buffering=1, encoding="utf-8")
 
     def say(self, event: str, sentence: str = "", **facts: Any) -> None:

@@ -17,6 +17,8 @@ from mtcd.errors import DataError, MtcdError
 from mtcd.extras import find
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.folder import AGREED
+from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.predicting import NewSamples, Written, as_json, classes_from
 from mtcd.federation.own.block import PartyBlock, read_block
 from mtcd.federation.own.problem import glm_of
@@ -105,7 +107,17 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
         table = read_party_table(data, config.name, id_column(config, key), block.columns)
         return NetworkNew(table, block)
     block = read_block(run)
+    if block.party != config.name:
+        raise MtcdError(f"{run} is a run of {block.party}, but the kit is that of {config.name}: give its own (--run).")
     return LinearNew(read_party_table(data, config.name, id_column(config, key), block.columns), block)
+
+
+def run_number(run: Path) -> str:
+    """Of the run that a folder is of: blocks of different runs are no model together."""
+    try:
+        return Agreed.unpacked((run / AGREED).read_bytes()).run
+    except (OSError, MtcdError):
+        raise MtcdError(f"{run} is not the folder of a run, with its {AGREED}: name that (--run).") from None
 
 
 def server_decides(kit: Kit, run: Path) -> Decide:

@@ -63,7 +63,10 @@ Written = Callable[[Sequence[str], NDArray[np.generic]], str]
 
 
 class Predictor:
-    """One party, or the server. ``new`` is None at a server, which has ``decide`` instead."""
+    """One party, or the server. ``new`` is None at a server, which has ``decide`` instead.
+
+    ``run`` is the number of the run that left the blocks, and must be the same for all.
+    """
 
     def __init__(
         self,
@@ -73,6 +76,7 @@ class Predictor:
         decide: Callable[[NDArray[np.float64], Any], NDArray[np.generic]] | None,
         show: Callable[[str], None] | None,
         log: Path | None = None,
+        run: str = "",
     ) -> None:
         self.kit, self.config, self.new, self.write, self.decide = kit, kit.config, new, write, decide
         self.station = Station(kit, Log(kit.config.name, log, show))
@@ -86,9 +90,9 @@ class Predictor:
             Passing(mail, questions, self.config, self._own_part)
         if self.leads:
             assert new is not None
-            self.leading = Leader(questions, kit, PURPOSE, new, self.station.log)
+            self.leading = Leader(questions, kit, PURPOSE + run, new, self.station.log)
         else:
-            self.led = Led(mail, kit, self.leader, PURPOSE, new, self.station.log)
+            self.led = Led(mail, kit, self.leader, PURPOSE + run, new, self.station.log)
             mail.on("done", self._done)
             mail.on("collect" if new is None else "rows", self._collect if new is None else self._take_rows)
 
