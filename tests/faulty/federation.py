@@ -218,6 +218,16 @@ class Faulty:
             self.check_alive()
         return last
 
+    def stop(self) -> None:
+        """Ask everybody who is there to stop, until all have heard it or have ended."""
+        heard: set[str] = set(self.down)
+
+        def told() -> bool:
+            heard.update(self.ask("stop"))
+            return all(name in heard or self.ended(name) for name in self.names)
+
+        self.wait("all are asked to stop", told)
+
     def wait_for_end(self, *names: str) -> None:
         """Until these have ended by themselves, with a result."""
         self.wait("the end", lambda: all(self.processes.running[name].poll() is not None for name in names))
