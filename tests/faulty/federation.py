@@ -6,8 +6,6 @@ import shutil
 import signal
 import tempfile
 from collections import deque
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -16,70 +14,17 @@ import numpy as np
 import polars as pl
 import yaml
 
+from faulty.plans import FEATURES, Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
-from mtcd.data.synthetic import synthetic
-from mtcd.data.vertical import VerticalData
 from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
 from mtcd.federation.node.operator import ask_everybody, operator_kit
 from mtcd.federation.own.keeping import SUMMARY
-from mtcd.federation.processes import Processes, free_ports
-from mtcd.model.linear import Glm
+from mtcd.federation.processes import Processes
 
 PATIENCE = 240.0  # seconds in which something must happen; far more than it takes
-FEATURES = 3
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What is trained, by whom."""
-
-    method: dict[str, Any]
-    network: dict[str, Any]
-    parties: int = 8
-    model: dict[str, Any] = field(default_factory=lambda: {"kind": "logistic", "l2": 1.0})
-    alignment: str = "given order"
-    samples: int = 40
-    iterations: int = 10**9
-    seed: int = 1
-
-    @property
-    def server(self) -> bool:
-        return self.method["kind"] not in ("stcd", "dcpa")
-
-    @property
-    def glm(self) -> Glm:
-        return Glm(**self.model)
-
-    @property
-    def names(self) -> list[str]:
-        return [f"p{k}" for k in range(self.parties)]
-
-    @cached_property
-    def data(self) -> VerticalData:
-        drawn = synthetic(self.model["kind"], self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
-        return replace(drawn, clients=tuple(self.names))
-
-    def file(self) -> dict[str, Any]:
-        """The federation file."""
-        names = self.names
-        ports = free_ports(len(names) + 1)
-        table: dict[str, Any] = {} if self.alignment == "given order" else {"data": {"id": "person"}}
-        places = {name: {"address": f"127.0.0.1:{port}", **table} for name, port in zip(names, ports, strict=False)}
-        content: dict[str, Any] = {
-            "name": "faulty",
-            "parties": places,
-            "labels": {"held_by": names[0], "column": "outcome", "shared_with": ["parties"]},
-            "alignment": self.alignment,
-            "network": self.network,
-            "model": self.model,
-            "method": self.method,
-            "stop": {"iterations": self.iterations},
-            "seed": self.seed,
-        }
-        return content | ({"server": f"127.0.0.1:{ports[-1]}"} if self.server else {})
 
 
 class Faulty:
@@ -217,6 +162,16 @@ class Faulty:
                 raise self.failure(f"no progress since iteration {last} of {least}")
             self.check_alive()
         return last
+
+    def stop(self) -> None:
+        """Ask everybody who is there to stop, until all have heard it or have ended."""
+        heard: set[str] = set(self.down)
+
+        def told() -> bool:
+            heard.update(self.ask("stop"))
+            return all(name in heard or self.ended(name) for name in self.names)
+
+        self.wait("all are asked to stop", told)
 
     def wait_for_end(self, *names: str) -> None:
         """Until these have ended by themselves, with a result."""

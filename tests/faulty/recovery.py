@@ -12,7 +12,8 @@ from statistics import median
 from time import monotonic, sleep
 from typing import Any
 
-from faulty.federation import Faulty, Plan
+from faulty.federation import Faulty
+from faulty.plans import Plan
 from faulty.suite import AVERAGE, RIDGE, STCD, chords, plan
 from mtcd.errors import JournalError
 from mtcd.federation.custody.journal import FileJournal

@@ -9,8 +9,9 @@ from time import sleep
 
 import mtcd
 from faulty.chaos import Chaos
-from faulty.federation import PATIENCE, Faulty, Plan
+from faulty.federation import PATIENCE, Faulty
 from faulty.holds import check_custody, check_end
+from faulty.plans import Plan
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
 from mtcd.stop import Stop
@@ -60,7 +61,7 @@ def run_with_faults(
         say(f"all is mended; on to iteration {least}")
         _all_die(faulty, faulty.wait_for_iteration(least), say)
         chaos.happened["kill all"] += 1
-        faulty.ask("stop")
+        faulty.stop()
         faulty.wait_for_end(*faulty.names)
         say(check_end(faulty, GAP if exact else float("inf"))[0].message)
         return chaos.happened
@@ -82,7 +83,7 @@ def run_without_some(folder: Path, plan: Plan, away: tuple[int, ...], say: Say =
         reached = faulty.wait_for_iteration(faulty.iteration() + least)
         held = _all_die(faulty, reached, say)
         happened["kill all"] += 1
-        faulty.ask("stop")
+        faulty.stop()
         faulty.wait_for_end(*living)
         say(check_end(faulty, GAP, {k: held[k] for k in away})[0].message)
         for k in away:
@@ -105,7 +106,7 @@ def run_without_server(folder: Path, plan: Plan, say: Say = silence) -> Happened
         say(f"without the server since iteration {alone}, tokens are at hop {faulty.hops() - before} of the last sync")
         faulty.start(SERVER)
         _all_die(faulty, faulty.wait_for_iteration(before + least), say)
-        faulty.ask("stop")
+        faulty.stop()
         faulty.wait_for_end(*faulty.names)
         say(check_end(faulty, GAP)[0].message)
         return Counter({"kill server": 1, "kill all": 1})

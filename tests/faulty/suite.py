@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from faulty.federation import Plan
+from faulty.plans import Plan
 from faulty.runs import Happened, Say, run_to_the_limit, run_with_faults, run_without_server, run_without_some
 
 LOGISTIC = {"kind": "logistic", "l2": 0.3}

@@ -1,0 +1,64 @@
+"""What a federation under faults trains: a small problem whose optimum takes a few thousand hops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from mtcd.data.synthetic import synthetic
+from mtcd.data.vertical import VerticalData
+from mtcd.federation.processes import free_ports
+from mtcd.model.linear import Glm
+
+FEATURES = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is trained, by whom."""
+
+    method: dict[str, Any]
+    network: dict[str, Any]
+    parties: int = 8
+    model: dict[str, Any] = field(default_factory=lambda: {"kind": "logistic", "l2": 1.0})
+    alignment: str = "given order"
+    samples: int = 40
+    iterations: int = 10**9
+    seed: int = 1
+
+    @property
+    def server(self) -> bool:
+        return self.method["kind"] not in ("stcd", "dcpa")
+
+    @property
+    def glm(self) -> Glm:
+        return Glm(**self.model)
+
+    @property
+    def names(self) -> list[str]:
+        return [f"p{k}" for k in range(self.parties)]
+
+    @cached_property
+    def data(self) -> VerticalData:
+        drawn = synthetic(self.model["kind"], self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
+        return replace(drawn, clients=tuple(self.names))
+
+    def file(self) -> dict[str, Any]:
+        """The federation file."""
+        names = self.names
+        ports = free_ports(len(names) + 1)
+        table: dict[str, Any] = {} if self.alignment == "given order" else {"data": {"id": "person"}}
+        places = {name: {"address": f"127.0.0.1:{port}", **table} for name, port in zip(names, ports, strict=False)}
+        content: dict[str, Any] = {
+            "name": "faulty",
+            "parties": places,
+            "labels": {"held_by": names[0], "column": "outcome", "shared_with": ["parties"]},
+            "alignment": self.alignment,
+            "network": self.network,
+            "model": self.model,
+            "method": self.method,
+            "stop": {"iterations": self.iterations},
+            "seed": self.seed,
+        }
+        return content | ({"server": f"127.0.0.1:{ports[-1]}"} if self.server else {})
