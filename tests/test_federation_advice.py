@@ -27,6 +27,9 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
         assert not [event for event in node.log.tail if event["event"] in ("early", "refused")]  # soon it may begin
         monkeypatch.setattr("mtcd.federation.node.node.SAY_WAITING", -1.0)
         node._say_waiting()
+        assert node.log.tail[-1]["event"] == "waiting"  # who leads may still tell it to begin
+        node.mail.link.up.add("c0")
+        node._say_waiting()
         assert "--out" in node.log.tail[-1]["text"]
 
 
@@ -37,3 +40,18 @@ def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
         Link(kit, Loop(), lambda request: None, lambda name, here: None)
     assert ".rs" not in str(told.value)
     assert "another program" in str(told.value)
+
+
+def test_the_server_begins_when_all_parties_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on without one that was killed between being asked and being told."""
+    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA)) as hub:
+        started: list[str] = []
+        for name, node in hub.nodes.items():
+            begin = node._train
+            monkeypatch.setattr(
+                node, "_train", lambda *args, name=name, begin=begin: (started.append(name), begin(*args))
+            )
+        hub.begin()
+        hub.run()
+    assert sorted(started[:3]) == ["c0", "c1", "c2"]
+    assert started[3:] == ["server"]

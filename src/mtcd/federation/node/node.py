@@ -173,7 +173,9 @@ class Node:
         if self.trainer is None or (self.leading is not None and self.questions.waits_for):
             if waits := self.waits_for():
                 self.station.say_waiting(waits)
-            if self.trainer is None and self._early is not None and monotonic() - self._early > SAY_WAITING:
+            reached = self.kit.config.labels.held_by not in self.station.missing()
+            early = self._early is not None and monotonic() - self._early > SAY_WAITING
+            if self.trainer is None and early and reached:
                 self.log.now_and_then(("early",), ELSEWHERE)
             self.loop.later(SAY_WAITING, self._say_waiting)
 
@@ -253,13 +255,14 @@ class Node:
         if postman.ended is None:  # it was ended by a token that does not count
             return
         undelivered = {self.trainer.names[to] for to, _ in postman.outbox if to != self.number}
+        untold = undelivered | self.questions.waits_for
         unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
         now = monotonic()
-        expected = undelivered if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
+        expected = untold if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
         waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
         if not (waited_for or self.brings.awaits_words) or now > self._leaves_at:
-            if untold := (undelivered | self.questions.waits_for) & unaware:
-                names = ", ".join(sorted(untold))
+            if untold & unaware:
+                names = ", ".join(sorted(untold & unaware))
                 self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
             self.loop.stop()
             return

@@ -127,14 +127,18 @@ class Leading:
         self.leader.align(self._prepare)
 
     def tell(self, agreed: Agreed) -> None:
-        """Tell everybody who has not confirmed it to start."""
+        """Tell everybody who has not confirmed it to start; the server last, as it would begin without the others."""
+        self._tell(self.leader.others, agreed, lambda answers: self._tell_server(agreed))
+
+    def _tell_server(self, agreed: Agreed) -> None:
         config = self.kit.config
-        bodies = dict.fromkeys(self.leader.others, self.leader.wrapped(agreed.packed()))
         if SERVER in config.peers:
-            labels = agreed.labels if "server" in config.labels.shared_with else b""
-            bodies[SERVER] = self.leader.wrapped(Agreed(agreed.run, agreed.told, labels, b"").packed())
-        untold = {name: body for name, body in bodies.items() if name not in self.told}
-        self.questions.ask("start", untold, each=self.told.add)
+            labels = agreed.labels if SERVER in config.labels.shared_with else b""
+            self._tell([SERVER], Agreed(agreed.run, agreed.told, labels, b""), lambda answers: None)
+
+    def _tell(self, names: Sequence[str], agreed: Agreed, then: Callable[[Answers], None]) -> None:
+        body = self.leader.wrapped(agreed.packed())
+        self.questions.ask("start", {name: body for name in names if name not in self.told}, then, self.told.add)
 
     def _prepare(self, announcement: bytes) -> None:
         def answered(answers: Answers) -> None:
