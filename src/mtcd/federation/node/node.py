@@ -32,6 +32,7 @@ from mtcd.federation.node.training import ENDED, Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
+from mtcd.methods.svfl import Shared
 from mtcd.protocol.party import SERVER, Cast, Party
 from mtcd.protocol.token import Token
 
@@ -211,8 +212,8 @@ class Node:
         if isinstance(payload, Token):
             self.watch.visited(payload)
             self._told(payload)
-        elif isinstance(payload, Share):
-            self.watch.syncs = payload.t
+        elif isinstance(payload, Share | Shared):
+            self.watch.called(payload.t if isinstance(payload, Share) else payload.round)
 
     # The end
 

@@ -70,6 +70,11 @@ class Watch:
         self.syncs = token.t
         self.iteration = max(self.iteration, token.t * self.per_sync + token.hop)
 
+    def called(self, t: int) -> None:
+        """The server asks for what follows so many syncs or rounds."""
+        self.syncs = t
+        self.iteration = max(self.iteration, t * self.per_sync)
+
     def tokens(self) -> list[dict[str, Any]]:
         """The tokens that have been here, and how long ago."""
         return [
