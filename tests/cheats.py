@@ -184,7 +184,9 @@ class Cheats:
         before, count = holds(node), refusals(node, named)
         answer = self.hub.ask(passing)
         assert holds(node) == before, passing
-        if not (or_answered and answer and answer[:1] == OK):
+        if node.trainer is None and passing.kind in ("letter", "ready"):
+            assert not answer, passing  # before training nobody reads them, and honest ones come again
+        elif not (or_answered and answer and answer[:1] == OK):
             assert sealed or not answer or answer[:1] == NO, passing
             assert refusals(node, named) == count + 1, passing
         assert not node.loop._stopped

@@ -182,6 +182,8 @@ class Node:
 
     def _too_early(self, asked: Asked) -> None:
         """For a moment that is so whenever training begins; for longer if this party has lost its folder."""
+        if not asked.straight:
+            raise WireError("kind", "is none that is answered now")
         self._early = self._early or monotonic()
         asked.let_go()
 
