@@ -28,7 +28,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.mail import Asked
 from mtcd.federation.node.opening import Agreed, Leading, Opening, Part
 from mtcd.federation.node.station import Station
-from mtcd.federation.node.training import ENDED, Trainer
+from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
@@ -163,6 +163,7 @@ class Node:
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
+        self.trainer.heard_end = self._heard_end
         self.trainer.awaits_words = lambda: self.brings.awaits_words
         for note in role.notes:
             self.log.say("note", note)
@@ -270,7 +271,7 @@ class Node:
             self.loop.stop()
             return
         for name in unaware:
-            self.mail.ask(name, "ready", self.trainer.run.encode(), self._heard(name))
+            self.mail.ask(name, "ready", self.trainer.run.encode() + HAS_ENDED, self._heard(name))
         self.loop.later(LINGER_STEP, self._linger)
 
     def _is_away(self, name: str) -> bool:

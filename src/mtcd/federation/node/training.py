@@ -27,6 +27,7 @@ from mtcd.protocol.party import SERVER
 
 NOT_NOW = b"not now"
 IN_TRAINING, ENDED = b"in training", b"ended"
+HAS_ENDED = b" has ended"
 SOON, LATEST = 0.02, 1.0  # seconds until the next try: the first, and the longest
 SILENT = 1.5  # leases without an answer after which a party counts as gone, even if its link is up
 
@@ -62,6 +63,8 @@ class Trainer:
         self._silent: dict[int, float] = {}
         """Since when a party has not answered."""
         self._known_end = False
+        self.heard_end: set[str] = set()
+        """Who is known to have ended."""
         self.awaits_words: Callable[[], bool] = lambda: False
         """Whether something is still to be told after the end, for which others must stay."""
         self._began = monotonic()
@@ -228,7 +231,9 @@ class Trainer:
     def lost(self, name: str) -> None:
         """A party is gone."""
         number = self.numbers[name]
-        if number not in self.postman.dead:
+        if number not in self.postman.dead and not (
+            self.postman.ended and name in self.heard_end
+        ):  # that one may leave
             self.log.say("lost", "" if self.postman.ended else f"{name} is gone.", peer=name)
             self.postman.lost(number)
             self._tell_opened()
@@ -257,8 +262,12 @@ class Trainer:
         self.mail.ask(name, "ready", self.run.encode(), answered)
 
     def _ready(self, asked: Asked) -> None:
-        if asked.body != self.run.encode():
+        """A party asks whether this one is in its run; it may add that it has ended itself."""
+        run = self.run.encode()
+        if asked.body not in (run, run + HAS_ENDED):
             raise WireError("run", "is another one")
+        if asked.body != run:
+            self.heard_end.add(asked.sender)
         asked.answer(ENDED if self.postman.ended is not None and not self.awaits_words() else IN_TRAINING)
 
     def _watch(self) -> None:
