@@ -60,7 +60,7 @@ def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
     """A bound on (f - f*)/|f|. Only the parties together know it: each tells its part, as of its last visit."""
     parts: list[float] = [one["gap_part"] for one in parties if one.get("gap_part") is not None]
     known = [one["objective"] for one in parties if one.get("objective")]
-    return sum(parts) / abs(min(known)) if known and len(parts) == count else None
+    return max(sum(parts), 0.0) / abs(min(known)) if known and len(parts) == count else None
 
 
 def _places(told: dict[str, Any]) -> dict[str, str]:
@@ -92,7 +92,10 @@ def _print(summary: dict[str, Any]) -> None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
-    screen.print(", ".join(facts), highlight=False)
+    missing = [name for name, one in summary["parties"].items() if one["phase"] == "not reached"]
+    if missing:
+        facts.append(f"not counting what {', '.join(missing)} did")
+    screen.print(", ".join(facts), highlight=False, soft_wrap=True)
 
 
 def stop_all(kits: Path) -> None:

@@ -10,6 +10,7 @@ from mtcd.errors import WireError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.mail import Asked
+from mtcd.federation.own.keeping import STOPPED
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node
@@ -59,7 +60,7 @@ def _stop(node: Node) -> dict[str, Any]:
     if node.trainer is None:
         node.loop.later(LEAVE, node.loop.stop)
     else:
-        node.trainer.finish("stopped")
+        node.trainer.finish(STOPPED)
     return {}
 
 

@@ -11,6 +11,7 @@ import torch
 
 from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
+from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import BringsTable, summary_of
@@ -18,7 +19,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.node import Role
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own.keeping import DIVERGED, Summary, keep_run
+from mtcd.federation.own.keeping import Summary, keep_run
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.own.network_block import NetworkBlock, fusion_to_bytes
 from mtcd.federation.own.networks import WIDEST, own_network, server_network, split_shapes, threads_for

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.errors import MtcdError
+from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.own.block import CSV, NPZ, PartyBlock
 from mtcd.federation.private_files import write_files
 from mtcd.files import plain
@@ -19,7 +20,7 @@ from mtcd.version import VERSION
 
 SUMMARY = "summary.json"
 FORMAT = 1
-DIVERGED, STOPPED = "diverged", "stopped"
+STOPPED = "stopped"  # by the operator
 
 
 @dataclass(frozen=True)
