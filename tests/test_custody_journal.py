@@ -22,9 +22,10 @@ from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from problems import make_data
 
+WHOLE = st.integers(-(2**63), 2**63)
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.integers() | st.text(), inner),
+    st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(WHOLE | st.text(), inner),
 )
 
 
@@ -52,6 +53,8 @@ def test_letters_come_back() -> None:
 def test_what_is_not_listed_is_not_kept() -> None:
     with pytest.raises(MtcdError, match="Path"):
         pack(Path("x"))
+    with pytest.raises(MtcdError, match="int"):
+        pack(2**64)
     with pytest.raises(MtcdError, match="complex|c16"):
         pack(np.ones(2, complex))
 

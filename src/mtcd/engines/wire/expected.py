@@ -70,6 +70,11 @@ class Expected:
             raise ConfigError(f"The id of a run has 1 to {LONGEST_RUN_ID} plain characters.")
 
     @cached_property
+    def steps(self) -> dict[Any, Any]:
+        """How records are read in this run, once that is known."""
+        return {}
+
+    @cached_property
     def run_bytes(self) -> bytes:
         """The id of the run as it travels."""
         return self.run.encode("ascii")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.wire.expected import F8, MOST, Expected, Shape
-from mtcd.engines.wire.reading import REAL, WORD, Chunks, Reader, padded, put_array, put_numbers, put_wholes
+from mtcd.engines.wire.reading import REAL, WORD, Chunks, Reader, Word, padded, put_array, put_numbers, put_wholes
 from mtcd.extras import find
 
 Bound = int | str | Callable[[Expected], int]
@@ -36,9 +37,13 @@ class Field(ABC):
     def write(self, value: Any, chunks: Chunks) -> None:
         """Append its bytes."""
 
-    @abstractmethod
     def read(self, frame: Reader) -> Any:
-        """The value, which is as the plan says it must be."""
+        """The value, which is as the plan says it must be; asked for where it is not one ``word``."""
+        raise NotImplementedError
+
+    def word(self, expected: Expected) -> Word | None:
+        """If it always is one word in this run: which. It is then read with those beside it."""
+        return None
 
     def most(self, expected: Expected) -> int:
         """The most bytes that it can have."""
@@ -55,8 +60,8 @@ class Whole(Field):
     def write(self, value: Any, chunks: Chunks) -> None:
         chunks.append(WORD.pack(value))
 
-    def read(self, frame: Reader) -> int:
-        return frame.whole(self.name, self.low, self.high(frame.expected) + 1)
+    def word(self, expected: Expected) -> Word:
+        return Word(self.name, self.low, self.high(expected) + 1)
 
 
 class Flag(Whole):
@@ -65,8 +70,8 @@ class Flag(Whole):
     def __init__(self, name: str) -> None:
         super().__init__(name, 1)
 
-    def read(self, frame: Reader) -> bool:
-        return frame.whole(self.name, 0, 2) == 1
+    def word(self, expected: Expected) -> Word:
+        return Word(self.name, 0, 2, make=bool)
 
 
 class Real(Field):
@@ -77,8 +82,8 @@ class Real(Field):
             put_numbers(self.name, np.array([value]), chunks)  # which refuses it
         chunks.append(REAL.pack(value))
 
-    def read(self, frame: Reader) -> float:
-        return frame.real(self.name)
+    def word(self, expected: Expected) -> Word:
+        return Word(self.name, -sys.float_info.max, math.inf, "d")
 
 
 class Row(Field):
@@ -96,6 +101,9 @@ class Row(Field):
     def read(self, frame: Reader) -> Any:
         count = frame.whole(self.name, 0, self.high(frame.expected) + 1)
         return self.make(frame.numbers(self.name, count))
+
+    def word(self, expected: Expected) -> Word | None:
+        return None if self.high(expected) else _none(self.name, lambda: self.make(np.empty(0)))
 
     def most(self, expected: Expected) -> int:
         return 8 + 8 * self.high(expected)
@@ -115,6 +123,9 @@ class Clients(Field):
         count = frame.whole(self.name, 0, self.high(frame.expected) + 1)
         return self.make(frame.wholes(self.name, count, frame.expected.clients))
 
+    def word(self, expected: Expected) -> Word | None:
+        return None if self.high(expected) else _none(self.name, lambda: self.make(()))
+
     def most(self, expected: Expected) -> int:
         return 8 + 8 * self.high(expected)
 
@@ -132,6 +143,9 @@ class Past(Field):
         count = frame.whole(self.name, 0, expected.most_past + 1)
         times = frame.wholes(self.name, count, expected.iterations)
         return {t: frame.numbers(self.name, expected.tokens) for t in times}
+
+    def word(self, expected: Expected) -> Word | None:
+        return None if expected.most_past else _none(self.name, dict)
 
     def most(self, expected: Expected) -> int:
         return 8 + 8 * expected.most_past * (1 + expected.tokens)
@@ -207,8 +221,43 @@ class Optional(Field):
         there = frame.whole(self.name, 0, 1 + self.allowed(frame.expected))
         return self.field.read(frame) if there else None
 
+    def word(self, expected: Expected) -> Word | None:
+        return None if self.allowed(expected) else _none(self.name, lambda: None)
+
     def most(self, expected: Expected) -> int:
         return 8 + (self.field.most(expected) if self.allowed(expected) else 0)
+
+
+class Usually(Field):
+    """A field that mostly has one value, whose bytes are known: these are written and recognised as a whole."""
+
+    def __init__(self, field: Field, make: Callable[[], Any], is_usual: Callable[[Any], bool]) -> None:
+        super().__init__(field.name)
+        self.field, self.make, self.is_usual = field, make, is_usual
+        chunks: Chunks = []
+        field.write(make(), chunks)
+        self._bytes = b"".join(chunks)
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        if self.is_usual(value):
+            chunks.append(self._bytes)
+        else:
+            self.field.write(value, chunks)
+
+    def read(self, frame: Reader) -> Any:
+        end = frame.at + len(self._bytes)
+        if frame.view[frame.at : end] == self._bytes and end <= frame.end:
+            frame.at = end
+            return self.make()
+        return self.field.read(frame)
+
+    def most(self, expected: Expected) -> int:
+        return self.field.most(expected)
+
+
+def _none(name: str, make: Callable[[], Any]) -> Word:
+    """The word that says how many there are, where there can be none."""
+    return Word(name, 0, 1, make=lambda count: make())
 
 
 def array_bytes(shape: Shape, itemsize: int) -> int:

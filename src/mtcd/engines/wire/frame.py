@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from struct import Struct, error
+from typing import NamedTuple
 
 from mtcd.engines.wire.expected import LONGEST_RUN_ID, MOST, Expected
 from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, Codec, limit, way
@@ -19,8 +19,7 @@ FORMAT = 1
 HEAD = Struct("<8sHHHHQqqqqqq")
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
+class Envelope(NamedTuple):
     """Whose message it is, and which: a token that is made anew after a loss gets the next ``generation``, and every
     message of a run the next ``sequence``, so that one that comes twice can be told.
     """
@@ -59,14 +58,6 @@ def encode_parts(message: Message, envelope: Envelope) -> Chunks:
     return chunks
 
 
-def frame_length(data: memoryview) -> int:
-    """Of the frame at the start of these bytes, by what it says itself: to be checked when it is decoded."""
-    if len(data) < HEAD.size:
-        raise WireError("frame", CUT_SHORT)
-    length: int = HEAD.unpack_from(data)[5]
-    return min(length, len(data))
-
-
 def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Envelope]:
     """The message, if all of it is as ``expected``; otherwise a ``WireError``, and nothing has happened.
 
@@ -74,15 +65,25 @@ def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Me
     stay where they are, so it must not be used again.
     """
     view = as_view(data)
-    codec, sender, to, numbers = _head(view, expected)
+    if len(view) > _largest(expected):
+        raise WireError("frame", "is larger than any message of this run")
+    message, envelope, length = decode_first(view, expected)
+    if length != len(view):
+        raise WireError("length", "is not that of the frame")
+    return message, envelope
+
+
+def decode_first(view: memoryview, expected: Expected) -> tuple[Message, Envelope, int]:
+    """The same where more follows; with the length of the message."""
+    codec, sender, to, numbers, length = _head(view, expected)
     start = HEAD.size + padded(len(expected.run_bytes))
-    frame = Reader(view, start, expected, sender)
+    frame = Reader(view, start, expected, sender, length)
     payload = codec.read(frame)
-    if frame.at != frame.end:
+    if frame.at != length:
         raise WireError("frame", "goes on after its end")
     floats, hop_floats, generation, sequence = numbers
     envelope = Envelope(expected.run, sender, to, generation, sequence)
-    return Message(sender, to, payload, floats, hop_floats), envelope
+    return Message(sender, to, payload, floats, hop_floats), envelope, length
 
 
 def largest(expected: Expected) -> int:
@@ -96,19 +97,17 @@ def _largest(expected: Expected) -> int:
     return HEAD.size + padded(len(expected.run_bytes)) + most
 
 
-def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[int, int, int, int]]:
+def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[int, int, int, int], int]:
     """What the head says, if it says what it must."""
     if len(view) < HEAD.size:
         raise WireError("frame", CUT_SHORT)
-    if len(view) > _largest(expected):
-        raise WireError("frame", "is larger than any message of this run")
     magic, version, protocol, kind, run_length, length, sender, to, *others = HEAD.unpack_from(view)
     if magic != MAGIC:
         raise WireError("magic", "is not that of mtcd")
     if version != FORMAT or protocol != PROTOCOL:
         told = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
         raise WireError("version", f"is another one ({told}): the parties need the same version of mtcd")
-    if length != len(view):
+    if length > len(view):
         raise WireError("length", "is not that of the frame")
     run, end = expected.run_bytes, HEAD.size + run_length
     if run_length != len(run) or view[HEAD.size : end] != run or any(view[end : HEAD.size + padded(len(run))]):
@@ -124,7 +123,7 @@ def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[
         raise WireError("floats", OUT_OF_RANGE)
     if not (0 <= generation < MOST and 0 <= sequence < MOST):
         raise WireError("custody", OUT_OF_RANGE)
-    return codec, sender, to, (floats, hop_floats, generation, sequence)
+    return codec, sender, to, (floats, hop_floats, generation, sequence), length
 
 
 def _check_parties(codec: Codec, sender: int, to: int, expected: Expected) -> None:

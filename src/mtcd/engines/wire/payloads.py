@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from itertools import groupby
 from typing import Any
 
 from mtcd.engines.wire.expected import MOST, Expected
@@ -25,9 +26,10 @@ from mtcd.engines.wire.fields import (
     Representation,
     Row,
     Theta0,
+    Usually,
     Whole,
 )
-from mtcd.engines.wire.reading import Chunks, Reader
+from mtcd.engines.wire.reading import REAL, Chunks, Reader, Words
 from mtcd.errors import WireError
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
@@ -35,7 +37,7 @@ from mtcd.methods.split_parties import SplitToken, UpdateFusion
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, SERVER, Part, Progress
-from mtcd.protocol.token import Instruction, Tally, Token
+from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Check = Callable[[Any, Expected], None]
 UNTOLD = Instruction(0)
@@ -57,7 +59,24 @@ class Record(Field):
             part.write(getattr(value, name), chunks)
 
     def read(self, frame: Reader) -> Any:
-        return self.kind(*[part.read(frame) for part in self.parts])
+        values: list[Any] = []
+        for step in self.steps(frame.expected):
+            if type(step) is Words:
+                values += step.read(frame)
+            else:
+                values.append(step.read(frame))
+        return self.kind(*values)
+
+    def steps(self, expected: Expected) -> Sequence[Words | Field]:
+        """Its fields as they are read in this run: those that are one word each, together with those beside them."""
+        steps: list[Words | Field] | None = expected.steps.get(self)
+        if steps is None:
+            words = [(part, part.word(expected)) for part in self.parts]
+            steps = expected.steps[self] = []
+            for single, group in groupby(words, lambda pair: pair[1] is not None):
+                listed = list(group)
+                steps += [Words([word for _, word in listed if word is not None])] if single else [p for p, _ in listed]
+        return steps
 
     def most(self, expected: Expected) -> int:
         return sum(part.most(expected) for part in self.parts)
@@ -107,6 +126,11 @@ def check_token(token: Token, expected: Expected) -> None:
         raise WireError("extra", "is not how much the token carries")
 
 
+def is_empty(tally: Tally) -> bool:
+    """Whether nothing was collected."""
+    return not (len(tally.products) or tally.visited or any(REAL.pack(tally.slope)))  # -0.0 is something else
+
+
 def last_client(expected: Expected) -> int:
     """K - 1."""
     return expected.clients - 1
@@ -139,9 +163,9 @@ TOKEN = (
     Real("sync_penalty"),
     Optional(Aggregate("sync_change"), lambda e: e.carries_change),
     Whole("previous", last_client, low=-1),
-    Record("instruction", Instruction, INSTRUCTION),
+    Usually(Record("instruction", Instruction, INSTRUCTION), lambda: UNTOLD, UNTOLD.__eq__),
     Past("past"),
-    Record("tally", Tally, TALLY),
+    Usually(Record("tally", Tally, TALLY), lambda: Tally(NOTHING), is_empty),
     Whole("extra", "extra"),
 )
 HOPS = "c>c c>itself c>s s>c c>m"

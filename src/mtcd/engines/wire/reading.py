@@ -7,10 +7,10 @@ zeros to whole words, so that arrays can be used where they lie.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
-from struct import Struct, error
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +25,46 @@ OUT_OF_RANGE = "is out of range"
 CODES = {np.dtype(np.float64): 8, np.dtype(np.float32): 4}
 I8 = np.dtype("<i8")
 MOST_DIMENSIONS = 8
+LARGE = 2**16  # bytes, from which it pays to look for a quicker way
 
 Numbers = NDArray[Any]
 Chunks = list[Any]
 """Bytes and arrays, to be joined once."""
+
+
+class Word(NamedTuple):
+    """A number in one word, from ``low`` on; ``make`` is what becomes of it."""
+
+    name: str
+    low: float
+    below: float
+    code: str = "q"
+    make: Callable[[Any], Any] | None = None
+
+
+class Words:
+    """Numbers that follow each other, read in one go."""
+
+    __slots__ = ("_struct", "_words")
+
+    def __init__(self, words: Sequence[Word]) -> None:
+        self._words = tuple(words)
+        self._struct = Struct("<" + "".join(word.code for word in words))
+
+    def read(self, frame: Reader) -> list[Any]:
+        """All of them, each checked."""
+        there = (frame.end - frame.at) // 8
+        if there < len(self._words):
+            raise WireError(self._words[max(there, 0)].name, CUT_SHORT)
+        found = []
+        for value, (name, low, below, code, make) in zip(
+            self._struct.unpack_from(frame.view, frame.at), self._words, strict=True
+        ):
+            if not low <= value < below:
+                raise WireError(name, OUT_OF_RANGE if code == "q" else NOT_FINITE)
+            found.append(value if make is None else make(value))
+        frame.at += self._struct.size
+        return found
 
 
 class Reader:
@@ -36,29 +72,17 @@ class Reader:
 
     __slots__ = ("at", "end", "expected", "sender", "view")
 
-    def __init__(self, view: memoryview, at: int, expected: Expected, sender: int) -> None:
-        self.view, self.at, self.end = view, at, len(view)
+    def __init__(self, view: memoryview, at: int, expected: Expected, sender: int, end: int | None = None) -> None:
+        self.view, self.at, self.end = view, at, len(view) if end is None else end
         self.expected, self.sender = expected, sender
 
     def whole(self, name: str, low: int, below: int) -> int:
         """A whole number, from ``low`` on."""
-        try:
-            value: int = WORD.unpack_from(self.view, self.at)[0]
-        except error:
-            raise WireError(name, CUT_SHORT) from None
+        if self.at + 8 > self.end:
+            raise WireError(name, CUT_SHORT)
+        value: int = WORD.unpack_from(self.view, self.at)[0]
         if not low <= value < below:
             raise WireError(name, OUT_OF_RANGE)
-        self.at += 8
-        return value
-
-    def real(self, name: str) -> float:
-        """A finite number."""
-        try:
-            value: float = REAL.unpack_from(self.view, self.at)[0]
-        except error:
-            raise WireError(name, CUT_SHORT) from None
-        if not math.isfinite(value):
-            raise WireError(name, NOT_FINITE)
         self.at += 8
         return value
 
@@ -77,7 +101,7 @@ class Reader:
     def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
         """An array of just this shape and type."""
         head = description(dtype.itemsize, shape)
-        found = self.view[self.at : self.at + len(head)]
+        found = self.view[self.at : min(self.at + len(head), self.end)]
         if found != head:
             if len(found) < len(head):
                 raise WireError(name, CUT_SHORT)
@@ -100,7 +124,7 @@ class Reader:
         if not count:
             return np.empty(0, dtype)
         found = self._take(name, count, dtype)
-        if not np.isfinite(found).all():
+        if not is_finite(found):
             raise WireError(name, NOT_FINITE)
         return found if found.flags.writeable and found.flags.aligned else found.copy()
 
@@ -114,6 +138,15 @@ class Reader:
         found = np.frombuffer(self.view, dtype, count, self.at)
         self.at = end
         return found
+
+
+def is_finite(numbers: Numbers) -> bool:
+    """Whether all are. The sum of their squares tells so in most cases, in a fraction of the time."""
+    if numbers.nbytes < LARGE:
+        return bool(np.isfinite(numbers).all())
+    flat = numbers.reshape(-1)
+    with np.errstate(all="ignore"):
+        return math.isfinite(flat.dot(flat)) or bool(np.isfinite(numbers).all())
 
 
 def padded(size: int) -> int:
@@ -141,7 +174,7 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     """The numbers alone."""
     if not value.size:
         return
-    if not np.isfinite(value).all():
+    if not is_finite(value):
         raise WireError(name, NOT_FINITE)
     chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")))
     if value.nbytes % 8:

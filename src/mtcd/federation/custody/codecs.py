@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtcd.engines.wire import Envelope, Expected, WireError, decode, largest
+from mtcd.engines.wire import Envelope, Expected, WireError, largest
 from mtcd.engines.wire.expected import MOST
 from mtcd.engines.wire.fields import Clients, Field, Flag, Past, Whole
-from mtcd.engines.wire.frame import as_view, encode_parts, frame_length
+from mtcd.engines.wire.frame import as_view, decode_first, encode_parts
 from mtcd.engines.wire.payloads import Codec, include, last_client, last_iteration
 from mtcd.engines.wire.reading import I8, OUT_OF_RANGE, WORD, Chunks, Reader, padded
 from mtcd.federation.custody.letters import End, Fences, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
@@ -139,8 +139,7 @@ def _encode(
 
 def _decode(data: Any, expected: Expected) -> tuple[Message, Envelope, int, Fences, frozenset[int]]:
     view = as_view(data)
-    length = frame_length(view)
-    message, envelope = decode(view[:length], in_custody(expected))
+    message, envelope, length = decode_first(view, in_custody(expected))
     rest = Reader(view, length, expected, message.sender)
     iteration = rest.whole("iteration", 0, expected.iterations)
     count = rest.whole("fences", 0, MOST_FENCES + 1)

@@ -14,9 +14,9 @@ import numpy as np
 
 from mtcd.errors import JournalError
 from mtcd.federation.custody.mapped import Array, mapped_numbers
-from mtcd.federation.custody.records import Parts, pack, parts, unpack
+from mtcd.federation.custody.records import Parts, Writer, pack, unpack
 
-MAGIC = b"MTCDJRN2"
+MAGIC = b"MTCDJRN3"
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
@@ -85,7 +85,7 @@ class Slot(NamedTuple):
             return False
         body = memoryview(self.data)
         words = np.frombuffer(body[middle:end], np.uint64)
-        return _digest([body[HEADER:middle]]) == self.digest and _sum(words) == self.total
+        return _digest(body[HEADER:middle]) == self.digest and _sum(words) == self.total
 
 
 class FileJournal(Journal):
@@ -101,13 +101,14 @@ class FileJournal(Journal):
         self.paths = [path.with_name(f"{path.name}.{i}") for i in range(2)]
         self._files: list[int] = []
         self._number = 0
+        self._writer = Writer()
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
         path = self.path.with_name(f"{self.path.name}.{name}")
         return mapped_numbers(path, shape, anew=self.last() is None)
 
     def commit(self, value: Any) -> None:
-        content = parts(value)
+        content = self._writer.parts(value)
         try:
             if not self._files:
                 self._open()
@@ -143,14 +144,15 @@ class FileJournal(Journal):
             _sync_folder(self.path.parent)
 
     def _write(self, number: int, content: Parts) -> None:
-        file, (head, small, large) = self._files[number % 2], content
-        digest = _digest([head, *small])
-        digested, summed = len(head) + sum(map(_size, small)), sum(map(_size, large))
-        total = sum(_sum(array.reshape(-1).view(np.uint64)) for array in large) % 2**64
-        _write_all(file, [head, *small, *large], digested + summed)
+        file, (head, large) = self._files[number % 2], content
+        summed = total = 0
+        for array in large:
+            summed += array.nbytes
+            total += _sum(array.reshape(-1).view(np.uint64))
+        _write_all(file, [head, *large], len(head) + summed)
         if self.sync:
             os.fdatasync(file)
-        header = FIELDS.pack(MAGIC, number, digested, summed, total, digest)
+        header = FIELDS.pack(MAGIC, number, len(head), summed, total % 2**64, _digest(head))
         os.pwrite(file, header + CHECK.pack(crc32(header)), 0)
         if self.sync:
             os.fdatasync(file)
@@ -186,19 +188,12 @@ def _write_all(file: int, pieces: list[Any], size: int) -> None:
         done += os.pwrite(file, b"".join(pieces)[done:], HEADER + done)
 
 
-def _digest(pieces: list[Any]) -> bytes:
-    found = blake2b(digest_size=DIGEST)
-    for piece in pieces:
-        found.update(piece)
-    return found.digest()
+def _digest(data: bytes | memoryview) -> bytes:
+    return blake2b(data, digest_size=DIGEST).digest()
 
 
 def _sum(words: np.ndarray[Any, Any]) -> int:
     return int(np.add.reduce(words))
-
-
-def _size(array: np.ndarray[Any, Any]) -> int:
-    return array.nbytes
 
 
 def _sync_folder(folder: Path) -> None:

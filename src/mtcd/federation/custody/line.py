@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from copy import deepcopy
 from typing import Any
 
 from mtcd.federation.custody.detours import way_round
@@ -49,7 +48,8 @@ class LinePostman(Postman):
         """A visit with the token."""
         token: Token = letter.message.payload
         if letter.sender != self.number:
-            self.before = token.hop, deepcopy(self.party.state())
+            # its parameters are never written to, only replaced: what is to be kept apart is the dict of copies
+            self.before = token.hop, self.party.state() | {"copies": dict(self.party.copies)}
             self.came, self.passed = (letter.sender, letter.gone), None
         self.hop = token.hop + 1
         return super().process(letter)
@@ -57,9 +57,9 @@ class LinePostman(Postman):
     def put(self, message: Message, iteration: int) -> Letter:
         letter = super().put(message, iteration)
         if isinstance(message.payload, Token) and message.to != self.number:
-            there = (self.near - self.dead) | {self.number, message.to}
-            letter = letter._replace(gone=(self.gone - there))
-            self.outbox[letter.to, letter.sequence] = letter
+            if self.gone:
+                there = (self.near - self.dead) | {self.number, message.to}
+                letter = self.outbox[letter.to, letter.sequence] = letter._replace(gone=self.gone - there)
             self.passed = letter
         return letter
 

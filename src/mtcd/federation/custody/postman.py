@@ -126,6 +126,9 @@ class Postman(Ending):
     def _mark_seen(self, letter: Letter) -> None:
         """Kept short: all below a number, and those beyond that came too early."""
         upto, before = self.seen.get(letter.sender, (0, []))
+        if letter.sequence == upto and not before:
+            self.seen[letter.sender] = upto + 1, before
+            return
         beyond = {*before, letter.sequence}
         while upto in beyond:
             beyond.remove(upto)

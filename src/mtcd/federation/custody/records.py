@@ -6,13 +6,13 @@ letter, is written once: so it comes back as one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple
+from struct import Struct
+from typing import Any, NamedTuple, cast
 
+import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,103 +34,93 @@ PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gath
 OF_NETWORKS = (SplitToken, UpdateFusion)
 LETTERS = (Letter, Receipt, End, Void, Stuck, Freeze, Frozen, Thaw, Search)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *LETTERS, Ledger)}
-PLAIN = frozenset({bool, int, float, str, type(None)})
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8")}
 LARGE = 4096
 """Bytes from which an array stands behind all others, and has a quicker checksum in journals."""
 
 BYTE = np.dtype(np.uint8)
+SIZES = Struct("<QQ")  # of the text, and of all small arrays
+TAG = None
+"""The only key of a map that stands for something that MessagePack does not know; no dict that is kept has it."""
 Numbers = NDArray[Any]
 
 
 class Parts(NamedTuple):
-    """A record in pieces: text, then small arrays, then large ones, none of them copied."""
+    """A record in pieces: text with small arrays, then large ones, which are not copied."""
 
     head: bytes
-    small: list[Numbers]
     large: list[Numbers]
 
 
+class Writer:
+    """Turns values into bytes: MessagePack with the shape of the whole, then the bytes of the arrays.
+
+    This runs at every commit, so it does not waste calls.
+    """
+
+    __slots__ = ("_known", "_large", "_packer", "_small")
+
+    def __init__(self) -> None:
+        self._packer = msgpack.Packer(default=self._told, strict_types=True)
+
+    def parts(self, value: Any) -> Parts:
+        """In pieces."""
+        self._small: list[Numbers] = []
+        self._large: list[Numbers] = []
+        self._known: dict[int, int] = {}
+        """The numbers of what is written once, by identity."""
+        text = self._packer.pack(value)
+        small = b"".join(cast(list[Any], self._small))
+        return Parts(SIZES.pack(len(text), len(small)) + text + small, self._large)
+
+    def _told(self, value: Any) -> dict[None, list[Any]]:
+        """What stands for something that MessagePack does not know: a name, and what it is made of."""
+        number = self._known.get(id(value))
+        if number is not None:
+            return {TAG: ["again", number]}
+        kind = type(value)
+        if kind is np.ndarray:
+            return {TAG: self._array(value)}
+        known = PARTS_OF.get(kind)
+        if known is not None:
+            tag, parts_of = known
+            return {TAG: [tag, self._number(value), *value] if kind is Letter else [tag, *parts_of(value)]}
+        if isinstance(value, np.generic):
+            return {TAG: ["plain", value.item()]}
+        if is_tensor(value):
+            return {TAG: self._tensor(value)}
+        raise MtcdError(f"A {kind.__name__} cannot be kept.")
+
+    def _number(self, value: Any) -> int:
+        number = self._known[id(value)] = len(self._known)
+        return number
+
+    def _array(self, value: Numbers) -> list[Any]:
+        name = DTYPES.get(value.dtype)
+        if name is None:
+            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
+        (self._large if is_large(value.nbytes) else self._small).append(np.ascontiguousarray(value))
+        return ["array", self._number(value), name, *value.shape]
+
+    def _tensor(self, value: Any) -> list[Any]:
+        kind, shape, data = tensor_bytes(value)
+        (self._large if is_large(data.nbytes) else self._small).append(data)
+        return ["tensor", self._number(value), kind, data.nbytes, *shape]
+
+
 def pack(value: Any) -> bytes:
-    """Text with the shape of the whole, a line end, then the bytes of the arrays."""
-    head, small, large = parts(value)
-    chunks: list[Any] = [head, *small, *large]
+    """A value as bytes."""
+    head, large = Writer().parts(value)
+    chunks: list[Any] = [head, *large]
     return b"".join(chunks)
-
-
-def parts(value: Any) -> Parts:
-    """The same, not joined."""
-    writing = _Writing()
-    text = _to_json(writing.value(value))  # floats come back exactly as they were
-    small = sum(array.nbytes for array in writing.small)
-    return Parts(f"{small} {text}\n".encode(), writing.small, writing.large)
 
 
 def unpack(data: bytes) -> Any:
     """What was packed."""
-    head, _, rest = data.partition(b"\n")
-    small, _, text = head.partition(b" ")
-    return _Reading(rest, int(small)).value(json.loads(text))
-
-
-_to_json = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-
-
-class _Writing:
-    """Turns a value into what JSON knows: a list begins with what it stands for."""
-
-    __slots__ = ("known", "large", "small")
-
-    def __init__(self) -> None:
-        self.small: list[Numbers] = []
-        self.large: list[Numbers] = []
-        self.known: dict[int, int] = {}
-        """The numbers of what is written once, by identity."""
-
-    def value(self, value: Any) -> Any:
-        """This runs at every commit, so it does not waste calls."""
-        kind = type(value)
-        if kind in PLAIN:
-            return value
-        if kind is np.ndarray:
-            return self.array(value)
-        if kind is dict and (not value or all(type(key) is str for key in value)):
-            return {key: self.value(one) for key, one in value.items()}
-        if kind is Letter and id(value) in self.known:
-            return ["again", self.known[id(value)]]
-        known = PARTS_OF.get(kind)
-        if known is None:
-            if isinstance(value, np.generic):
-                return value.item()
-            if is_tensor(value):
-                return self.tensor(value)
-            raise MtcdError(f"A {kind.__name__} cannot be kept.")
-        tag, parts_of = known
-        told = [tag]
-        told += [one if type(one) in PLAIN else self.value(one) for one in parts_of(value)]
-        if kind is Letter:
-            self.known[id(value)] = len(self.known)
-        return told
-
-    def array(self, value: Numbers) -> list[Any]:
-        number = self.known.get(id(value))
-        if number is not None:
-            return ["again", number]
-        self.known[id(value)] = len(self.known)
-        name = DTYPES.get(value.dtype)
-        if name is None:
-            raise MtcdError(f"An array of {value.dtype.str} cannot be kept.")
-        (self.large if is_large(value.nbytes) else self.small).append(np.ascontiguousarray(value))
-        return ["array", name, *value.shape]
-
-    def tensor(self, value: Any) -> list[Any]:
-        number = self.known.get(id(value))
-        if number is not None:
-            return ["again", number]
-        self.known[id(value)] = len(self.known)
-        kind, shape, data = tensor_bytes(value)
-        (self.large if is_large(data.nbytes) else self.small).append(data)
-        return ["tensor", kind, data.nbytes, *shape]
+    text, small = SIZES.unpack_from(data)
+    start = SIZES.size + text
+    reading = _Reading(data, start, start + small)
+    return msgpack.unpackb(data[SIZES.size : start], object_hook=reading.value, strict_map_key=False)
 
 
 def is_large(size: int) -> bool:
@@ -157,12 +147,10 @@ def _token(token: Token) -> Any:
 
 
 UNTOLD = Instruction(0)
-SEQUENCES: dict[str, Any] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
+SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
     **{kind: (name, _fields(kind)) for name, kind in KINDS.items()},
     Token: ("Token", _token),
-    dict: ("dict", lambda value: chain.from_iterable(value.items())),
-    list: ("list", iter),
     tuple: ("tuple", iter),
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),
@@ -171,37 +159,35 @@ PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
 
 
 class _Reading:
-    """Reads values in the order in which they were written, so that arrays are found where they are."""
+    """Makes what was told again, in the order in which it was written, so that arrays are found where they are."""
 
-    def __init__(self, data: bytes, small: int) -> None:
-        self.data, self.small, self.large = data, 0, small
-        self.known: list[Any] = []
+    def __init__(self, data: bytes, small: int, large: int) -> None:
+        self.data, self.small, self.large = data, small, large
+        self.known: dict[int, Any] = {}
 
-    def value(self, told: Any) -> Any:
-        if isinstance(told, dict):
-            return {key: self.value(one) for key, one in told.items()}
-        if not isinstance(told, list):
-            return told
-        match told:
-            case ["array", dtype, *shape] if dtype in DTYPES.values():
-                return self._kept(self._array(np.dtype(dtype), shape))
-            case ["tensor", str(kind), int(length), *shape]:
-                return self._kept(tensor_of(kind, shape, self._array(BYTE, [length]).data))
+    def value(self, told: dict[Any, Any]) -> Any:
+        """A dict, or what it stands for."""
+        match told.get(TAG):
+            case None:
+                return told
+            case ["array", int(number), dtype, *shape] if dtype in DTYPES.values():
+                self.known[number] = self._array(np.dtype(dtype), shape)
+                return self.known[number]
+            case ["tensor", int(number), str(kind), int(length), *shape]:
+                self.known[number] = tensor_of(kind, shape, self._array(BYTE, [length]).data)
+                return self.known[number]
+            case ["Letter", int(number), *parts]:
+                self.known[number] = Letter(*parts)
+                return self.known[number]
             case ["again", int(number)]:
                 return self.known[number]
-            case ["dict", *pairs]:
-                read = [self.value(one) for one in pairs]
-                return dict(zip(read[::2], read[1::2], strict=True))
+            case ["plain", value]:
+                return value
             case [name, *parts] if name in SEQUENCES:
-                return SEQUENCES[name]([self.value(part) for part in parts])
+                return SEQUENCES[name](parts)
             case [name, *parts] if name in KINDS:
-                made = KINDS[name](*[self.value(part) for part in parts])
-                return self._kept(made) if name == "Letter" else made
+                return KINDS[name](*parts)
         raise MtcdError("The journal holds something unknown: it is of another version.")
-
-    def _kept(self, value: Any) -> Any:
-        self.known.append(value)
-        return value
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))

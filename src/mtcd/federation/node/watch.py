@@ -53,10 +53,12 @@ class Watch:
         if hop is None:
             return None
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
-        for name in ("aggregate", "parameters", "penalty"):
-            values = getattr(payload, name, None)
-            if isinstance(values, np.ndarray | float) and not math.isfinite(np.sum(values)):
-                return DIVERGED
+        if not math.isfinite(getattr(payload, "penalty", 0.0)):
+            return DIVERGED
+        status = self._reached(hop)
+        return DIVERGED if status is not None and not _is_finite(payload) else status
+
+    def _reached(self, hop: int) -> str | None:
         for name, limit in self.limits.items():
             if hop >= limit:
                 return name
@@ -112,6 +114,12 @@ class Watch:
         objective = self.objective if math.isfinite(self.objective) else None
         part = self.gap_part if self.gap_part is not None and math.isfinite(self.gap_part) else None
         return {"iteration": self.iteration, "syncs": self.syncs, "objective": objective, "gap_part": part}
+
+
+def _is_finite(payload: Any) -> bool:
+    """Looked at where it ends. Before, it is noticed when it is sent."""
+    values = [getattr(payload, name, None) for name in ("aggregate", "parameters")]
+    return all(math.isfinite(np.sum(one)) for one in values if isinstance(one, np.ndarray))
 
 
 def reached(payload: Any) -> int | None:
