@@ -20,7 +20,8 @@ from mtcd.federation.custody.records import pack
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
-from mtcd.federation.node.node import Brings, Node
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.role import Brings
 
 Done = Callable[[bytes | None], None]
 
@@ -80,7 +81,7 @@ class Hub:
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
         patch.setattr("mtcd.federation.node.mail.Link", lambda *given: Wire(self, *given))
         self.now = 0.0
-        for module in ("loop", "node", "training", "watch"):
+        for module in ("loop", "node", "training", "presence", "leaving", "watch"):
             patch.setattr(f"mtcd.federation.node.{module}.monotonic", lambda: self.now)
         self.shown: list[str] = []
         self.nodes = {

@@ -93,9 +93,8 @@ def test_faults_that_links_tell_of_are_lived_through(seed: int) -> None:
     assert min(world.happened[kind] for kind in ("crash", "cut", "hang")) > 3
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
-    world = lone_world("complete", seed, Faults(loss=0.05, double=0.1, crash=0.005))
+def ends_at_40(world: World) -> World:
+    """The same, with an end."""
 
     def limited(*given: Any, plain: Any = world.make) -> Any:
         postman = plain(*given)
@@ -105,6 +104,33 @@ def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
     world.make = limited
     for number in world.numbers:
         world.start(number)
+    return world
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_end_goes_from_neighbour_to_neighbour_and_to_one_who_was_away(seed: int) -> None:
+    world = ends_at_40(lone_world("cycle", seed, Faults()))
+    near = make_network("cycle", DATA.clients).neighbours
+    while not any(postman.ended for postman in world.postmen.values()):
+        world.step()
+    first = next(k for k, postman in world.postmen.items() if postman.ended)
+    late = (first + 1) % len(world.numbers)
+    world.crash(late)
+    while not all(postman.ended for postman in world.postmen.values()):
+        world.step()
+        assert world.time < 2000
+        told = [(k, letter.to) for k, postman in world.postmen.items() for letter in postman.waiting()]
+        assert all(to == k or to in near[k] for k, to in told)
+    world.crash(first)  # it need not be there any more
+    world.start(late)
+    while not world.postmen[late].ended:
+        world.step()
+        assert world.time < 3000
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
+    world = ends_at_40(lone_world("complete", seed, Faults(loss=0.05, double=0.1, crash=0.005)))
     while not all(journal.last()["ended"] for journal in world.journals.values()):
         world.step()
         if world.time < 3000 and world.random.random() < 0.05:

@@ -42,16 +42,26 @@ def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
     assert "another program" in str(told.value)
 
 
-def test_the_server_begins_when_all_parties_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would go on without one that was killed between being asked and being told."""
-    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA)) as hub:
-        started: list[str] = []
+@pytest.mark.parametrize("seed", [None, 0, 1, 2, 3])
+def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server, or the party where a lone token is born, would go on without one that was killed before."""
+    without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}, "seed": seed}
+    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA), **({} if seed is None else without)) as hub:
+        ready: list[str] = []
+        gone: dict[str, int] = {}
         for name, node in hub.nodes.items():
-            begin = node._train
-            monkeypatch.setattr(
-                node, "_train", lambda *args, name=name, begin=begin: (started.append(name), begin(*args))
-            )
+
+            def train(*args, name: str = name, train=node._train) -> str | None:  # type: ignore[no-untyped-def]
+                ready.append(name)
+                return train(*args)
+
+            def go(name: str = name, node=node, go=node._go) -> None:  # type: ignore[no-untyped-def]
+                if any(node.number == message.sender for message in node.role.cast.opening):
+                    gone[name] = len(ready)
+                go()
+
+            monkeypatch.setattr(node, "_train", train)
+            monkeypatch.setattr(node, "_go", go)
         hub.begin()
         hub.run()
-    assert sorted(started[:3]) == ["c0", "c1", "c2"]
-    assert started[3:] == ["server"]
+    assert list(gone.values()) == [len(hub.nodes)]

@@ -18,7 +18,8 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import settings_of
 from mtcd.federation.node.networks import SplitBrings
-from mtcd.federation.node.node import Node, Role
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.role import Role
 from mtcd.federation.own.keeping import read_summary
 from mtcd.federation.own.network_block import read_network_block
 from mtcd.federation.own.networks import section_of

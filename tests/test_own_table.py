@@ -82,6 +82,13 @@ def test_new_samples_are_read_without_a_label(folder: Path) -> None:
     np.testing.assert_array_equal(table.values, [[21.5, 30], [30, 41], [25, 52]])
 
 
+def test_of_new_samples_no_column_can_be_left_out(folder: Path) -> None:
+    (folder / "new.csv").write_text("patient,bmi,age\nx,20,30\ny,,40\n")
+    with pytest.raises(DataError, match="missing in row 2") as told:
+        read_party_table(folder / "new.csv", "b", "patient", ("bmi", "age"))
+    assert "leave" not in str(told.value)
+
+
 HOLDER = {"key": "patient"}
 WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("b", CSV, {}, "which column holds the ids.*--id"),

@@ -7,9 +7,10 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from hubs import Hub
+from hubs import Hub, Passing, linear
 from live import own_table_of
 from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.node import Node
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)
@@ -76,3 +77,32 @@ def test_where_there_is_no_way_there_is_no_answer(monkeypatch: pytest.MonkeyPatc
 def test_a_server_that_is_not_there_is_asked_by_nobody_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     settings = {"server": "127.0.0.1:7447", "method": {"kind": "svfl", "stepsize": 0.01}}
     assert ask(monkeypatch, tmp_path, CYCLE, [], to="server", **settings) == [None]
+
+
+def test_an_old_start_that_comes_again_over_others_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The party in between has kept what it passed on, and sends it to one that has a new folder."""
+    data = make_data(MODELS[0], 8, [1, 1, 1], seed=0)
+    kept: list[Passing] = []
+    path = {"links": [["c0", "c1"], ["c1", "c2"]]}
+    with Hub(monkeypatch, tmp_path, data.clients, linear(data), network=path, server=None, method=STCD) as hub:
+        hub.meddle = lambda passing: kept.append(passing) if passing.to == "c2" and passing.kind == "relay" else None
+        hub.begin()
+        hub.run()
+    assert hub.nodes["c2"].trainer is not None
+    hub.nodes = {
+        name: Node(kit, tmp_path / "again" / name, linear(data)(kit), hub.shown.append)
+        for name, kit in hub.kits.items()
+    }
+    with hub:
+        hub.nodes["c2"]._begin()
+        hub.wires["c2"].up = {"c1"}
+        for passing in kept:
+            hub.ask(passing)
+            while hub.act() or hub.deliver():
+                pass
+        assert hub.nodes["c2"].trainer is None
+        hub.begin()
+        hub.run()
+        assert hub.nodes["c2"].status == hub.nodes["c0"].status == "iterations"

@@ -17,16 +17,21 @@ def parsed(text: pl.Series) -> pl.Series:
     return text.str.strip_chars().cast(pl.Float64, strict=False)
 
 
-def feature(path: Path, column: pl.Series, way_out: str = "") -> Array:
-    """A column of numbers; anything else in it is an error that names the row, and how to leave the column out."""
+def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
+    """A column of numbers; anything else in it is an error that names the row, and how to leave the column out.
+
+    ``way_out`` is None where it cannot be left out.
+    """
     where = f"Column {column.name!r} of {path}"
-    way_out = way_out or f"ignore: [{column.name}]"
+    if way_out == "":
+        way_out = f"ignore: [{column.name}]"
     if not _is_numeric(column):
         row, value = _first_text(column)
         raise DataError(
-            f"{where} is not numeric: row {row} holds {value!r}. Turn it into numbers, or leave it out ({way_out})."
+            f"{where} is not numeric: row {row} holds {value!r}. Turn it into numbers"
+            + ("." if way_out is None else f", or leave it out ({way_out}).")
         )
-    return _numbers(where, column, f", or leave the column out ({way_out})")
+    return _numbers(where, column, "" if way_out is None else f", or leave the column out ({way_out})")
 
 
 def _is_numeric(column: pl.Series) -> bool:

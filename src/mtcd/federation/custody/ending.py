@@ -100,9 +100,13 @@ class Ending(ABC):
         return messages, None
 
     def end(self, end: End) -> None:
-        """It is over, and all others are told."""
+        """It is over, and the others are told."""
         self.ended, self.ended_here = end, True
-        self.tell_end(k for k in range(self.clients) if k != self.number)
+        self.tell_end(self.audience())
+
+    def audience(self) -> Iterable[int]:
+        """Whom it tells that it is over: all others."""
+        return (k for k in range(self.clients) if k != self.number)
 
     def tell_end(self, to: Iterable[int]) -> None:
         """Unless they are being told."""

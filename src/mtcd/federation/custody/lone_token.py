@@ -84,7 +84,14 @@ class LonePostman(LinePostman):
         if isinstance(letter.message.payload, Thaw):  # heard even after the end, which may turn out not to count
             self._forget(letter.sender, letter.message.payload.number)
             return []
-        return super()._take_in(letter)
+        known, told = self.ended, super()._take_in(letter)
+        if known is None and self.ended is not None:
+            self.tell_end(self.near - {letter.sender})
+        return told
+
+    def audience(self) -> frozenset[int]:
+        """The end goes from neighbour to neighbour: then nobody depends on others who may have left."""
+        return self.near
 
     def must_wait(self, letter: Letter) -> bool:
         """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""
@@ -165,8 +172,6 @@ class LonePostman(LinePostman):
     def _links_changed(self) -> None:
         for who in self.asked:
             self._answer(who)
-        if self.ended is not None:  # the one who is gone may have been the one to tell it
-            self.tell_end(self._others())
         self._look()
         self.commit()
 

@@ -19,8 +19,8 @@ from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.aligning import agreed_rows
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.node import Brings, Role
 from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.role import Brings, Role
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.block import PartyBlock
 from mtcd.federation.own.keeping import Summary, keep_block

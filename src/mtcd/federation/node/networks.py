@@ -16,8 +16,8 @@ from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import BringsTable, summary_of
 from mtcd.federation.node.log import Log
-from mtcd.federation.node.node import Role
 from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.role import Role
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary, keep_run
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes

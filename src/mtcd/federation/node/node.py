@@ -5,17 +5,14 @@ Whatever moment it is killed at, started again it goes on: what was agreed and w
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from mtcd.engines.wire import Expected
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
@@ -24,63 +21,26 @@ from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.mail import Asked
-from mtcd.federation.node.opening import Agreed, Leading, Opening, Part
+from mtcd.federation.node.opening import Agreed, Leading, Opening
+from mtcd.federation.node.role import Brings, Role
 from mtcd.federation.node.station import Station
-from mtcd.federation.node.training import ENDED, HAS_ENDED, Trainer
+from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
-from mtcd.protocol.party import SERVER, Cast, Party
+from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
 SAY_WAITING = 5.0  # seconds
-LINGER = 30.0  # after the end, for those who have not heard of it
-LINGER_FOR_THE_GONE = 10.0  # one who is to be told may be about to start again
-LINGER_STEP = 0.2
-SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
 WORDS = "words"
 ELSEWHERE = (
     "The others are in a run that is not in this folder. If this party took part in it, start it with the folder of "
     "that run (--out); else stop all, and start all with new folders."
 )
-
-
-@dataclass(frozen=True)
-class Role:
-    """What a party does in training: the parties of which it is one, what to expect of letters, and what to watch."""
-
-    cast: Cast
-    expected: Expected
-    watch: Watch
-    problem: Any
-    """Reads the objective off an aggregate of all samples; None where this party cannot."""
-    notes: tuple[str, ...] = ()
-
-
-class Brings(Part, Protocol):
-    """What a party, or the server, brings into a federation."""
-
-    def role(self, agreed: Agreed, log: Log) -> Role:
-        """Its role in the run that was agreed on."""
-
-    def gap_part(self, party: Party, token: Any) -> float | None:
-        """Its part of a bound on the gap, with a token that is here; None where it knows none."""
-
-    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
-        """Write down what the run leaves with this party; again when it has heard more."""
-
-    @property
-    def awaits_words(self) -> bool:
-        """Whether something is still to be told after the end."""
-
-    def last_words(self) -> bytes | None:
-        """What the party that ended the training tells the others afterwards, if anything."""
-
-    def hear(self, words: bytes) -> bool:
-        """Such words; whether they were not known before."""
 
 
 class Node:
@@ -97,9 +57,6 @@ class Node:
         self.leading: Leading | None = None
         self.status: str | None = None
         """How training ended."""
-        self._heard_end: set[str] = set()
-        self._unanswered: Counter[str] = Counter()
-        self._leaves_at = 0.0
         self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
@@ -127,7 +84,7 @@ class Node:
         leads = config.name == config.labels.held_by
         if leads:
             told = _Kept(self.folder)
-            self.leading = Leading(self.questions, self.kit, self.brings, self.log, self._agree, told)
+            self.leading = Leading(self.questions, self.kit, self.brings, self.log, self._agree, self._go, told)
         else:
             part = None if config.is_server else self.brings
             opening = Opening(self.mail, self.kit, part, self.log, self._agree)
@@ -136,17 +93,20 @@ class Node:
             self.log.say("resumed", "Going on with the run that was under way.")
             if self.leading is None:
                 opening.agreed = known[0]
-            self._train(known[0], self.brings.role(known[0], self.log), known[1])
-        if self.leading is not None:
-            self.leading.lead() if known is None else self.leading.tell(known[0])
+            opener = self._train(known[0], self.brings.role(known[0], self.log), known[1])
+            if self.leading is not None:
+                self.leading.tell(known[0], opener)
+        elif self.leading is not None:
+            self.leading.lead()
         self._say_waiting()
 
-    def _agree(self, agreed: Agreed) -> None:
+    def _agree(self, agreed: Agreed) -> str | None:
         """First of all its role: what cannot be trained is refused, and not kept."""
         role = self.brings.role(agreed, self.log)
-        self._train(agreed, role, self.folder.agree(agreed))
+        return self._train(agreed, role, self.folder.agree(agreed))
 
-    def _train(self, agreed: Agreed, role: Role, when: float) -> None:
+    def _train(self, agreed: Agreed, role: Role, when: float) -> str | None:
+        """Be ready for letters. Who sets the training going comes back, if it is one; who leads waits for all."""
         self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
@@ -163,11 +123,20 @@ class Node:
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
-        self.trainer.heard_end = self._heard_end
         self.trainer.awaits_words = lambda: self.brings.awaits_words
         for note in role.notes:
             self.log.say("note", note)
-        self.log.say("training", "Training.", run=agreed.run)
+        if self.leading is None:
+            self._go()
+        first = {self.trainer.names[message.sender] for message in role.cast.opening}
+        return first.pop() if len(first) == 1 else None
+
+    def _go(self) -> None:
+        assert self.agreed is not None
+        assert self.trainer is not None
+        over = self.trainer.postman.ended is not None
+        said = "The run has ended already: staying for those who may not have heard of it." if over else "Training."
+        self.log.say("training", said, run=self.agreed.run)
         self.trainer.go()
 
     def _say_waiting(self) -> None:
@@ -224,12 +193,12 @@ class Node:
         assert self.trainer is not None
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
-        self._leaves_at = monotonic() + LINGER
         words = self.brings.last_words()
         if words is not None and self.trainer.postman.ended_here:
             config = self.kit.config
             self.questions.ask(WORDS, dict.fromkeys((name for name in config.parties if name != config.name), words))
-        self.loop.call(self._linger)
+        leaving = Leaving(self.trainer, self.questions)
+        self.loop.call(leaving.step)
 
     def _keep(self) -> Summary:
         assert self.trainer is not None
@@ -248,43 +217,6 @@ class Node:
         if self.brings.hear(asked.body):
             self._keep()
         asked.answer()
-
-    def _linger(self) -> None:
-        """Stay until all who are there have heard of the end: some may hear of it only over us.
-
-        Who is gone and is to be told by us has some time to come back: nobody else would tell it.
-        """
-        assert self.trainer is not None
-        link, postman = self.mail.link, self.trainer.postman
-        if postman.ended is None:  # it was ended by a token that does not count
-            return
-        undelivered = {self.trainer.names[to] for to, _ in postman.outbox if to != self.number}
-        untold = undelivered | self.questions.waits_for
-        unaware = (undelivered | link.up) - self._heard_end | self.questions.waits_for
-        now = monotonic()
-        expected = untold if now < self._leaves_at - LINGER + LINGER_FOR_THE_GONE else set()
-        waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
-        if not (waited_for or self.brings.awaits_words) or now > self._leaves_at:
-            if untold & unaware:
-                names = ", ".join(sorted(untold & unaware))
-                self.log.say("left", f"Not told that the run has ended: {names}. Started again, this party tells them.")
-            self.loop.stop()
-            return
-        for name in unaware:
-            self.mail.ask(name, "ready", self.trainer.run.encode() + HAS_ENDED, self._heard(name))
-        self.loop.later(LINGER_STEP, self._linger)
-
-    def _is_away(self, name: str) -> bool:
-        link = self.mail.link
-        return name not in link.up if name in link.peers else self._unanswered[name] >= SILENT_TRIES
-
-    def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
-        def heard(answer: bytes | None, why: str) -> None:
-            self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
-            if answer == ENDED:
-                self._heard_end.add(name)
-
-        return heard
 
 
 class _Kept(set[str]):

@@ -28,6 +28,7 @@ from mtcd.federation.node.mail import Asked, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
 
 PURPOSE = "training"
+WHICH = "which"
 
 
 class Part(Samples, Protocol):
@@ -68,9 +69,11 @@ class Agreed:
 class Opening:
     """The side of those who are led: they answer. ``start`` is called once, with what was agreed."""
 
-    def __init__(self, mail: Mail, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], None]) -> None:
-        self.kit, self.part, self.start = kit, part, start
+    def __init__(self, mail: Mail, kit: Kit, part: Part | None, log: Log, start: Callable[[Agreed], Any]) -> None:
+        self.mail, self.kit, self.part, self.start = mail, kit, part, start
         self.agreed: Agreed | None = None
+        self._confirmed: str | None = None
+        """The run that the leader says it is in."""
         self.led = Led(mail, kit, kit.config.labels.held_by, PURPOSE, part, log)
         mail.on("start", self._start)
         if part is not None:
@@ -88,11 +91,24 @@ class Opening:
             raise ConfigError(
                 f"{self.kit.config.name} is in another run: start it with a new folder (--out) for a new one."
             )
+        if not asked.straight and agreed.run not in (self._confirmed, self.agreed and self.agreed.run):
+            self._confirm(agreed.run)
+            asked.let_go()  # to be asked again
+            return
         if self.agreed is None:
             self._check(agreed)
             self.start(agreed)
             self.agreed = agreed
         asked.answer()
+
+    def _confirm(self, run: str) -> None:
+        """What came over others may be an old message, sent once more by one of them: the answer to this is new."""
+
+        def answered(answer: bytes | None, why: str) -> None:
+            if answer == run.encode():
+                self._confirmed = run
+
+        self.mail.ask(self.led.leader, WHICH, run.encode(), answered)
 
     def _check(self, agreed: Agreed) -> None:
         """Who trains is told the samples and the labels; the server no samples, and labels only if it may know them."""
@@ -106,7 +122,11 @@ class Opening:
 
 
 class Leading:
-    """The side of the holder of the labels. ``start`` is called once; then the others are told to start too."""
+    """The side of the holder of the labels.
+
+    ``start`` makes the own party ready, once, and says who sets the training going, if that is one. Then the others are
+    told to start too, that one last: nobody is in training before all are ready, and ``go`` is called.
+    """
 
     def __init__(
         self,
@@ -114,10 +134,11 @@ class Leading:
         kit: Kit,
         part: Part,
         log: Log,
-        start: Callable[[Agreed], None],
+        start: Callable[[Agreed], str | None],
+        go: Callable[[], None],
         told: set[str],
     ) -> None:
-        self.questions, self.kit, self.part, self.start = questions, kit, part, start
+        self.questions, self.kit, self.part, self.start, self.go = questions, kit, part, start, go
         self.leader = Leader(questions, kit, PURPOSE, part, log)
         self.told = told
         """Who has confirmed that it starts: one that has, and forgot, must not start again from nothing."""
@@ -126,17 +147,23 @@ class Leading:
         """Begin with the samples."""
         self.leader.align(self._prepare)
 
-    def tell(self, agreed: Agreed) -> None:
-        """Tell everybody who has not confirmed it to start; the server last, as it would begin without the others."""
-        self._tell(self.leader.others, agreed, lambda answers: self._tell_server(agreed))
+    def tell(self, agreed: Agreed, opener: str | None) -> None:
+        """Tell everybody who has not confirmed it to start."""
+        self.questions.mail.on(WHICH, lambda asked: asked.answer(agreed.run.encode()))
 
-    def _tell_server(self, agreed: Agreed) -> None:
-        config = self.kit.config
-        if SERVER in config.peers:
-            labels = agreed.labels if SERVER in config.labels.shared_with else b""
-            self._tell([SERVER], Agreed(agreed.run, agreed.told, labels, b""), lambda answers: None)
+        def ready(answers: Answers) -> None:
+            self.go()
+            if opener == SERVER:
+                labels = agreed.labels if SERVER in self.kit.config.labels.shared_with else b""
+                self._tell([SERVER], Agreed(agreed.run, agreed.told, labels, b""))
+            elif opener in self.leader.others:
+                self._tell([opener], agreed)
 
-    def _tell(self, names: Sequence[str], agreed: Agreed, then: Callable[[Answers], None]) -> None:
+        self._tell([name for name in self.leader.others if name != opener], agreed, ready)
+
+    def _tell(
+        self, names: Sequence[str], agreed: Agreed, then: Callable[[Answers], None] = lambda answers: None
+    ) -> None:
         body = self.leader.wrapped(agreed.packed())
         self.questions.ask("start", {name: body for name in names if name not in self.told}, then, self.told.add)
 
@@ -146,8 +173,7 @@ class Leading:
             own = {self.kit.config.name: self.part.facts(rows)}
             told, labels = self.part.settle(rows, {**own, **answers})
             agreed = Agreed(secrets.token_hex(8), told, labels, announcement)
-            self.start(agreed)
-            self.tell(agreed)
+            self.tell(agreed, self.start(agreed))
 
         bodies = dict.fromkeys(self.leader.others, self.leader.wrapped(announcement))
         self.questions.ask("prepare", bodies, answered)

@@ -60,13 +60,19 @@ def own_table(
         id_column(config, key),
         config.data.columns if columns is None else columns,
         _label_column(config, label),
+        HOW_TO_LEAVE_OUT,
     )
 
 
 def read_party_table(
-    path: Path, party: str, key: str | None, columns: Sequence[str] | None, label: str | None = None
+    path: Path,
+    party: str,
+    key: str | None,
+    columns: Sequence[str] | None,
+    label: str | None = None,
+    way_out: str | None = None,
 ) -> PartyTable:
-    """A table with these columns; new samples are read with those of the block, and without a label."""
+    """A table with these columns; new samples are read with those of the block, of which none can be left out."""
     table = read_table(Path(path), key)
     if label is not None and label not in table.columns:
         raise DataError(f"{path} has no label column {label!r}: {did_you_mean(label, table.columns)} (--label)")
@@ -74,7 +80,7 @@ def read_party_table(
     labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
     values = np.empty((table.rows, len(used)), order="F")
     for j, column in enumerate(used):
-        values[:, j] = feature(table.path, table.columns.pop(column), HOW_TO_LEAVE_OUT)
+        values[:, j] = feature(table.path, table.columns.pop(column), way_out)
     ids = None if key is None else tuple(table.ids["id"].to_list())
     return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes))
 

@@ -1,0 +1,130 @@
+"""Who is there while a party trains: links that come and go, and peers that say nothing for too long."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from time import monotonic
+
+from mtcd.errors import WireError
+from mtcd.federation.custody.lone_token import LonePostman
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.names import SERVER as SERVER_NAME
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.mail import Asked, Mail
+from mtcd.protocol.party import SERVER
+
+IN_TRAINING, ENDED = b"in training", b"ended"
+HAS_ENDED = b" has ended"
+SOON, LATEST = 0.02, 1.0  # seconds until the next try: the first, and the longest
+SILENT = 1.5  # leases without an answer after which a party counts as gone, even if its link is up
+
+
+class Presence(ABC):
+    """Tells the postman who is gone and who is back. Who does not answer is gone; who is in this run is back."""
+
+    postman: Postman
+
+    def __init__(self, mail: Mail, loop: Loop, log: Log, run: str) -> None:
+        self.mail, self.loop, self.log, self.run = mail, loop, log, run
+        self.names = {SERVER: SERVER_NAME, **dict(enumerate(mail.kit.config.parties))}
+        self.numbers = {name: number for number, name in self.names.items()}
+        self.under_way: dict[tuple[int, int], float] = {}
+        """Letters that were sent and not answered, or that wait for their next try; with how long they wait."""
+        self.silent: dict[int, float] = {}
+        """Since when a party has not answered."""
+        self.heard_end: set[str] = set()
+        """Who is known to have ended."""
+        self.awaits_words: Callable[[], bool] = lambda: False
+        """Whether something is still to be told after the end, for which others must stay."""
+        self._began = monotonic()
+        self._patience = SILENT * mail.kit.config.limits.lease_ms / 1000
+        self._waiting: str | None = None
+        mail.on("ready", self._ready)
+
+    @abstractmethod
+    def pump(self) -> None:
+        """Send every letter that is not under way."""
+
+    @abstractmethod
+    def noticed(self) -> None:
+        """The postman may have something to tell, or have ended."""
+
+    def watch(self) -> None:
+        """From now on."""
+        self._began = monotonic()
+        self.loop.later(min(self._patience / 4, LATEST), self._watch)
+
+    def changed(self, name: str, here: bool) -> None:
+        """A link came or went."""
+        if here:
+            self._ask_ready(name)
+        else:
+            self.lost(name)
+
+    def lost(self, name: str) -> None:
+        """A party is gone."""
+        number = self.numbers[name]
+        if number not in self.postman.dead and not (
+            self.postman.ended and name in self.heard_end
+        ):  # that one may leave
+            self.log.say("lost", "" if self.postman.ended else f"{name} is gone.", peer=name)
+            self.postman.lost(number)
+            self.noticed()
+            self.pump()
+
+    def _found(self, name: str) -> None:
+        number = self.numbers[name]
+        self.silent.pop(number, None)
+        if number in self.postman.dead:
+            self.log.say("found", f"{name} is back.", peer=name)
+            self.postman.found(number)
+            self.noticed()
+        for place in self.postman.outbox:
+            if place[0] == number and place in self.under_way:
+                self.under_way[place] = SOON
+        self.pump()
+
+    def _ask_ready(self, name: str) -> None:
+        def answered(answer: bytes | None, why: str) -> None:
+            if answer in (IN_TRAINING, ENDED):
+                self._found(name)
+            elif self.numbers[name] in self.postman.dead and name in self.mail.link.up:
+                self.loop.later(LATEST, lambda: self._ask_ready(name))
+
+        self.mail.ask(name, "ready", self.run.encode(), answered)
+
+    def _ready(self, asked: Asked) -> None:
+        """A party asks whether this one is in its run; it may add that it has ended itself."""
+        run = self.run.encode()
+        if asked.body not in (run, run + HAS_ENDED):
+            raise WireError("run", "is another one")
+        if asked.body != run:
+            self.heard_end.add(asked.sender)
+        asked.answer(ENDED if self.postman.ended is not None and not self.awaits_words() else IN_TRAINING)
+
+    def _watch(self) -> None:
+        """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
+        now, link = monotonic(), self.mail.link
+        silent = {self.names[number] for number, since in self.silent.items() if now - since > self._patience}
+        if now - self._began > self._patience:
+            silent |= link.peers - link.up
+        for name in silent & link.peers:
+            if self.numbers[name] not in self.postman.dead:
+                self.lost(name)
+                if name in link.up:
+                    self._ask_ready(name)
+        self._say_waiting()
+        self.loop.later(min(self._patience / 4, LATEST), self._watch)
+
+    def _say_waiting(self) -> None:
+        """For whom training waits, if it lasts."""
+        postman = self.postman
+        told = None
+        if postman.ended is None and postman.waits_for:
+            names = ", ".join(sorted(self.names[number] for number in postman.waits_for))
+            told = postman.unreachable() if isinstance(postman, LonePostman) else f"Training waits for {names}."
+        if told is not None and told == self._waiting:
+            self.log.now_and_then(("waiting", told), told, often=1)
+        self._waiting = told

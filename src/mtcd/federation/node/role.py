@@ -1,0 +1,51 @@
+"""What a party brings into a federation, and the role that it has in training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from mtcd.engines.wire import Expected
+from mtcd.federation.custody.postman import Postman
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.opening import Agreed, Part
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.own.keeping import Summary
+from mtcd.protocol.party import Cast, Party
+
+
+@dataclass(frozen=True)
+class Role:
+    """What a party does in training: the parties of which it is one, what to expect of letters, and what to watch."""
+
+    cast: Cast
+    expected: Expected
+    watch: Watch
+    problem: Any
+    """Reads the objective off an aggregate of all samples; None where this party cannot."""
+    notes: tuple[str, ...] = ()
+
+
+class Brings(Part, Protocol):
+    """What a party, or the server, brings into a federation."""
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Its role in the run that was agreed on."""
+
+    def gap_part(self, party: Party, token: Any) -> float | None:
+        """Its part of a bound on the gap, with a token that is here; None where it knows none."""
+
+    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+        """Write down what the run leaves with this party; again when it has heard more."""
+
+    @property
+    def awaits_words(self) -> bool:
+        """Whether something is still to be told after the end."""
+
+    def last_words(self) -> bytes | None:
+        """What the party that ended the training tells the others afterwards, if anything."""
+
+    def hear(self, words: bytes) -> bool:
+        """Such words; whether they were not known before."""
