@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.journal import HEADER, FileJournal
+from mtcd.federation.custody.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
 from mtcd.federation.custody.letters import Letter
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
@@ -99,6 +100,17 @@ def test_any_damage_to_the_last_commit_is_noticed(tmp_path: Path) -> None:
         path.write_bytes(content)
         with pytest.raises(MtcdError, match="damaged"):
             FileJournal(tmp_path / "journal").last()
+
+
+def test_a_journal_of_another_version_is_told_as_such(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.commit({"z": 1})
+    journal.close()
+    slot = tmp_path / "journal.1"
+    data = slot.read_bytes().replace(MAGIC, b"MTCDJRN2")
+    slot.write_bytes(data[: FIELDS.size] + CHECK.pack(crc32(data[: FIELDS.size])) + data[HEADER:])
+    with pytest.raises(MtcdError, match="another version"):
+        FileJournal(tmp_path / "journal").last()
 
 
 def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ class FileJournal(Journal):
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:
-            raise self._damaged()
+            raise JournalError(f"{self.path} is of another version of mtcd: end the run with that one, or start anew.")
         return Slot(number, digested, summed, total, digest, data)
 
     def _damaged(self) -> JournalError:
