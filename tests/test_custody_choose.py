@@ -6,6 +6,7 @@ import pytest
 
 from mtcd.federation.custody.absent import BatchServerPostman, RoundsPostman, UploaderPostman
 from mtcd.federation.custody.choose import make_postman
+from mtcd.federation.custody.in_step import InStepPostman
 from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
 from mtcd.federation.custody.journal import MemoryJournal
 from mtcd.federation.custody.lone_token import LonePostman
@@ -32,7 +33,7 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
         (SVFL(stepsize=0.01), [UploaderPostman, RoundsPostman]),
         (MTCD(tokens=2, stepsize=0.01, combine="optimal"), [Postman, Postman]),
         (STCD(stepsize=0.01, walk="tour", acceleration="momentum"), [Postman]),
-        (DCPA(stepsize=0.01), [Postman]),
+        (DCPA(stepsize=0.01), [InStepPostman]),
     ],
 )
 def test_the_postman_of_each_party(method: Method, classes: Sequence[type[Postman]]) -> None:

@@ -1,6 +1,7 @@
 """The end of a training in custody: all stop at one moment, with what a training in one process has then."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,13 @@ from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
 from mtcd.ledger.ledger import Ledger
+from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Cast, Part
 from mtcd.protocol.token import Token
-from simulated import Faults, World, plain_postman
+from simulated import Faults, Killed, World, plain_postman
 from test_custody import DATA, EVERYTHING, METHODS, MODEL, casting
 from test_custody_methods import CASES, CROSSING
 from test_custody_methods import casting as casting_any
@@ -217,3 +219,34 @@ def test_a_client_that_cannot_pass_a_token_on_has_it_made_anew() -> None:
     assert server.fences == {0: 1}
     client.deliver(unpack(pack(server.waiting()[-1]._replace(to=client.number))))
     assert letter.to not in {one.to for one in client.waiting() if isinstance(one.message.payload, Token)}
+
+
+@pytest.mark.parametrize("network", ["cycle", "path", "star"])
+@pytest.mark.parametrize("seed", range(4))
+def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
+    """Some are asked to stop, at different moments, and some find that the time is up."""
+    graph = make_network(network, DATA.clients)
+    method = DCPA(stepsize=0.05)
+
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        postman = make_postman(number, cast, journal, graph)
+        late = 40 + 5 * number
+        postman.limit = lambda told: "seconds" if seed % 2 and told.iteration > late else None
+        return postman
+
+    world = World(lambda: method.cast(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING)
+    while not all(ends(world)):
+        world.step()
+        if world.time > 500 and world.random.random() < 0.002 and world.postmen:
+            asked = world.random.choice(sorted(world.postmen))
+            with suppress(Killed):
+                world.postmen[asked].finish("stopped")
+        assert world.time < 60_000, world.happened
+    assert len({(end.status, end.hop) for end in ends(world) if end is not None}) == 1
+    end = ends(world)[0]
+    assert end is not None
+    cast = world.cast()
+    assert cast.rounds is not None
+    next(told for told in LockstepEngine(cast.rounds, Ledger()).run() if told.hop >= end.hop)
+    for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)

@@ -19,7 +19,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.own.block import read_block
 from mtcd.federation.own.keeping import Summary, read_summary
-from mtcd.methods.token_parties import TokenServer
+from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
@@ -46,8 +46,13 @@ def postmen(faulty: Faulty) -> dict[int, Postman]:
 
 
 def check_custody(faulty: Faulty) -> Thetas:
-    """The token, or the server, has the aggregate of what the parties hold. Returns that."""
+    """The token, or the server, has the aggregate of what the parties hold. Returns that.
+
+    Not where it takes more than that to tell: with dcpa, acceleration and optimal sync, the optimum tells.
+    """
     found = postmen(faulty)
+    if not all(type(one.party) is TokenClient for number, one in found.items() if number != SERVER):
+        return []
     if SERVER not in found:
         token, held = lone_token(found)
         aggregate, penalty = token.aggregate, token.penalty

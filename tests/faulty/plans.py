@@ -32,6 +32,11 @@ class Plan:
         return self.method["kind"] not in ("stcd", "dcpa")
 
     @property
+    def told(self) -> list[str]:
+        """Who gets the labels: the server where syncs look at the objective."""
+        return ["parties", "server"] if self.method.get("combine") == "optimal" else ["parties"]
+
+    @property
     def glm(self) -> Glm:
         return Glm(**self.model)
 
@@ -53,7 +58,7 @@ class Plan:
         content: dict[str, Any] = {
             "name": "faulty",
             "parties": places,
-            "labels": {"held_by": names[0], "column": "outcome", "shared_with": ["parties"]},
+            "labels": {"held_by": names[0], "column": "outcome", "shared_with": self.told},
             "alignment": self.alignment,
             "network": self.network,
             "model": self.model,

@@ -15,6 +15,10 @@ STCD = {"kind": "stcd"}
 CLUSTERS = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.004}
 AVERAGE = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "average", "local_updates": 3}
 VISITORS = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "visitors", "stepsize": 0.004}
+OPTIMAL = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "optimal", "local_updates": 3}
+TOUR = {"kind": "stcd", "walk": "tour"}
+CONJUGATE = {**TOUR, "acceleration": "conjugate"}
+DCPA = {"kind": "dcpa"}
 SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
 GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
 
@@ -58,6 +62,10 @@ SUITE: dict[str, Run] = {
     "mtcd, average, complete, K=12": _struck(plan(AVERAGE, COMPLETE, 12, RIDGE), 20, 8),
     "mtcd, visitors, cycle with chords, K=8": _struck(plan(VISITORS, chords(8), 8, RIDGE), 25, 9),
     "mtcd, mini-batches, K=8": _struck(plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE), 20, 13),
+    "mtcd, optimal sync, grid, K=8": _struck(plan(OPTIMAL, GRID, 8, RIDGE), 12, 14),
+    "stcd, tour, cycle with chords, K=8": _struck(plan(TOUR, chords(8), 8, RIDGE), 12, 15),
+    "stcd, accelerated tour, cycle, K=8": _struck(plan(CONJUGATE, CYCLE, 8, RIDGE), 12, 16),
+    "dcpa, cycle, K=8": _struck(plan(DCPA, CYCLE, 8, RIDGE), 12, 17),
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from mtcd.federation.custody.absent import BatchServerPostman, RoundsPostman, UploaderPostman
+from mtcd.federation.custody.in_step import InStepPostman
 from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
+from mtcd.methods.dcpa import DCPAClient
 from mtcd.methods.svfl import SVFLClient, SVFLServer
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.network.topology import Network
@@ -22,6 +24,8 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
     party = cast.server if number == SERVER else cast.clients[number]
     assert party is not None
     rest = journal, cast.opening, len(cast.clients)
+    if isinstance(party, DCPAClient):
+        return InStepPostman(number, party, *rest)
     if isinstance(party, SVFLServer):
         return RoundsPostman(number, party, *rest)
     if isinstance(party, SVFLClient):

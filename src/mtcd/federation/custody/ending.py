@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from mtcd.federation.custody.letters import End, Letter
-from mtcd.methods.dcpa import DCPAClient
 from mtcd.methods.hosting import TokenHost
 from mtcd.methods.optimal_parties import OptimalClient
 from mtcd.methods.svfl import SVFLServer
@@ -29,11 +28,6 @@ def end_now(party: Party, status: str) -> End | None:
     if isinstance(party, TokenServer):
         return End(status, party.t, party.t * (party.plan.hops or 1), getattr(party, "past", {}))
     return End(status, party.round, party.round) if isinstance(party, SVFLServer) else None
-
-
-def is_behind(party: Party, end: End) -> bool:
-    """Whether the party can still get to that moment by itself: all that it needs for it is under way."""
-    return isinstance(party, DCPAClient) and party.iteration <= end.hop
 
 
 def settle(party: Party, end: End) -> None:
@@ -117,8 +111,6 @@ class Ending(ABC):
 
     def hear_end(self, end: End) -> None:
         """Another party says that it is over."""
-        if is_behind(self.party, end) and end.status != DIVERGED:
-            self.finishing = end.status, end.hop
-        elif self.ended is None:
+        if self.ended is None:
             settle(self.party, end)
             self.ended = end
