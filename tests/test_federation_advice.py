@@ -10,6 +10,7 @@ pytest.importorskip("zenoh")
 from hubs import Hub, Passing, linear
 from live import make_kits
 from mtcd.errors import MtcdError
+from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.node.link import Link
 from mtcd.federation.node.loop import Loop
 from problems import MODELS, make_data
@@ -65,3 +66,15 @@ def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, mo
         hub.begin()
         hub.run()
     assert list(gone.values()) == [len(hub.nodes)]
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_started_again_after_the_end_nobody_is_told_twice(
+    server: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}}
+    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA), **({} if server else without)) as hub:
+        hub.begin()
+        hub.run()
+    for node in hub.nodes.values():
+        assert FileJournal(node.folder.journal).last()["outbox"] == []

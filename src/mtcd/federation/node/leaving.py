@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 
+from mtcd.federation.custody.letters import End
 from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
 from mtcd.federation.node.training import Trainer
@@ -51,7 +52,16 @@ class Leaving:
             names = ", ".join(sorted(untold))
             told = f"Not told that the run has ended: {names}. Started again, this party tells them."
             self.trainer.log.say("left", told)
+        self._write_down()
         self.loop.stop()
+
+    def _write_down(self) -> None:
+        """Who has heard of the end: started again, this party need not tell it twice."""
+        postman, names = self.trainer.postman, self.trainer.names
+        for place, letter in list(postman.outbox.items()):
+            if isinstance(letter.message.payload, End) and names[letter.to] in self.trainer.heard_end:
+                del postman.outbox[place]
+        postman.commit()
 
     def _is_away(self, name: str) -> bool:
         link = self.mail.link

@@ -135,8 +135,7 @@ class Node:
         assert self.agreed is not None
         assert self.trainer is not None
         over = self.trainer.postman.ended is not None
-        said = "The run has ended already: staying for those who may not have heard of it." if over else "Training."
-        self.log.say("training", said, run=self.agreed.run)
+        self.log.say("training", "The run has ended already." if over else "Training.", run=self.agreed.run)
         self.trainer.go()
 
     def _say_waiting(self) -> None:
