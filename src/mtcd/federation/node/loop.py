@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 from collections.abc import Callable
+from functools import partial
 from queue import Empty, SimpleQueue
-from time import monotonic
+from time import monotonic, sleep
 
 Act = Callable[[], None]
 LONGEST_WAIT = 1.0  # so that signals are noticed
+MOMENT = 0.0003  # seconds
+_let_others = getattr(os, "sched_yield", partial(sleep, 0))
 
 
 class Loop:
@@ -22,7 +26,7 @@ class Loop:
         self._queue: SimpleQueue[Act] = SimpleQueue()
         self._timers: list[tuple[float, int, Act]] = []
         self._count = itertools.count()
-        self._stopped = False
+        self._stopped = self._brisk = False
 
     def call(self, act: Act) -> None:
         """From any thread: do this next."""
@@ -40,13 +44,24 @@ class Loop:
     def run(self) -> None:
         """Until stopped. An error of an act ends it."""
         while not self._stopped:
-            try:
-                act = self._queue.get(timeout=self._until_next())
-            except Empty:
-                act = _nothing
-            act()
+            self._next()()
             while self._timers and self._timers[0][0] <= monotonic() and not self._stopped:
                 heapq.heappop(self._timers)[2]()
+
+    def _next(self) -> Act:
+        """What is to be done next, when it has come. Who was last kept waiting for a moment only, first waits awake:
+        to fall asleep and be woken up takes longer than many a hop.
+        """
+        began = monotonic()
+        if self._brisk:
+            while self._queue.empty() and monotonic() - began < MOMENT:
+                _let_others()
+        try:
+            act = self._queue.get(timeout=self._until_next())
+        except Empty:
+            act = _nothing
+        self._brisk = monotonic() - began < MOMENT
+        return act
 
     def _until_next(self) -> float:
         return min(max(self._timers[0][0] - monotonic(), 0.0), LONGEST_WAIT) if self._timers else LONGEST_WAIT
