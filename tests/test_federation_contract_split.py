@@ -10,8 +10,6 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
-import torch
-
 from live import Federated, make_kits, run_all
 from mtcd.config.split import split_model
 from mtcd.data.dataset import VerticalDataset
@@ -25,7 +23,7 @@ from mtcd.federation.own.network_block import read_network_block
 from mtcd.federation.own.networks import section_of
 from mtcd.federation.own.table import PartyTable
 from mtcd.training import train
-from split_problems import samples
+from split_problems import assert_same_modules, samples
 
 MTCD = {"kind": "mtcd", "stepsize": 0.05, "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
 CASES: dict[str, dict[str, Any]] = {
@@ -87,12 +85,6 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
     for name, kit in kits.items():
         block = read_network_block(kit.config, kit.folder, tmp_path / "runs" / name)
         assert block.knows_fusion
-        _same_weights(block.trained.fusion, same.fusion)
+        assert_same_modules(block.trained.fusion, same.fusion)
         if name != "server":
-            _same_weights(block.trained.modules[name], same.modules[name])
-
-
-def _same_weights(ours: Any, theirs: Any) -> None:
-    known = theirs.state_dict()
-    for name, value in ours.state_dict().items():
-        torch.testing.assert_close(value, known[name], rtol=1e-6, atol=1e-7)
+            assert_same_modules(block.trained.modules[name], same.modules[name])

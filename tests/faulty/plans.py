@@ -6,6 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mtcd.data.synthetic import synthetic
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.processes import free_ports
@@ -33,8 +35,14 @@ class Plan:
 
     @property
     def told(self) -> list[str]:
-        """Who gets the labels: the server where syncs look at the objective."""
-        return ["parties", "server"] if self.method.get("combine") == "optimal" else ["parties"]
+        """Who gets the labels: the server where syncs look at the objective, and for networks."""
+        server = self.server and (self.networks or self.method.get("combine") == "optimal")
+        return ["parties", "server"] if server else ["parties"]
+
+    @property
+    def networks(self) -> bool:
+        """Whether a split network is trained."""
+        return self.model["kind"] == "split"
 
     @property
     def glm(self) -> Glm:
@@ -46,8 +54,10 @@ class Plan:
 
     @cached_property
     def data(self) -> VerticalData:
-        drawn = synthetic(self.model["kind"], self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
-        return replace(drawn, clients=tuple(self.names))
+        kind = "logistic" if self.networks else self.model["kind"]
+        drawn = synthetic(kind, self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
+        labels = np.where(drawn.labels > 0, "yes", "no") if self.networks else drawn.labels
+        return replace(drawn, clients=tuple(self.names), labels=labels)
 
     def file(self) -> dict[str, Any]:
         """The federation file."""

@@ -128,6 +128,22 @@ def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say =
         return chaos.happened
 
 
+def run_networks(folder: Path, plan: Plan, faults: int, seed: int, say: Say = silence) -> Happened:
+    """Split networks wait for whoever is away: in the end they are those of a training in one process."""
+    from faulty.networks import check_networks
+
+    with Faulty(folder, plan) as faulty:
+        faulty.start(*faulty.names)
+        faulty.wait_for_training()
+        chaos = Chaos(faulty, seed, say)
+        chaos.go(faults)
+        assert not any(map(faulty.ended, faulty.names)), "it ended before all had befallen it"
+        faulty.wait("all have ended", lambda: _all_have_ended(faulty))
+        faulty.wait_for_end(*faulty.names)
+        check_networks(faulty)
+        return chaos.happened
+
+
 def _all_have_ended(faulty: Faulty) -> bool:
     """Whether all have; whoever left before it could tell others is started again, as it asks for."""
     for line in [line for line in faulty.said if "Not told that the run has ended" in line]:

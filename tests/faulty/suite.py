@@ -7,7 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from faulty.plans import Plan
-from faulty.runs import Happened, Say, run_to_the_limit, run_with_faults, run_without_server, run_without_some
+from faulty.runs import (
+    Happened,
+    Say,
+    run_networks,
+    run_to_the_limit,
+    run_with_faults,
+    run_without_server,
+    run_without_some,
+)
 
 LOGISTIC = {"kind": "logistic", "l2": 0.3}
 RIDGE = {"kind": "ridge", "alpha": 3.0}
@@ -19,6 +27,8 @@ OPTIMAL = {"kind": "mtcd", "tokens": 2, "hops": 8, "combine": "optimal", "local_
 TOUR = {"kind": "stcd", "walk": "tour"}
 CONJUGATE = {**TOUR, "acceleration": "conjugate"}
 DCPA = {"kind": "dcpa"}
+NETWORK = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}}
+SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.02}
 SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
 GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
 
@@ -49,6 +59,11 @@ def _ending(made: Plan, kills: int, seed: int) -> Run:
     return lambda folder, say: run_to_the_limit(folder, made, kills, seed, say)
 
 
+def _networks(method: dict[str, Any], network: dict[str, Any], iterations: int, faults: int, seed: int) -> Run:
+    made = plan(method, network, 8, NETWORK, iterations=iterations)
+    return lambda folder, say: run_networks(folder, made, faults, seed, say)
+
+
 SUITE: dict[str, Run] = {
     "stcd, cycle with chords, K=8": _struck(plan(STCD, chords(8), 8, LOGISTIC), 25, 1),
     "stcd, cycle, K=8, struck from the start": _struck(plan(STCD, CYCLE, 8, RIDGE, alignment="psi"), 20, 2, True),
@@ -67,6 +82,8 @@ SUITE: dict[str, Run] = {
     "stcd, accelerated tour, cycle, K=8": _struck(plan(CONJUGATE, CYCLE, 8, RIDGE), 12, 16),
     "dcpa, cycle, K=8": _struck(plan(DCPA, CYCLE, 8, RIDGE), 12, 17),
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
+    "split networks, mtcd, K=8": _networks({**SPLIT_MTCD, "batch": 20}, COMPLETE, 3000, 10, 18),
+    "split networks, stcd, K=8": _networks({"kind": "stcd", "stepsize": 0.02}, CYCLE, 3000, 10, 19),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
     "mtcd, clusters, one never comes back": _away(plan(CLUSTERS, COMPLETE, 8, RIDGE), (3,)),
