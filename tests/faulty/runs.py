@@ -99,9 +99,12 @@ def run_without_server(folder: Path, plan: Plan, say: Say = silence) -> Happened
         faulty.start(*faulty.names)
         faulty.wait_for_training()
         before = faulty.wait_for_iteration(1)
-        faulty.kill(SERVER)
-        sleep(1.0)
-        alone = faulty.hops()
+        kills, alone = 1, _kill_server(faulty)
+        while faulty.hops() <= alone:  # all tokens were up at it
+            say("all tokens were with the server: again")
+            faulty.start(SERVER)
+            before = faulty.wait_for_iteration(faulty.iteration() + 1)
+            kills, alone = kills + 1, _kill_server(faulty)
         faulty.wait("tokens roam on", lambda: faulty.hops() > alone + 200)
         say(f"without the server since iteration {alone}, tokens are at hop {faulty.hops() - before} of the last sync")
         faulty.start(SERVER)
@@ -109,7 +112,14 @@ def run_without_server(folder: Path, plan: Plan, say: Say = silence) -> Happened
         faulty.stop()
         faulty.wait_for_end(*faulty.names)
         say(check_end(faulty, GAP)[0].message)
-        return Counter({"kill server": 1, "kill all": 1})
+        return Counter({"kill server": kills, "kill all": 1})
+
+
+def _kill_server(faulty: Faulty) -> int:
+    """And wait until all know; how far the tokens are."""
+    faulty.kill(SERVER)
+    sleep(1.0)
+    return faulty.hops()
 
 
 def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say = silence) -> Happened:
