@@ -25,13 +25,14 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
     assert party is not None
     rest = journal, cast.opening, len(cast.clients)
     if isinstance(party, DCPAClient):
-        return InStepPostman(number, party, *rest)
+        return _among_neighbours(InStepPostman(number, party, *rest), network)
     if isinstance(party, SVFLServer):
         return RoundsPostman(number, party, *rest)
     if isinstance(party, SVFLClient):
         return UploaderPostman(number, party, *rest)
     if network.changes or not all(map(_can_start_anew, cast.clients)):
-        return Postman(number, party, *rest)
+        postman = Postman(number, party, *rest)
+        return postman if cast.server is not None or network.changes else _among_neighbours(postman, network)
     if isinstance(party, TokenServer):
         role = ServerPostman if party.plan.tokens_return else BatchServerPostman
         return role(number, party, *rest, network)
@@ -40,6 +41,11 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
         return IterationPostman(number, party, *rest, network)
     assert isinstance(party, TokenClient)
     return LonePostman(number, party, journal, cast.opening, network)
+
+
+def _among_neighbours(postman: Postman, network: Network) -> Postman:
+    postman.near = frozenset(network.neighbours[postman.number])
+    return postman
 
 
 def _can_start_anew(party: Party) -> bool:

@@ -45,6 +45,10 @@ Limit = Callable[[Any], str | None]
 class Ending(ABC):
     """A party that knows when it is over, and tells the others."""
 
+    near: frozenset[int] | None = None
+    """Its neighbours, where there is no server: the end goes from each to the next, so that nobody depends on others
+    who may have left. Without them it is told to all."""
+
     def __init__(self, number: int, party: Party, clients: int) -> None:
         self.number, self.party, self.clients = number, party, clients
         self.outbox: dict[tuple[int, int], Letter] = {}
@@ -96,11 +100,8 @@ class Ending(ABC):
     def end(self, end: End) -> None:
         """It is over, and the others are told."""
         self.ended, self.ended_here = end, True
-        self.tell_end(self.audience())
-
-    def audience(self) -> Iterable[int]:
-        """Whom it tells that it is over: all others."""
-        return (k for k in range(self.clients) if k != self.number)
+        others = (k for k in range(self.clients) if k != self.number)
+        self.tell_end(others if self.near is None else self.near)
 
     def tell_end(self, to: Iterable[int]) -> None:
         """Unless they are being told."""
@@ -109,8 +110,9 @@ class Ending(ABC):
             if self.ended is not None and k not in being_told:
                 self.put(Message(self.number, k, self.ended), self.ended.t)
 
-    def hear_end(self, end: End) -> None:
+    def hear_end(self, end: End, teller: int) -> None:
         """Another party says that it is over."""
         if self.ended is None:
             settle(self.party, end)
             self.ended = end
+            self.tell_end((self.near or frozenset()) - {teller})

@@ -9,8 +9,6 @@ before it has finished iteration i + d. Of several that are named, the first cou
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.letters import End, Letter
 from mtcd.federation.custody.postman import Postman
@@ -30,9 +28,6 @@ class InStepPostman(Postman):
         upto, _ = self.seen.get(letter.sender, (0, []))
         return letter.sequence > upto
 
-    def audience(self) -> Iterable[int]:
-        return self.party.neighbours
-
     def finish(self, status: str) -> None:
         if status == DIVERGED:
             super().finish(status)
@@ -49,9 +44,9 @@ class InStepPostman(Postman):
             return messages, None
         return upto, end
 
-    def hear_end(self, end: End) -> None:
+    def hear_end(self, end: End, teller: int) -> None:
         if end.status == DIVERGED:
-            super().hear_end(end)
+            super().hear_end(end, teller)
         elif self.ended is None:
             self._stop_at(end)
 
@@ -61,5 +56,5 @@ class InStepPostman(Postman):
     def _stop_at(self, end: End) -> None:
         if self.finishing is None or end.hop < self.finishing[1]:
             self.finishing = end.status, end.hop
-            for k in self.audience():
+            for k in self.party.neighbours:
                 self.put(Message(self.number, k, end), 0)

@@ -20,6 +20,7 @@ class LinePostman(Postman):
     """Keeps what is needed to make the token anew, or to undo its last stay."""
 
     party: TokenClient
+    near: frozenset[int]
     kept: tuple[str, ...] = ("passed", "before", "came", "hop", "dead")
 
     def __init__(

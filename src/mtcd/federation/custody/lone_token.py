@@ -84,14 +84,7 @@ class LonePostman(LinePostman):
         if isinstance(letter.message.payload, Thaw):  # heard even after the end, which may turn out not to count
             self._forget(letter.sender, letter.message.payload.number)
             return []
-        known, told = self.ended, super()._take_in(letter)
-        if known is None and self.ended is not None:
-            self.tell_end(self.near - {letter.sender})
-        return told
-
-    def audience(self) -> frozenset[int]:
-        """The end goes from neighbour to neighbour: then nobody depends on others who may have left."""
-        return self.near
+        return super()._take_in(letter)
 
     def must_wait(self, letter: Letter) -> bool:
         """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""

@@ -103,7 +103,7 @@ class Postman(Ending):
         if isinstance(asked, Void):
             return []
         if isinstance(asked, End):
-            self.hear_end(asked)
+            self.hear_end(asked, letter.sender)
         elif self.ended is None:
             return self.process(letter)
         elif isinstance(asked, Freeze):
