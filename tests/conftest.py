@@ -1,9 +1,13 @@
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, settings
+
+from table_files import MAIN
 
 relaxed = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
 settings.register_profile("explore", relaxed)
@@ -22,3 +26,20 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["MTCD_CACHE"]
     else:
         os.environ["MTCD_CACHE"] = before
+
+
+@pytest.fixture
+def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Writes files into the working folder, so that messages show bare file names."""
+    monkeypatch.chdir(tmp_path)
+
+    def write(name: str, content: str | bytes | dict[str, Any]) -> Path:
+        path = Path(name)
+        if isinstance(content, dict):
+            pl.DataFrame(content).write_parquet(path)
+        else:
+            path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    write("main.csv", MAIN)
+    return write
