@@ -159,7 +159,7 @@ def logs(kits: OperatorKit = Path("kits"), as_json: Json = False) -> None:
     """Show what everybody logged, in one place and in the order of time."""
     from mtcd.cli.federation_watch import show_logs
 
-    raise typer.Exit(show_logs(kits, as_json))
+    show_logs(kits, as_json)
 
 
 @federation.command()

@@ -17,6 +17,8 @@ from mtcd.extras import find
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 
+NOBODY = "Nobody answers: is the federation up, and can this host reach it?"
+
 
 def show_status(kits: Path, as_json: bool, every: float | None) -> int:
     """Once, or again and again until all have ended; exit code 1 if nobody answers."""
@@ -104,21 +106,22 @@ def stop_all(kits: Path) -> None:
     kit = operator.operator_kit(kits)
     answers = operator.ask_everybody(kit, "stop")
     if not answers:
-        raise MtcdError("Nobody answers: is the federation up, and can this host reach it?")
+        raise MtcdError(NOBODY)
     for name in kit.config.peers:
         told = answers.get(name)
         said = "is not reached" if name not in answers else str(told) if isinstance(told, MtcdError) else "stops"
         screen.print(f"{name} {said}", highlight=False, markup=False)
 
 
-def show_logs(kits: Path, as_json: bool) -> int:
+def show_logs(kits: Path, as_json: bool) -> None:
     """The latest events of all, in the order of time."""
     operator = find("mtcd.federation.node.operator")
     answers = operator.ask_everybody(operator.operator_kit(kits), "logs")
+    if not answers:
+        raise MtcdError(f"{NOBODY} Each party keeps its own log, in log.jsonl of its run folder.")
     events = [event for told in answers.values() if isinstance(told, list) for event in told]
     for event in sorted(events, key=lambda event: str(event.get("time"))):
         if as_json:
             typer.echo(json.dumps(event))
         elif event.get("text"):
             typer.echo(f"{event['time'][11:23]} {event['party']}: {event['text']}")
-    return 0 if answers else 1
