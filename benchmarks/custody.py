@@ -9,9 +9,9 @@ from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.wire import expect
 from mtcd.federation.custody.codecs import decode_letter, encode_letter
-from mtcd.federation.custody.iterations import IterationPostman
 from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.letters import Letter
+from mtcd.federation.custody.visits import ClientPostman
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.token_parties import TokenClient
 from mtcd.model.linear import Glm
@@ -30,7 +30,7 @@ def hop(samples: int, folder: Path) -> None:
     kept, bare = (method.cast(problem, network, 0).clients[1] for _ in range(2))
     assert isinstance(kept, TokenClient)
     assert isinstance(bare, TokenClient)
-    postman = IterationPostman(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
+    postman = ClientPostman(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
     token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
     frame = encode_letter(Letter(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
     expected = expect(method, network, 0, samples, 1, "benchmark")

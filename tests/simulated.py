@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from mtcd.federation.custody.journal import Journal, MemoryJournal
 from mtcd.federation.custody.letters import Letter, Receipt
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.custody.visits import ClientPostman
 from mtcd.protocol.party import SERVER, Cast, Message
 
 
@@ -53,6 +56,11 @@ def plain_postman(number: int, cast: Cast, journal: Journal) -> Postman:
     return Postman(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
 
 
+def iteration_postman(number: int, *rest: Any, **more: Any) -> ServerPostman | ClientPostman:
+    """Of the server or a client of mtcd."""
+    return (ServerPostman if number == SERVER else ClientPostman)(number, *rest, **more)
+
+
 @dataclass
 class World:
     """Time is the number of steps. In each, a fault may happen, and one letter or receipt of the bag arrives."""
@@ -85,8 +93,11 @@ class World:
 
     def start(self, number: int) -> None:
         """A process from nothing but the plan and its journal."""
-        self.postmen[number] = self.make(number, self.cast(), self.journals[number])
-        self.away.pop(number, None)
+        try:
+            self.postmen[number] = self.make(number, self.cast(), self.journals[number])
+            self.away.pop(number, None)
+        except Killed:
+            self.crash(number, self.time + 5)
 
     def crash(self, number: int, until: int = -1) -> None:
         self.postmen.pop(number, None)

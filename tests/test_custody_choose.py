@@ -7,10 +7,11 @@ import pytest
 from mtcd.federation.custody.absent import BatchServerPostman, RoundsPostman, UploaderPostman
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.in_step import InStepPostman
-from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
 from mtcd.federation.custody.journal import MemoryJournal
 from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.custody.visits import ClientPostman
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -27,8 +28,8 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
 @pytest.mark.parametrize(
     ("method", "classes"),
     [
-        (MTCD(tokens=2, stepsize=0.01), [IterationPostman, ServerPostman]),
-        (MTCD(tokens=2, stepsize=0.01, batch=4), [IterationPostman, BatchServerPostman]),
+        (MTCD(tokens=2, stepsize=0.01), [ClientPostman, ServerPostman]),
+        (MTCD(tokens=2, stepsize=0.01, batch=4), [ClientPostman, BatchServerPostman]),
         (STCD(stepsize=0.01), [LonePostman]),
         (SVFL(stepsize=0.01), [UploaderPostman, RoundsPostman]),
         (MTCD(tokens=2, stepsize=0.01, combine="optimal"), [Postman, Postman]),

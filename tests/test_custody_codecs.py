@@ -19,7 +19,7 @@ from mtcd.federation.custody.codecs import (
     encode_receipt,
     largest_letter,
 )
-from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
 from mtcd.federation.custody.records import pack
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
@@ -84,6 +84,7 @@ def frames() -> list[tuple[bytes, Expected]]:
         letter(Void(6), iteration=6),
         letter(End("iterations", 6, 18, past), SERVER, iteration=6),
         letter(Stuck(6), 0, SERVER, iteration=6),
+        letter(Again(6), SERVER, 0, iteration=6),
     ]
     without = [
         letter(End("seconds", 0, 18)),
@@ -160,6 +161,7 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(data: st.DataObject)
         (letter(Freeze(1, 2, True)), "kind"),  # there is a server to ask
         (letter(Void(2), iteration=1), "iteration"),
         (letter(Stuck(1), 0, 1, iteration=1), "receiver"),
+        (letter(Again(1), 0, 1, iteration=1), "receiver"),
         (letter(Token(0, 0, 1, np.ones(12), 0.0), 0, MONITOR), "receiver"),
         (letter(Void(2), 0, 1, iteration=2)._replace(fences={-1: 1}), "fences"),
         (letter(Void(2), 0, 1, iteration=2)._replace(fences={1: -1}), "fences"),

@@ -10,7 +10,7 @@ import pytest
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.iterations import iteration_postman
+from mtcd.federation.custody.iterations import OVERTIMES
 from mtcd.federation.custody.journal import Journal, MemoryJournal
 from mtcd.federation.custody.letters import End
 from mtcd.federation.custody.lone_token import LonePostman
@@ -23,7 +23,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Cast, Part
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World, plain_postman
+from simulated import Faults, Killed, World, iteration_postman, plain_postman
 from test_custody import DATA, EVERYTHING, METHODS, MODEL, casting
 from test_custody_methods import CASES, CROSSING
 from test_custody_methods import casting as casting_any
@@ -192,11 +192,11 @@ def test_the_server_sends_out_anew_what_a_lost_client_may_have() -> None:
     server.lost(1)
     assert server.fences == {}
     server.lost(4)
-    assert server.fences == {0: 1}
+    assert server.fences == {0: OVERTIMES}
     server.lost(4)
-    assert server.fences == {0: 1}  # nothing new
+    assert server.fences == {0: OVERTIMES}  # nothing new
     server.lost(3)
-    assert server.fences == {0: 2}
+    assert server.fences == {0: 2 * OVERTIMES}
     assert party.back.keys() == {1}  # its cluster is gone: it stays
     assert server.dead == {1, 3, 4}
     server.found(4)
@@ -214,9 +214,9 @@ def test_a_client_that_cannot_pass_a_token_on_has_it_made_anew() -> None:
     client.lost(letter.to)
     (stuck,) = [one for one in client.waiting() if one.to == SERVER]
     server.deliver(unpack(pack(stuck)))
-    assert server.fences == {0: 1}
+    assert server.fences == {0: OVERTIMES}
     server.deliver(unpack(pack(stuck._replace(sequence=1))))  # of a generation that is over
-    assert server.fences == {0: 1}
+    assert server.fences == {0: OVERTIMES}
     client.deliver(unpack(pack(server.waiting()[-1]._replace(to=client.number))))
     assert letter.to not in {one.to for one in client.waiting() if isinstance(one.message.payload, Token)}
 

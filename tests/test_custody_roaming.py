@@ -3,16 +3,17 @@
 import numpy as np
 import pytest
 
-from mtcd.federation.custody.iterations import ServerPostman, iteration_postman
+from mtcd.federation.custody.iterations import OVERTIMES
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.syncs import ServerPostman
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network, make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Cast
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World
+from simulated import Faults, Killed, World, iteration_postman
 from test_custody import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
 
 CHANCY = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.01, hang=0.01)
@@ -181,7 +182,7 @@ def test_what_a_token_was_told_is_told_on_with_it() -> None:
         for k in range(5):
             for letter in world.postmen[k].waiting():
                 if letter.iteration == 1 and letter.to != SERVER:
-                    assert letter.fences == {0: 1}
+                    assert letter.fences == {0: OVERTIMES}
                     assert not world.postmen[k].fences
                     seen += 1
         assert world.time < 1000

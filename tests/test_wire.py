@@ -15,6 +15,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from mtcd.version import PROTOCOL
 from wired import LINEAR, RUN, SPLIT, changing, followed, linear, split, wired
 
 
@@ -151,7 +152,9 @@ def test_numbers_that_are_not_finite_are_neither_sent_nor_taken(bad: float) -> N
 def test_another_version_is_told() -> None:
     frame = bytearray(sent(token()))
     frame[8] = 9
-    with pytest.raises(WireError, match=r"format 9, protocol 1; here 1 and 1\): the parties need the same version"):
+    with pytest.raises(
+        WireError, match=rf"format 9, protocol {PROTOCOL}; here 1 and {PROTOCOL}\): the parties need the same version"
+    ):
         decode(frame, expected())
 
 

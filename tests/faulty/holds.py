@@ -11,6 +11,7 @@ from faulty.federation import Faulty
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.visits import ClientPostman
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.brings import make_brings
@@ -62,6 +63,8 @@ def check_custody(faulty: Faulty) -> Thetas:
             return []  # it sums up anew what it is told in every round
         for postman in found.values():
             postman.heed(found[SERVER].fences)
+            if isinstance(postman, ClientPostman) and postman.party.t < server.t:
+                postman.drop_what_does_not_count()
         aggregate, penalty = server.aggregate, server.penalty
         held = [_at(found[k].party, server.t) for k in range(faulty.plan.parties)]
     problem = faulty.plan.glm.problem(faulty.plan.data)

@@ -92,34 +92,28 @@ def run_without_some(folder: Path, plan: Plan, away: tuple[int, ...], say: Say =
         return happened
 
 
-def run_without_server(folder: Path, plan: Plan, say: Say = silence) -> Happened:
-    """The server is away for a while: tokens roam on meanwhile, and sync when it is back."""
+def run_without_server(folder: Path, plan: Plan, kills: int, say: Say = silence) -> Happened:
+    """The server is killed at any moment and away for a while: tokens roam on meanwhile, and sync when it is back."""
     with Faulty(folder, plan) as faulty:
         least = enough(faulty)
         faulty.start(*faulty.names)
         faulty.wait_for_training()
-        before = faulty.wait_for_iteration(1)
-        kills, alone = 1, _kill_server(faulty)
-        while faulty.hops() <= alone:  # all tokens were up at it
-            say("all tokens were with the server: again")
+        for _ in range(kills):
+            synced = faulty.wait_for_iteration(faulty.iteration() + 1)
+            faulty.kill(SERVER)
+            sleep(1.0)  # until all know
+            faulty.wait("tokens roam on", _further_than(faulty, faulty.hops() + 200))
+            say(f"without the server since iteration {synced}, tokens are at hop {faulty.hops()}")
             faulty.start(SERVER)
-            before = faulty.wait_for_iteration(faulty.iteration() + 1)
-            kills, alone = kills + 1, _kill_server(faulty)
-        faulty.wait("tokens roam on", lambda: faulty.hops() > alone + 200)
-        say(f"without the server since iteration {alone}, tokens are at hop {faulty.hops() - before} of the last sync")
-        faulty.start(SERVER)
-        _all_die(faulty, faulty.wait_for_iteration(before + least), say)
+        _all_die(faulty, faulty.wait_for_iteration(faulty.wait_for_iteration(1) + least), say)
         faulty.stop()
         faulty.wait_for_end(*faulty.names)
         say(check_end(faulty, GAP)[0].message)
         return Counter({"kill server": kills, "kill all": 1})
 
 
-def _kill_server(faulty: Faulty) -> int:
-    """And wait until all know; how far the tokens are."""
-    faulty.kill(SERVER)
-    sleep(1.0)
-    return faulty.hops()
+def _further_than(faulty: Faulty, hops: int) -> Callable[[], bool]:
+    return lambda: faulty.hops() > hops
 
 
 def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say = silence) -> Happened:

@@ -55,6 +55,10 @@ def _away(made: Plan, away: tuple[int, ...]) -> Run:
     return lambda folder, say: run_without_some(folder, made, away, say)
 
 
+def _alone(made: Plan, kills: int) -> Run:
+    return lambda folder, say: run_without_server(folder, made, kills, say)
+
+
 def _ending(made: Plan, kills: int, seed: int) -> Run:
     return lambda folder, say: run_to_the_limit(folder, made, kills, seed, say)
 
@@ -88,9 +92,8 @@ SUITE: dict[str, Run] = {
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
     "mtcd, clusters, one never comes back": _away(plan(CLUSTERS, COMPLETE, 8, RIDGE), (3,)),
     "mtcd, average, two never come back": _away(plan(AVERAGE, COMPLETE, 8, RIDGE), (2, 5)),
-    "mtcd, the server is away": lambda folder, say: run_without_server(
-        folder, plan({**AVERAGE, "hops": 100}, GRID, 8, RIDGE), say
-    ),
+    "mtcd, average, the server is away": _alone(plan(AVERAGE, GRID, 8, RIDGE), 5),
+    "mtcd, clusters, the server is away": _alone(plan(CLUSTERS, COMPLETE, 8, RIDGE), 5),
     "stcd, killed at the end": _ending(plan(STCD, chords(8), 8, RIDGE, iterations=1500), 12, 11),
     "mtcd, killed at the end": _ending(plan(AVERAGE, GRID, 8, RIDGE, iterations=400), 12, 12),
 }

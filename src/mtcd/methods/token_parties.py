@@ -21,6 +21,7 @@ from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
+Visits = tuple[dict[int, Weighed], Weighed]  # copies, and what the coming sync will make of them
 
 
 class TokenClient(TokenHost):
@@ -74,9 +75,13 @@ class TokenClient(TokenHost):
         """
         self.theta, self.copies, self.t = self.combined, {}, t
 
-    def undo_visits(self) -> None:
-        """Be again as at the start of the iteration, which is started anew."""
-        self.combined, self.copies = self.theta, {}
+    def visits(self) -> Visits:
+        """What tokens have brought about here since the sync."""
+        return self.copies.copy(), self.combined
+
+    def undo_visits(self, since: Visits | None = None) -> None:
+        """Be again as at the start of the iteration, or as at a moment after it."""
+        self.copies, self.combined = since or ({}, self.theta)
 
     def parameters(self) -> Array:
         """theta_k, copies combined."""

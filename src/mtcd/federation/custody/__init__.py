@@ -1,10 +1,10 @@
 """Custody: no token lost, none doubled, no update applied twice. No network in here, and no clock.
 
 ``records`` and ``journal``: what a party keeps, as bytes. ``letters``: what travels. ``postman``: exactly-once
-processing. ``iterations``: tokens made anew with a server (mtcd). ``line``, ``search`` and ``lone_token``: without one
-(stcd), with the reasons why only one token ever counts. ``detours``: round the dead. ``absent``: servers that gather
-uploads go on without clients that are gone. ``ending``: the end of a training. ``choose``: which of these a method
-needs. ``codecs``: letters on the wire.
+processing. ``iterations``, ``visits`` and ``syncs``: tokens made anew with a server (mtcd), and without it for a while.
+``line``, ``search`` and ``lone_token``: without one (stcd), with the reasons why only one token ever counts.
+``detours``: round the dead. ``absent``: servers that gather uploads go on without clients that are gone. ``ending``:
+the end of a training. ``choose``: which of these a method needs. ``codecs``: letters on the wire.
 
 Shown by tests on a simulated federation (letters lost, doubled, in any order; parties killed before and after a
 commit and started again; hung; links cut):
@@ -24,12 +24,15 @@ commit and started again; hung; links cut):
 - Journals: what is kept comes back, damage is noticed, and a commit that was cut short is not there:
   ``test_custody_journal``. Letters and receipts as bytes, every field mutated: ``test_custody_codecs``.
 - The end: parameters and summed ledgers are those of a training in one process that stops there: ``test_custody_end``.
-- With the server gone, tokens of the full batch roam on; tours go round the dead; fences are forgotten when nobody can
-  need them any more: ``test_custody_roaming``.
+- With the server gone at any moment, or believed to be, tokens of the full batch roam on, also those that had gone up;
+  at every moment each is the aggregate of the copies that clients hold for it, Z^t that of theta^t, and what was done
+  meanwhile counts unless the server had synced: ``test_custody_overtime``.
+- Tours go round the dead; fences are forgotten when nobody can need them any more: ``test_custody_roaming``.
 
 Open:
 
-- A token that is on its way up when the server dies waits for it: nobody can tell whether the server has it.
+- Tokens in overtime whose iteration was synced roam in vain until they meet a client who knows, or the server is back.
+- A token on its way to a client that dies while the server is gone waits for either.
 - With mini-batches, of a client that stays dead the server knows each row as it was told last: these are of different
   moments, and 0 where it never told any.
 - Without a server some who stay dead are waited for: the last part of ``lone_token`` says whom. Its fences are kept for

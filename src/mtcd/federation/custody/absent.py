@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.federation.custody.iterations import ServerPostman
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Letter
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.syncs import ServerPostman
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared, SVFLServer
 from mtcd.methods.token_parties import TokenServer

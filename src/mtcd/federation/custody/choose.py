@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from mtcd.federation.custody.absent import BatchServerPostman, RoundsPostman, UploaderPostman
 from mtcd.federation.custody.in_step import InStepPostman
-from mtcd.federation.custody.iterations import IterationPostman, ServerPostman
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.lone_token import LonePostman
 from mtcd.federation.custody.postman import Postman
+from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.custody.visits import ClientPostman
 from mtcd.methods.dcpa import DCPAClient
 from mtcd.methods.svfl import SVFLClient, SVFLServer
 from mtcd.methods.token_parties import TokenClient, TokenServer
@@ -38,7 +39,7 @@ def make_postman(number: int, cast: Cast, journal: Journal, network: Network) ->
         return role(number, party, *rest, network)
     if cast.server is not None:
         assert isinstance(party, TokenClient)
-        return IterationPostman(number, party, *rest, network)
+        return ClientPostman(number, party, *rest, network)
     assert isinstance(party, TokenClient)
     return LonePostman(number, party, journal, cast.opening, network)
 

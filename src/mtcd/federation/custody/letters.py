@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from mtcd.protocol.party import Message
 
 Fences = dict[int, int]
-"""What no longer counts. With a server: by iteration, the generation of its tokens that counts. Without one: by
-generation of the token, the hop from which it was made anew, so that later hops of older generations are void."""
+"""What no longer counts. With a server: by iteration, the generation of its tokens that counts, as far as is known.
+Without one: by generation of the token, the hop from which it was made anew, so that later hops of older generations
+are void."""
 
 
 class Letter(NamedTuple):
@@ -63,6 +64,12 @@ class Void(NamedTuple):
 
 class Stuck(NamedTuple):
     """To the server: I have a token of iteration ``t`` for somebody who is gone."""
+
+    t: int
+
+
+class Again(NamedTuple):
+    """From the server: the tokens of iteration ``t`` that you sent up, once more, if they have not come to roam on."""
 
     t: int
 

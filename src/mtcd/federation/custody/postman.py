@@ -225,5 +225,9 @@ class Postman(Ending):
         """What no longer counts is still sent, empty, so that no number is missing; it tells why it does not count."""
         for place, letter in self.outbox.items():
             if self.is_void(letter):
-                empty = Message(letter.sender, letter.to, Void(letter.iteration))
-                self.outbox[place] = letter._replace(fences=letter.fences | self.fences, message=empty)
+                self.outbox[place] = self.void(letter)
+
+    def void(self, letter: Letter) -> Letter:
+        """The same letter, empty."""
+        empty = Message(letter.sender, letter.to, Void(letter.iteration))
+        return letter._replace(fences=letter.fences | self.fences, message=empty)

@@ -1,0 +1,198 @@
+"""Custody when the server is gone, or seems to be: tokens that went up roam on, and count or do not count, wholly."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from mtcd.federation.custody.iterations import OVERTIMES
+from mtcd.federation.custody.journal import MemoryJournal
+from mtcd.federation.custody.letters import Letter
+from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.custody.visits import ClientPostman
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.token_parties import TokenClient, Visits
+from mtcd.network.topology import make_network
+from mtcd.objective.optimum import optimum
+from mtcd.protocol.party import SERVER
+from mtcd.protocol.token import Token
+from simulated import Faults, Killed, World
+from test_custody import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
+from test_custody_roaming import custody_world, tell
+
+MANY = {
+    "average": METHODS["average"],
+    "visitors": METHODS["visitors"],
+    "clusters": METHODS["clusters"],
+    "one": MTCD(tokens=1, hops=2, stepsize=0.02, local_updates=5),
+    "tours": MTCD(tokens=2, hops=4, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
+}
+BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
+STORM = Faults(loss=0.05, double=0.1, crash=0.003, cut=0.01, hang=0.01)
+
+
+def world_of(name: str, seed: int, faults: Faults) -> World:
+    return custody_world(
+        MANY[name], make_network("complete" if name == "clusters" else "cycle", DATA.clients), seed, faults
+    )
+
+
+def to_come(world: World) -> list[Letter]:
+    """Tokens that are still to be visited with, if they count."""
+    found = []
+    for number, journal in world.journals.items():
+        for letter in journal.last()["outbox"]:
+            if not isinstance(letter.message.payload, Token):
+                continue
+            sender, receiver = as_kept(world, number), as_kept(world, letter.to)
+            if not (receiver.was_seen(letter) or receiver.is_void(letter) or sender.is_void(letter)):
+                found.append(letter)
+    return found
+
+
+def as_kept(world: World, number: int) -> ClientPostman | ServerPostman:
+    """A party as its journal has it, also if it is gone. It has heard what the server knows to count."""
+    journal = MemoryJournal()
+    journal.content = world.journals[number].content
+    postman = world.make(number, world.cast(), journal)
+    assert isinstance(postman, ClientPostman | ServerPostman)
+    postman.heed(world.journals[SERVER].last()["fences"])
+    return postman
+
+
+def assert_tokens_are_true(world: World) -> int:
+    """Every token is the aggregate of the copies that clients hold for it, in overtime as well. How many there were."""
+    clients = [as_kept(world, k) for k in range(len(DATA.clients))]
+    checked = 0
+    for letter in to_come(world):
+        token = letter.message.payload
+        if any(client.party.t > token.t for client in clients):
+            continue  # it does not count
+        held = []
+        for client in clients:
+            assert isinstance(client, ClientPostman)
+            if client.party.t < token.t:
+                client.drop_what_does_not_count()
+            held.append(client.party.copy_for(token))
+        np.testing.assert_allclose(PROBLEM.aggregate(held), token.aggregate, rtol=0, atol=1e-9)
+        checked += 1
+    return checked
+
+
+def reach_the_optimum(world: World) -> None:
+    world.faults = Faults()
+    for number in list(world.away):
+        world.start(number)
+    tell(world, set())
+    goal = world.told[-1].payload.hop + 3000
+    while world.told[-1].payload.hop < goal:
+        world.step()
+    assert_the_server_knows_what_clients_hold(world)
+    last = world.told[-1].payload
+    assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(BEST, rel=1e-5)
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
+    """Also with few hops between syncs, and if it had all of them: at whatever moment between two syncs."""
+    for moment in range(30):
+        world = world_of(name, moment % 3, Faults(loss=0.05, double=0.1))
+        while len(world.told) < 3:
+            world.step()
+        for _ in range(moment):
+            world.step()
+        world.crash(SERVER)
+        tell(world, {SERVER})
+        for _ in range(200):
+            world.step()
+        assert max(letter.message.payload.hop for letter in to_come(world)) > 10
+        assert assert_tokens_are_true(world) > 0
+        told = len(world.told)
+        world.start(SERVER)
+        tell(world, set())
+        while len(world.told) < told + 3:
+            world.step()
+            assert world.time < 3000
+        assert_the_server_knows_what_clients_hold(world)
+    reach_the_optimum(world)
+
+
+@pytest.fixture
+def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Iterations, each time that an overtime of one turned out not to count at some client."""
+    found: list[int] = []
+    undo = TokenClient.undo_visits
+
+    def counted(client: TokenClient, since: Visits | None = None) -> None:
+        found.extend([] if since is None else [client.t])
+        undo(client, since)
+
+    monkeypatch.setattr(TokenClient, "undo_visits", counted)
+    return found
+
+
+@pytest.mark.parametrize("name", ["average", "visitors", "clusters", "tours"])
+def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str, undone: list[int]) -> None:
+    """Also what a token did that had come back to it."""
+    for seed in range(5):
+        world = world_of(name, seed, Faults(loss=0.05))
+        while len(world.told) < 5 or not world.journals[SERVER].last()["senders"]:
+            world.step()
+        server = world.journals[SERVER].last()
+        world.crash(SERVER)
+        tell(world, {SERVER})
+        for _ in range(200):
+            world.step()
+        roamed = {letter.message.payload.index: letter.message.payload.hop for letter in to_come(world)}
+        assert all(roamed[index] > 10 for index in server["senders"])
+        told = len(world.told)
+        world.start(SERVER)
+        tell(world, set())
+        while len(world.told) < told + 1:
+            world.step()
+            assert world.time < 3000
+        assert_the_server_knows_what_clients_hold(world)
+        assert server["party"]["t"] not in undone  # but earlier ones may be: not all clients knew that they are over
+        undone.clear()
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_through_right_and_wrong_beliefs_all_that_counts_fits(name: str, undone: list[int]) -> None:
+    happened = Counter[str]()
+    for seed in range(3):
+        world = world_of(name, seed, STORM)
+        believe_anything_until(world, 60, happened)
+    assert undone
+    assert min(happened["counted"], happened["true"]) > 0
+    reach_the_optimum(world)
+
+
+def believe_anything_until(world: World, told: int, happened: Counter[str]) -> None:
+    """All the while what is kept fits. Counts tokens that were looked at, and overtimes that were synced with."""
+    while len(world.told) < told:
+        believe_anything(world)
+        if SERVER in world.postmen and world.random.random() < 0.01:
+            world.crash(SERVER, world.time + world.random.randrange(150))
+        world.step()
+        if world.time % 30 == 0:
+            assert_the_server_knows_what_clients_hold(world)
+            happened["true"] += assert_tokens_are_true(world)
+        server = world.journals[SERVER].last()
+        happened["counted"] += any(g % OVERTIMES for t, g in server["fences"].items() if t < server["party"]["t"])
+        assert world.time < 60_000, world.happened
+
+
+def believe_anything(world: World) -> None:
+    """Clients and the server take each other for gone and for back, as if by chance."""
+    for number, postman in list(world.postmen.items()):
+        others = range(len(DATA.clients)) if number == SERVER else [SERVER]
+        for k in others:
+            chance = world.random.random()
+            try:
+                if chance < (0.0005 if number == SERVER else 0.01):
+                    postman.lost(k)
+                elif chance < 0.05:
+                    postman.found(k)
+            except Killed:
+                world.crash(number, world.time + 5)
+                break
