@@ -22,6 +22,7 @@ from mtcd.federation.certificates import common_name, issue, make_authority
 from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
+from mtcd.version import PROTOCOL
 
 
 @pytest.fixture
@@ -168,7 +169,7 @@ def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_pat
     with_file("parties.key", b"zz", "damaged")
     with_file("parties.key", b"00", "damaged")
     text = good["party.yaml"].decode()
-    with_file("party.yaml", text.replace("protocol: 1", "protocol: 2").encode(), "protocol 2", "install")
+    with_file("party.yaml", text.replace(f"protocol: {PROTOCOL}", "protocol: 9").encode(), "protocol 9", "install")
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")
     with_file("party.yaml", text.replace("held_by: b", "held_by: z").encode(), "'z' is none of the parties")
     with_file("party.yaml", b"[]", "is not a party")

@@ -15,10 +15,11 @@ from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
 from mtcd.errors import ConfigError
 from mtcd.federation.certificates import check_certificate, load_certificate, load_key, revoked_serials
-from mtcd.federation.kit_schema import PROTOCOL, KitConfig
+from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.private_files import read_file
 from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE, zenoh_config
+from mtcd.version import PROTOCOL
 
 WHAT = "a whole kit"
 SECRET_BYTES = 32

@@ -32,8 +32,7 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
-
-PROTOCOL = 1  # parties of different versions do not talk
+from mtcd.version import PROTOCOL
 
 
 def _certificate(name: str) -> str:
