@@ -49,7 +49,7 @@ class ServerPostman(IterationPostman):
         super().reload(kept)
         self.tokens_out, self.senders = kept["tokens_out"], kept["senders"]
         if self.senders and self.ended is None:  # tokens may have been taken back
-            self._ask_again(self.generation_of(self.party.t) + 1)
+            self._go_to(self.generation_of(self.party.t) + 1)
             self.commit()
         self._set_out_if_all_are_back()  # nobody was there; now that is not known
 
@@ -77,25 +77,28 @@ class ServerPostman(IterationPostman):
 
     def _fits(self, letter: Letter, index: int) -> bool:
         """Whether a token that came up counts together with those that are back; those that do not are asked for."""
-        t = self.party.t
-        known = self.generation_of(t)
+        known = self.generation_of(self.party.t)
         if letter.generation < known:
-            self.put(Message(SERVER, letter.sender, Again(t)), t)
+            self._ask_again({letter.sender})
             return False
         self.senders.pop(index, None)  # it takes the place of an earlier one
-        return letter.generation == known or self._ask_again(letter.generation)
+        return letter.generation == known or self._go_to(letter.generation)
 
-    def _ask_again(self, overtime: int) -> bool:
+    def _go_to(self, overtime: int) -> bool:
         """What is back must be confirmed in this overtime. False if that cannot be, and the iteration starts anew."""
         asked, self.senders = self.senders, {}
         for index in asked:
             del self.party.back[index]
-        t = self.party.t
-        self.fences[t] = overtime
-        if self.dead.intersection(asked.values()):
-            return not self.start_anew()
-        for k in sorted(set(asked.values())):
-            self.put(Message(SERVER, k, Again(t)), t)
+        self.fences[self.party.t] = overtime
+        return self._ask_again(set(asked.values()))
+
+    def _ask_again(self, senders: set[int]) -> bool:
+        """Have them send up again what they sent. False if one is gone, and the iteration starts anew."""
+        if senders & self.dead:
+            self.start_anew()
+            return False
+        for k in sorted(senders):
+            self.put(Message(SERVER, k, Again(self.party.t)), self.party.t)
         return True
 
     def lost(self, k: int) -> None:
