@@ -69,6 +69,8 @@ class World:
     seed: int
     make: Make = plain_postman
     faults: Faults = field(default_factory=Faults)
+    eager: float = 0.0
+    """The chance, per step, that somebody sends something that waits."""
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
@@ -95,6 +97,7 @@ class World:
         """A process from nothing but the plan and its journal."""
         try:
             self.postmen[number] = self.make(number, self.cast(), self.journals[number])
+            self.postmen[number].wake()
             self.away.pop(number, None)
         except Killed:
             self.crash(number, self.time + 5)
@@ -112,6 +115,7 @@ class World:
             self.random.shuffle(self.bag)
             if not self.bag:
                 return
+        self._hurry()
         place = self.random.randrange(len(self.bag))
         self.bag[place], self.bag[-1] = self.bag[-1], self.bag[place]
         data = self.bag.pop()
@@ -127,6 +131,14 @@ class World:
             self.arrive(thing, data)
         except Killed:
             self.crash(at, self.time + self.random.randrange(60))
+
+    def _hurry(self) -> None:
+        """What was put into an outbox without a letter that caused it is soon under way too; old ones come again."""
+        if not self.eager or not self.postmen:
+            return
+        waiting = self.postmen[self.random.choice(sorted(self.postmen))].waiting()
+        if waiting and self.random.random() < self.eager:
+            self.bag.append(pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting)))
 
     def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
         back = isinstance(thing, Receipt)

@@ -19,7 +19,7 @@ from mtcd.federation.custody.codecs import (
     encode_receipt,
     largest_letter,
 )
-from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Missed, Receipt, Stuck, Thaw, Void
 from mtcd.federation.custody.records import pack
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
@@ -84,6 +84,7 @@ def frames() -> list[tuple[bytes, Expected]]:
         letter(Void(6), iteration=6),
         letter(End("iterations", 6, 18, past), SERVER, iteration=6),
         letter(Stuck(6), 0, SERVER, iteration=6),
+        letter(Missed(6, 2), 0, SERVER, iteration=6),
         letter(Again(6), SERVER, 0, iteration=6),
     ]
     without = [

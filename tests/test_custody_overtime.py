@@ -32,9 +32,10 @@ STORM = Faults(loss=0.05, double=0.1, crash=0.003, cut=0.01, hang=0.01)
 
 
 def world_of(name: str, seed: int, faults: Faults) -> World:
-    return custody_world(
-        MANY[name], make_network("complete" if name == "clusters" else "cycle", DATA.clients), seed, faults
-    )
+    network = make_network("complete" if name == "clusters" else "cycle", DATA.clients)
+    world = custody_world(MANY[name], network, seed, faults)
+    world.eager = 0.4
+    return world
 
 
 def to_come(world: World) -> list[Letter]:
@@ -196,3 +197,23 @@ def believe_anything(world: World) -> None:
             except Killed:
                 world.crash(number, world.time + 5)
                 break
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_the_end_is_that_of_the_last_sync_whatever_overtime_there_was(name: str) -> None:
+    for seed in range(3):
+        world = world_of(name, seed, STORM)
+        believe_anything_until(world, 15, Counter())
+        while SERVER not in world.postmen:
+            world.step()
+        world.faults = Faults()
+        world.postmen[SERVER].finish("stopped")
+        for number in list(world.away):
+            world.start(number)
+        for _ in range(1500):
+            world.step()
+        server = world.journals[SERVER].last()
+        assert {repr(world.journals[number].last()["ended"]) for number in world.numbers} == {repr(server["ended"])}
+        np.testing.assert_allclose(
+            PROBLEM.aggregate(world.parameters()), server["party"]["aggregate"], rtol=0, atol=1e-9
+        )

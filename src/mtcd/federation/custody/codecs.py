@@ -19,7 +19,19 @@ from mtcd.engines.wire.fields import Clients, Field, Flag, Past, Whole
 from mtcd.engines.wire.frame import as_view, decode_first, encode_parts
 from mtcd.engines.wire.payloads import Codec, include, last_client, last_iteration
 from mtcd.engines.wire.reading import I8, OUT_OF_RANGE, WORD, Chunks, Reader, padded
-from mtcd.federation.custody.letters import Again, End, Fences, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.letters import (
+    Again,
+    End,
+    Fences,
+    Freeze,
+    Frozen,
+    Letter,
+    Missed,
+    Receipt,
+    Stuck,
+    Thaw,
+    Void,
+)
 from mtcd.protocol.party import MONITOR, SERVER, Message
 
 MOST_FENCES = 4096
@@ -68,10 +80,11 @@ CODECS = (
     Codec(36, Freeze, "c>c", (Whole("hop"), Whole("number"), Flag("firm"))),
     Codec(37, Frozen, "c>c", (Whole("asked"), Whole("hop"), Whole("highest"), Clients("down", frozenset, last_client))),
     Codec(38, Thaw, "c>c", (Whole("number"),)),
+    Codec(40, Missed, "c>s", (Whole("t", last_iteration), Whole("client", last_client))),
     Codec(39, Again, "s>c", (Whole("t", last_iteration),)),
 )
 include(CODECS)
-WITH_SERVER: frozenset[type] = frozenset({Received, Void, End, Stuck, Again})
+WITH_SERVER: frozenset[type] = frozenset({Received, Void, End, Stuck, Missed, Again})
 WITHOUT_SERVER: frozenset[type] = frozenset({Received, Void, End, Freeze, Frozen, Thaw})
 OF_POSTMEN = WITH_SERVER | WITHOUT_SERVER
 

@@ -13,7 +13,8 @@ who have been away, the server keeps the fence of t until all clients have told 
 letters tell it, and who passes a token of a later iteration on tells on what it was told with that token.
 
 The server learns from its own links that a client is gone, and from a client that has a token for it. Both are
-needed: a token made anew may get to a client that has not yet noticed, and so to the one who is gone once more.
+needed: a token made anew may get to a client that has not yet noticed, and so to the one who is gone once more. It
+also gets to one whom only the server misses, as their link is cut: if that one dies, only its neighbours notice.
 
 Overtime. With the server gone, tokens roam on. Those that have not gone up do so as if nothing had happened. One that
 has gone up may be with the server, may even have been synced with, or may never have arrived: its last client takes
@@ -35,7 +36,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import Again, Fences, Letter, Stuck
+from mtcd.federation.custody.letters import Again, Fences, Letter, Missed, Stuck
 from mtcd.federation.custody.postman import Postman
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenClient, TokenServer
@@ -44,13 +45,18 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 
-OVERTIMES = 2**16
+OVERTIMES = 2**10
 """Generations that the server starts are multiples of this; the numbers after each are its overtimes."""
 
 
 def start_of(generation: int) -> int:
     """The generation of which this one is an overtime; itself, if it is none."""
     return generation - generation % OVERTIMES
+
+
+def has_overtime(generation: int) -> bool:
+    """Whether there is another overtime after this one."""
+    return start_of(generation + 1) == start_of(generation)
 
 
 class IterationPostman(Postman):
@@ -92,5 +98,5 @@ class IterationPostman(Postman):
         payload = letter.message.payload
         if isinstance(payload, Share | Fresh):
             return False
-        is_old = isinstance(payload, Token | Done | Stuck | Again) and letter.iteration < self.party.t
+        is_old = isinstance(payload, Token | Done | Stuck | Missed | Again) and letter.iteration < self.party.t
         return is_old or start_of(letter.generation) != start_of(self.generation_of(letter.iteration))

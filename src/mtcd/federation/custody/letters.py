@@ -68,6 +68,13 @@ class Stuck(NamedTuple):
     t: int
 
 
+class Missed(NamedTuple):
+    """To the server: I passed a token of iteration ``t`` on to ``client``, who has it or had it, and is gone."""
+
+    t: int
+    client: int
+
+
 class Again(NamedTuple):
     """From the server: the tokens of iteration ``t`` that you sent up, once more, if they have not come to roam on."""
 

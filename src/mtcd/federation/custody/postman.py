@@ -79,6 +79,9 @@ class Postman(Ending):
         self.ledger, self.finishing = kept["ledger"], kept["finishing"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
 
+    def wake(self) -> None:
+        """A process starts, perhaps after another one that was killed: what happened meanwhile is not known."""
+
     def commit(self) -> None:
         """Write all down."""
         self.journal.commit(self.record())

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.samples import is_tensor
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Receipt, Stuck, Thaw, Void
+from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Missed, Receipt, Stuck, Thaw, Void
 from mtcd.federation.custody.search import Search
 from mtcd.federation.custody.tensors import tensor_bytes, tensor_of
 from mtcd.ledger.ledger import Ledger
@@ -32,7 +32,7 @@ from mtcd.protocol.token import Instruction, Tally, Token
 
 PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
 OF_NETWORKS = (SplitToken, UpdateFusion)
-LETTERS = (Letter, Receipt, End, Void, Stuck, Again, Freeze, Frozen, Thaw, Search)
+LETTERS = (Letter, Receipt, End, Void, Stuck, Missed, Again, Freeze, Frozen, Thaw, Search)
 KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *LETTERS, Ledger)}
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8")}
 LARGE = 4096

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from mtcd.federation.custody.ending import end_now
-from mtcd.federation.custody.iterations import OVERTIMES, IterationPostman, start_of
-from mtcd.federation.custody.letters import Again, Letter, Stuck
+from mtcd.federation.custody.iterations import OVERTIMES, IterationPostman, has_overtime, start_of
+from mtcd.federation.custody.letters import Again, Fences, Letter, Missed, Stuck
 from mtcd.federation.custody.postman import Delivery
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenServer
@@ -29,6 +29,8 @@ class ServerPostman(IterationPostman):
         """By client, the latest iteration that it has told anything of. Forgotten in a restart, to be heard again."""
         self.senders: dict[int, int] = {}
         """By index, who sent up the tokens that are back."""
+        self.doubtful: set[int] = set()
+        """Who has gone since the tokens set out, perhaps with one that was taken back."""
         super().__init__(*given, **more)
 
     @property
@@ -48,10 +50,18 @@ class ServerPostman(IterationPostman):
     def reload(self, kept: dict[str, Any]) -> None:
         super().reload(kept)
         self.tokens_out, self.senders = kept["tokens_out"], kept["senders"]
-        if self.senders and self.ended is None:  # tokens may have been taken back
-            self._go_to(self.generation_of(self.party.t) + 1)
+
+    def wake(self) -> None:
+        """Tokens may have been taken back, and what they did since then shall count."""
+        known = self.generation_of(self.party.t)
+        if self.senders and self.ended is None:
+            self._go_to(known + 1) if has_overtime(known) else self.start_anew()
             self.commit()
         self._set_out_if_all_are_back()  # nobody was there; now that is not known
+
+    def fences_to_tell(self) -> Fences:
+        """Its own: others only tell on what they heard of it."""
+        return self.fences.copy()
 
     def deliver(self, letter: Letter) -> Delivery:
         """Who sends something of iteration t has settled all before."""
@@ -62,8 +72,9 @@ class ServerPostman(IterationPostman):
 
     def process(self, letter: Letter) -> list[Message]:
         asked, t = letter.message.payload, self.party.t
-        if isinstance(asked, Stuck):
-            if letter.iteration == t:  # and of the generation that counts
+        if isinstance(asked, Stuck | Missed):
+            missed = isinstance(asked, Stuck) or asked.client in self.dead  # if it is not, it will be
+            if letter.iteration == t and missed:  # and of the generation that counts
                 self.start_anew()
             return []
         if isinstance(asked, Token):
@@ -72,14 +83,15 @@ class ServerPostman(IterationPostman):
             self.senders[asked.index] = letter.sender
         told = super().process(letter)
         if self.party.t > t:
-            self.senders = {}
+            self.senders, self.doubtful = {}, set()
         return told
 
     def _fits(self, letter: Letter, index: int) -> bool:
         """Whether a token that came up counts together with those that are back; those that do not are asked for."""
         known = self.generation_of(self.party.t)
         if letter.generation < known:
-            self._ask_again({letter.sender})
+            if index not in self.senders:
+                self._ask_again({index: letter.sender})
             return False
         self.senders.pop(index, None)  # it takes the place of an earlier one
         return letter.generation == known or self._go_to(letter.generation)
@@ -90,21 +102,30 @@ class ServerPostman(IterationPostman):
         for index in asked:
             del self.party.back[index]
         self.fences[self.party.t] = overtime
-        return self._ask_again(set(asked.values()))
+        return self._ask_again(asked)
 
-    def _ask_again(self, senders: set[int]) -> bool:
-        """Have them send up again what they sent. False if one is gone, and the iteration starts anew."""
-        if senders & self.dead:
+    def _ask_again(self, senders: dict[int, int]) -> bool:
+        """Have these tokens sent up again. False if one may be lost, and the iteration starts anew."""
+        walks = self.party.plan.roaming.walks
+        if any(k in self.dead or any(map(walks[index].covers, self.doubtful)) for index, k in senders.items()):
             self.start_anew()
             return False
-        for k in sorted(senders):
-            self.put(Message(SERVER, k, Again(self.party.t)), self.party.t)
+        t = self.party.t
+        asked = {letter.to for letter in self.outbox.values() if self._asks_again(letter)}
+        for k in sorted({*senders.values()} - asked):
+            self.put(Message(SERVER, k, Again(t)), t)
         return True
+
+    def _asks_again(self, letter: Letter) -> bool:
+        """Whether it asks for what is to be asked for now."""
+        t = self.party.t
+        return letter.message.payload == Again(t) and letter.generation == self.generation_of(t)
 
     def lost(self, k: int) -> None:
         """Tokens that it may have are sent out anew."""
         known = k in self.dead
         self.dead |= {k}
+        self.doubtful.add(k)
         walks = self.party.plan.roaming.walks
         if not known and any(walk.covers(k) for index, walk in enumerate(walks) if index not in self.party.back):
             self.start_anew()
@@ -112,6 +133,7 @@ class ServerPostman(IterationPostman):
     def found(self, k: int) -> None:
         """Where all who could be visited were gone, tokens set out again."""
         self.dead -= {k}
+        self.doubtful.discard(k)
         self._set_out_if_all_are_back()
 
     def _set_out_if_all_are_back(self) -> None:
@@ -141,7 +163,7 @@ class ServerPostman(IterationPostman):
     def _void_iteration(self) -> None:
         t = self.party.t
         self.fences[t] = start_of(self.fences.get(t, 0)) + OVERTIMES
-        self.party.back, self.senders = {}, {}
+        self.party.back, self.senders, self.doubtful = {}, {}, set()
         self.mark_void()
 
     def _starts_among_the_living(self, messages: list[Message]) -> list[Message]:

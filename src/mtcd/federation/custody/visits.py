@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from mtcd.errors import NetworkError
 from mtcd.federation.custody.detours import detour, way_round
-from mtcd.federation.custody.iterations import IterationPostman, start_of
-from mtcd.federation.custody.letters import Again, End, Fences, Letter, Stuck
+from mtcd.federation.custody.iterations import IterationPostman, has_overtime, start_of
+from mtcd.federation.custody.letters import Again, End, Fences, Letter, Missed, Stuck
 from mtcd.methods.token_parties import TokenClient, Visits
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.party import SERVER, Message
@@ -25,13 +26,15 @@ class ClientPostman(IterationPostman):
         """By index, the tokens that went up from here in this iteration, and have not come to roam again."""
         self.before: dict[int, Visits] = {}
         """By overtime that may turn out not to count, what the party held before its first visit in it."""
+        self.passed_to: set[int] = set()
+        """Who got tokens of this iteration from here."""
         super().__init__(*given, **more)
 
     def record(self) -> dict[str, Any]:
-        return super().record() | {"up": self.up, "before": self.before}
+        return super().record() | {"up": self.up, "before": self.before, "passed_to": self.passed_to}
 
     def reload(self, kept: dict[str, Any]) -> None:
-        self.up, self.before = kept["up"], kept["before"]
+        self.up, self.before, self.passed_to = kept["up"], kept["before"], kept["passed_to"]
         super().reload(kept)
 
     @property
@@ -46,6 +49,8 @@ class ClientPostman(IterationPostman):
         if isinstance(asked, Again):
             self._confirm()
             return []
+        if isinstance(asked, Token) and not party.plan.roaming.walks[asked.index].covers(self.number):
+            raise NetworkError(f"Token {asked.index} does not come here.")
         if letter.iteration > party.t:
             self.drop_what_does_not_count()
             party.settle(letter.iteration)
@@ -65,7 +70,7 @@ class ClientPostman(IterationPostman):
         late = [overtime for overtime in self.before if overtime > self.fences.get(self.party.t, 0)]
         if late:
             self.party.undo_visits(self.before[min(late)])
-        self.up, self.before = {}, {}
+        self.up, self.before, self.passed_to = {}, {}, set()
 
     def heed(self, fences: Fences) -> bool:
         """Copies of an iteration that was started anew are dropped. Only the server starts one anew."""
@@ -77,7 +82,7 @@ class ClientPostman(IterationPostman):
         now = self.fences.get(party.t, 0)
         if start_of(now) > start_of(known):
             party.undo_visits()
-            self.up, self.before = {}, {}
+            self.up, self.before, self.passed_to = {}, {}, set()
         self.before = {overtime: held for overtime, held in self.before.items() if overtime > now}
         self.mark_void()
         return True
@@ -91,8 +96,11 @@ class ClientPostman(IterationPostman):
 
     def put(self, message: Message, iteration: int) -> Letter:
         letter = super().put(message, iteration)
-        if message.to == SERVER and isinstance(message.payload, Token):
-            self.up[message.payload.index] = letter
+        if isinstance(message.payload, Token):
+            if message.to == SERVER:
+                self.up[message.payload.index] = letter
+            else:
+                self.passed_to.add(message.to)
         return letter
 
     def routed(self, message: Message) -> Message:
@@ -126,13 +134,16 @@ class ClientPostman(IterationPostman):
     # Who is there
 
     def lost(self, k: int) -> None:
-        """Without the server, tokens that went up are taken back. It is told of one that cannot be passed on."""
+        """Without the server, tokens that went up are taken back. It is told of those that somebody may have lost."""
         super().lost(k)
         stuck = {letter.iteration for letter in self.outbox.values() if letter.to == k and self._is_on_its_way(letter)}
         for t in stuck:  # once for each generation
             self.put(Message(self.number, SERVER, Stuck(t)), t)
+        missed = k in self.passed_to and not stuck
+        if missed:
+            self.put(Message(self.number, SERVER, Missed(self.party.t, k)), self.party.t)
         taken = k == SERVER and self._take_back()
-        if stuck or taken:
+        if stuck or missed or taken:
             self.commit()
 
     def _is_on_its_way(self, letter: Letter) -> bool:
@@ -140,12 +151,15 @@ class ClientPostman(IterationPostman):
 
     def _take_back(self) -> bool:
         """Let tokens roam on that went up, in overtime; whether there were any."""
-        taken = [] if self.ended is not None else list(self.up.values())
-        self.up = {}
+        taken = [letter for letter in self.up.values() if self.ended is None and has_overtime(letter.generation)]
         for letter in taken:
+            del self.up[letter.message.payload.index]
             floats = self.party.plan.floats + letter.message.payload.extra
             roaming = self.routed(replace(letter.message, floats=floats, hop_floats=0))  # the hop is on the ledger
             again = self._renew(letter, roaming)
+            if again.to != self.number:  # there it was charged as one that sends nothing
+                self.ledger.unsent_hops -= 1
+                self.ledger.unsent_floats -= floats
             overtime = max(letter.generation + 1, again.generation)
             self.outbox[again.to, again.sequence] = again._replace(generation=overtime)
         return bool(taken)

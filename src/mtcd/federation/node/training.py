@@ -48,6 +48,7 @@ class Trainer(Presence):
         super().__init__(mail, loop, log, expected.run)
         self._make = make
         self.postman = postman = make()
+        postman.wake()
         self.comes, self.told, self._ended = comes, told, ended
         self._expected = {number: replace(expected, sender=number, receiver=postman.number) for number in self.names}
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._expected.items()}
