@@ -18,7 +18,7 @@ from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 from simulated import Faults, Killed, World
 from test_custody import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
-from test_custody_roaming import custody_world, tell
+from test_custody_roaming import custody_world, tell, with_the_server_again, without_the_server
 
 MANY = {
     "average": METHODS["average"],
@@ -102,18 +102,10 @@ def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
             world.step()
         for _ in range(moment):
             world.step()
-        world.crash(SERVER)
-        tell(world, {SERVER})
-        for _ in range(200):
-            world.step()
+        without_the_server(world)
         assert max(letter.message.payload.hop for letter in to_come(world)) > 10
         assert assert_tokens_are_true(world) > 0
-        told = len(world.told)
-        world.start(SERVER)
-        tell(world, set())
-        while len(world.told) < told + 3:
-            world.step()
-            assert world.time < 3000
+        with_the_server_again(world, 3)
         assert_the_server_knows_what_clients_hold(world)
     reach_the_optimum(world)
 
@@ -140,18 +132,10 @@ def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str,
         while len(world.told) < 5 or not world.journals[SERVER].last()["senders"]:
             world.step()
         server = world.journals[SERVER].last()
-        world.crash(SERVER)
-        tell(world, {SERVER})
-        for _ in range(200):
-            world.step()
+        without_the_server(world)
         roamed = {letter.message.payload.index: letter.message.payload.hop for letter in to_come(world)}
         assert all(roamed[index] > 10 for index in server["senders"])
-        told = len(world.told)
-        world.start(SERVER)
-        tell(world, set())
-        while len(world.told) < told + 1:
-            world.step()
-            assert world.time < 3000
+        with_the_server_again(world, 1)
         assert_the_server_knows_what_clients_hold(world)
         assert server["party"]["t"] not in undone  # but earlier ones may be: not all clients knew that they are over
         undone.clear()

@@ -26,7 +26,7 @@ commit and started again; hung; links cut):
 - The end: parameters and summed ledgers are those of a training in one process that stops there: ``test_custody_end``.
 - With the server gone at any moment, or believed to be, tokens of the full batch roam on, also those that had gone up;
   at every moment each is the aggregate of the copies that clients hold for it, Z^t that of theta^t, and what was done
-  meanwhile counts unless the server had synced: ``test_custody_overtime``.
+  meanwhile counts unless the server had synced: ``test_custody_overtime``, ``test_custody_overtime_cases``.
 - Tours go round the dead; fences are forgotten when nobody can need them any more: ``test_custody_roaming``.
 
 Open:
