@@ -137,8 +137,9 @@ class Faulty:
         return max(far, default=0)
 
     def hops(self) -> int:
-        """How far any token is, synced or not."""
-        return max((told.get("iteration", 0) for told in self.ask("status").values()), default=0)
+        """How far tokens are since the last sync."""
+        tokens = [(one["sync"], one["hop"]) for told in self.ask("status").values() for one in told.get("tokens", [])]
+        return max(tokens, default=(0, 0))[1]
 
     def wait_for_training(self) -> None:
         self.wait("training begins", lambda: all(map(self.journal_time, self.names)))

@@ -36,6 +36,7 @@ class Watch:
         self.began = time()
         """When the run was agreed on, also if this process started later."""
         self.per_sync = method.hops_per_sync
+        self._most_hops: int | None = getattr(method, "hops", None)
         epoch = method.epoch(samples)
         cost = method.iteration_cost(network, tokens, costs)
         limits = [stop.iterations, None if stop.epochs is None or epoch is None else stop.epochs * epoch]
@@ -67,10 +68,11 @@ class Watch:
         return None
 
     def visited(self, token: Token) -> None:
-        """A token is here."""
+        """A token is here. If it roams on because the server is gone, that is no further iteration."""
         self._tokens[token.index] = token.t, token.hop, monotonic()
         self.syncs = token.t
-        self.iteration = max(self.iteration, token.t * self.per_sync + token.hop)
+        hop = token.hop if self._most_hops is None else min(token.hop, self._most_hops)
+        self.iteration = max(self.iteration, token.t * self.per_sync + hop)
 
     def called(self, t: int) -> None:
         """The server asks for what follows so many syncs or rounds."""

@@ -1,0 +1,34 @@
+"""What a party says of how far the run is."""
+
+import numpy as np
+import pytest
+
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.watch import Watch
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.network.topology import make_network
+from mtcd.protocol.token import Token
+from mtcd.stop import Stop
+
+
+@pytest.mark.parametrize(
+    ("method", "seen", "iterations"),
+    [
+        (MTCD(tokens=2, hops=4, stepsize=0.1), [(2, 3), (2, 1)], [11, 11]),
+        (MTCD(tokens=2, hops=4, stepsize=0.1), [(2, 9), (3, 1)], [12, 13]),  # at 9, as the server is gone
+        (STCD(stepsize=0.1), [(0, 8), (0, 9)], [8, 9]),
+    ],
+)
+def test_iterations_are_counted_by_syncs_and_hops_between_them(
+    method: Method, seen: list[tuple[int, int]], iterations: list[int]
+) -> None:
+    watch = Watch(
+        Stop(iterations=100), method, make_network("cycle", ["a", "b", "c", "d"]), Costs(), 2, 10, Log("a", None)
+    )
+    told = []
+    for t, hop in seen:
+        watch.visited(Token(0, t, hop, np.zeros(10), 0.0))
+        told.append(watch.facts()["iteration"])
+    assert told == iterations
