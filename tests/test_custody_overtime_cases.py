@@ -98,7 +98,7 @@ def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
         token = Token(min(number, 1), 0, 3, np.zeros(12), 0.0)
         server.deliver(Letter(1, SERVER, number, 0, int(number == 0), {}, Message(1, SERVER, token, 12, 12)))
     assert server.fences == {0: 1}
-    assert [letter.to for letter in server.waiting() if letter.message.payload == Again(0)] == [1]
+    assert [letter.to for letter in server.waiting() if isinstance(letter.message.payload, Again)] == [1]
 
 
 def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_it_dies() -> None:
@@ -117,3 +117,19 @@ def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_i
         world.step()
         assert world.time < 2000
     assert_the_server_knows_what_clients_hold(world)
+
+
+def test_a_hop_that_is_taken_back_is_charged_once() -> None:
+    """When a token goes up its hop is charged as one that sends nothing; then it goes to a neighbour after all."""
+    method = MTCD(tokens=1, hops=1, stepsize=0.02, walk="tour")  # which never stays where it is
+    world = custody_world(method, make_network("cycle", DATA.clients), 1, Faults())
+    (letter,) = world.postmen[SERVER].waiting()
+    carry(world, SERVER, letter.to)
+    client = world.postmen[letter.to]
+    charged = client.ledger.messages("charged")["client_client"]
+    assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 1, 1)
+    client.lost(SERVER)
+    (roaming,) = [one for one in client.waiting() if isinstance(one.message.payload, Token)]
+    assert roaming.to not in (letter.to, SERVER)
+    charged = client.ledger.messages("charged")["client_client"]
+    assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 0, 1)

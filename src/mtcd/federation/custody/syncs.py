@@ -118,8 +118,8 @@ class ServerPostman(IterationPostman):
 
     def _asks_again(self, letter: Letter) -> bool:
         """Whether it asks for what is to be asked for now."""
-        t = self.party.t
-        return letter.message.payload == Again(t) and letter.generation == self.generation_of(t)
+        now = self.party.t, self.generation_of(self.party.t)
+        return isinstance(letter.message.payload, Again) and (letter.iteration, letter.generation) == now
 
     def lost(self, k: int) -> None:
         """Tokens that it may have are sent out anew."""
