@@ -25,7 +25,7 @@ from mtcd.reproduce.results import Results
 from mtcd.reproduce.run import reproduce
 from mtcd.reproduce.schedule import Schedule
 from mtcd.reproduce.schema import Experiment
-from mtcd.reproduce.store import Store
+from mtcd.reproduce.store import SENT, Store
 from mtcd.reproduce.work import Failed, Workers
 from small_experiment import FIXED, FOREVER, SMALL, Inline, changed, plan, text
 
@@ -190,7 +190,9 @@ def test_what_is_kept_says_what_it_is_and_diverged_trainings_are_finite(tmp_path
     record = json.loads(path.read_text())
     assert set(record) == {"config", "status", "message", "stepsize", "seconds", "notes", "columns"}
     assert record["config"]["method"]["hops"] == 4
-    assert set(record["columns"]) == {"iteration", "gap", "client_client", "client_server"}
+    columns = record["columns"]
+    assert set(columns) == {"iteration", "gap", *SENT}
+    assert columns["floats_client_client"][-1] > columns["client_client"][-1]
 
 
 def test_a_training_that_two_cases_show_is_trained_once(tmp_path, inline) -> None:

@@ -21,8 +21,8 @@ class Trained:
     """One training, as it is kept on disk: its measurements in columns, and how it ended.
 
     ``notes`` are about its data. ``columns`` holds iteration, client_client and client_server: messages so far, as
-    the paper charges them (uplinks and downlinks together). With them goes the gap; or epoch, test_accuracy,
-    accuracy (on the training set), objective and the numbers sent, floats_client_client and floats_client_server.
+    the paper charges them (uplinks and downlinks together), and floats_client_client and floats_client_server, the
+    numbers in them. With them goes the gap; or epoch, test_accuracy, accuracy (on the training set) and objective.
     """
 
     seed: int

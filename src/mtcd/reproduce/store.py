@@ -17,19 +17,12 @@ from mtcd.reproduce.results import Trained
 from mtcd.reproduce.schema import Measure
 from mtcd.version import VERSION
 
-FORMAT = 1  # count up when a training gives other numbers, or is kept in another form
-MESSAGES = ("client_client", "client_server")
+FORMAT = 2  # count up when a training gives other numbers, or is kept in another form
+LINKS = ("client_client", "client_server")
+SENT = (*LINKS, *(f"floats_{link}" for link in LINKS))  # messages, and floats, by kind of link
 COLUMNS: dict[Measure, tuple[str, ...]] = {
-    "gap": ("iteration", "gap", *MESSAGES),
-    "accuracy": (
-        "iteration",
-        "epoch",
-        "test_accuracy",
-        "accuracy",
-        "objective",
-        *MESSAGES,
-        *(f"floats_{link}" for link in MESSAGES),
-    ),
+    "gap": ("iteration", "gap", *SENT),
+    "accuracy": ("iteration", "epoch", "test_accuracy", "accuracy", "objective", *SENT),
 }
 
 Record = dict[str, Any]
