@@ -24,6 +24,7 @@ def trained(rate: float, seed: int = 0, end: int = 20_000, server: float = 0.05,
     if status == "converged":
         x = x[: int(np.argmax(gap < 1e-6)) + 1] if (gap < 1e-6).any() else x
     columns = {"iteration": x, "gap": gap[: len(x)], "client_client": 1.0 * x, "client_server": server * x}
+    columns |= {"floats_client_client": 1000.0 * x, "floats_client_server": 500 * server * x}
     return Trained(seed, status, 1e-5, 1.5, {name: np.asarray(one, dtype=float) for name, one in columns.items()})
 
 

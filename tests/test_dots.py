@@ -20,13 +20,13 @@ from mtcd.reproduce.results import Results
 from test_claims import reaches, reader, two
 
 DOTS = {"layout": "dots", "messages": True, "further_targets": [1e-6]}
+PANELS = [{"x": "messages"}, {"x": "cost"}]
 RATES = {"fast": 0.05, "slow": 0.002}
 
 
 def dotted(**more: object) -> Results:
     """Two cases; the slow curve does not reach the target in the second."""
-    panels = [{"x": "messages"}, {"x": "cost"}]
-    given = experiment({"path": {}, "cycle": {}}, {"fast": {}, "slow": {}}, panels, **{**DOTS, **more})
+    given = experiment({"path": {}, "cycle": {}}, {"fast": {}, "slow": {}}, **{"panels": PANELS, **DOTS, **more})
 
     def make(case: str, name: str):
         end = 200 if (case, name) == ("cycle", "slow") else 20_000
@@ -92,6 +92,23 @@ def test_tables_count_to_every_target(tmp_path: Path) -> None:
 def test_dots_have_no_axis_of_ratios() -> None:
     with pytest.raises(ValidationError, match="layout: dots"):
         experiment({"a": {}}, {"b": {}}, [{"x": "ratio"}], layout="dots")
+
+
+def test_floats_are_an_axis_a_column_and_a_claim(tmp_path: Path) -> None:
+    found = dotted(panels=[{"x": "messages"}, {"x": "floats"}, {"x": "cost"}], floats=True, further_targets=[])
+    read, fast = Reader(found), entries(found, "path")[0]
+    amount, messages = read.amount("path", "fast", "floats"), read.amount("path", "fast", "messages")
+    assert amount.value == pytest.approx(messages.value * (1000 + 500 * 0.05))  # as made up
+    axes = draw_dots(found).subfigs[0].axes[1]
+    assert axes.get_xlabel() == "numbers sent"
+    assert min(abs(line.get_xdata()[0] - amount.value) for line in axes.lines if len(line.get_xdata())) < 1e-6
+    assert dict(zip(headings(found), cells(found, fast), strict=True))["floats"] == f"{amount.value:,.0f}"
+    write_figure(found, tmp_path)
+    with (tmp_path / "dotted-table.csv").open() as file:
+        assert float(next(csv.DictReader(file))["floats_mean"]) == pytest.approx(amount.value)
+    said, holds = checks.times_less("fast", ["slow"], {"path": 2}, "floats")(read)
+    assert holds == "yes"
+    assert said.startswith("numbers sent to 0.0001")
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,10 @@ def targets(results: Results) -> list[float]:
 
 def amounts(results: Results) -> dict[str, tuple[str, float]]:
     """What is counted, by its name in tables: the axis and the ratio."""
-    between = {"messages": ("messages", 1.0)} if results.experiment.messages else {}
+    experiment = results.experiment
+    counted = {"iterations": True, "messages": experiment.messages, "floats": experiment.floats}
     costs = {f"cost R={ratio:g}": ("cost", ratio) for ratio in cost_ratios(results)}
-    return {"iterations": ("iterations", 1.0), **between, **costs}
+    return {name: (name, 1.0) for name, wanted in counted.items() if wanted} | costs
 
 
 def panel_name(results: Results, panel: Panel) -> str:

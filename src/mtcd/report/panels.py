@@ -178,6 +178,8 @@ def x_label(results: Results, panel: Panel) -> str:
         return "iterations (hops per token)"
     if panel.x == "messages":
         return "messages between clients"
+    if panel.x == "floats":
+        return "numbers sent"
     if panel.x == "epochs":
         return "epochs"
     if panel.x == "bytes":

@@ -103,8 +103,9 @@ def _summary(results: Results, entry: Entry) -> dict[str, Any]:
     }
     for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
         row |= spread_columns(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
-    if results.experiment.messages:
-        row |= spread_columns("messages", curve.reach(target, "messages"))
+    for name in ("messages", "floats"):
+        if getattr(results.experiment, name):
+            row |= spread_columns(name, curve.reach(target, name))
     for gap in results.experiment.further_targets:
         for name, axis in amounts(results).items():
             row |= spread_columns(f"{name.replace(' R=', '_R')}_to_{gap:g}", curve.reach(gap, *axis))

@@ -153,7 +153,7 @@ class Reader:
     def unit(self, x: str) -> str:
         """What is counted, up to which gap."""
         at = f" (R_C = {self.results.ratio:g})" if x == "cost" else ""
-        what = "messages between clients" if x == "messages" else x
+        what = {"messages": "messages between clients", "floats": "numbers sent"}.get(x, x)
         return f"{what} to {self.results.experiment.target:g}{at}"
 
     def title(self, case: str) -> str:

@@ -42,11 +42,12 @@ class Trained:
         return self.columns["client_server"] + self.columns["client_client"] / ratio
 
     def along(self, x: str, ratio: float) -> Array:
-        """The measurements' places on an axis: iterations, epochs, messages between clients, cost or bytes sent."""
+        """The measurements' places on an axis: iterations, epochs, messages between clients, cost, floats or bytes."""
         if x == "cost":
             return self.cost(ratio)
-        if x == "bytes":
-            return BYTES * (self.columns["floats_client_client"] + self.columns["floats_client_server"])
+        if x in ("floats", "bytes"):
+            floats = self.columns["floats_client_client"] + self.columns["floats_client_server"]
+            return floats if x == "floats" else BYTES * floats
         return self.columns[{"iterations": "iteration", "epochs": "epoch", "messages": "client_client"}[x]]
 
     def reach(self, target: float, x: str, ratio: float = 1.0) -> float | None:

@@ -17,10 +17,10 @@ Measure = Literal["gap", "accuracy"]
 SEEDS = 5
 # the axes, and the keys of an experiment, that mean something for one measure only
 AXES: dict[Measure, tuple[str, ...]] = {
-    "gap": ("iterations", "messages", "cost", "ratio"),
-    "accuracy": ("epochs", "cost", "bytes"),
+    "gap": ("iterations", "messages", "floats", "cost", "ratio"),
+    "accuracy": ("epochs", "floats", "bytes", "cost"),
 }
-GAP_KEYS = frozenset({"layout", "target", "further_targets", "messages", "ratios", "lowest_gap", "tune"})
+GAP_KEYS = frozenset({"layout", "target", "further_targets", "messages", "floats", "ratios", "lowest_gap", "tune"})
 Changes = dict[str, Any]
 """A part of a config (data, model, network, method, stop ...) that is laid over the rest, key by key."""
 
@@ -60,10 +60,10 @@ class Curve(Section):
 
 
 class Panel(Section):
-    """An axis: the gap per iteration, message between clients or communication cost; or the cost to reach a gap
-    against the ratio R_C. Of the accuracy: per epoch, communication cost or byte sent."""
+    """An axis: the gap per iteration, message between clients, number sent or communication cost; or the cost to
+    reach a gap against the ratio R_C. Of the accuracy: per epoch, number or byte sent, or communication cost."""
 
-    x: Literal["iterations", "messages", "cost", "ratio", "epochs", "bytes"]
+    x: Literal["iterations", "messages", "floats", "cost", "ratio", "epochs", "bytes"]
     ratio: Positive | None = None  # of x: cost; the config's unless given
     title: str | None = None
     scale: Literal["log", "linear"] | None = None  # of the axis; log for the gap, linear for the accuracy
@@ -92,6 +92,7 @@ class Experiment(Section):
     target: Positive = 1e-4  # the gap of the table, of the dots and of x: ratio
     further_targets: list[Positive] = Field(default=[])  # gaps for which the table has columns too
     messages: bool = False  # whether the table counts messages between clients
+    floats: bool = False  # whether the table counts the numbers sent between all parties
     ratios: list[Positive] = Field(default=[1, 2, 5, 10, 20, 50, 100, 200, 500, 1000], min_length=1)
     lowest_gap: Positive | None = None  # where the axis of gaps ends
     target_accuracy: Annotated[Number, Field(gt=0, le=1)] | None = None  # the table then says what it costs
@@ -127,7 +128,7 @@ class Experiment(Section):
         if not all(curve.tune or self.tune for curve in tuned):
             raise ValueError("a curve has stepsize: tune, so tune: must give the grid (stepsizes, gap, iterations)")
         if self.layout == "dots" and any(panel.x == "ratio" for panel in self.panels):
-            raise ValueError("with layout: dots, the panels are of x: iterations, messages or cost")
+            raise ValueError("with layout: dots, the panels are of x: iterations, messages, floats or cost")
         return self
 
     def shown(self, case: str) -> list[str]:
