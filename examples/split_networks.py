@@ -3,7 +3,7 @@
 The pictures are scikit-learn's 8 x 8 digits, the networks plain nn.Modules. Two clusters of two parties have a token
 each; a message between client and server costs 1, a hop between neighbours 1/100.
 
-    pip install 'mtcd[torch]' scikit-learn
+    pip install '.[torch]' scikit-learn    # in a clone of the mtcd repository
 """
 
 import torch

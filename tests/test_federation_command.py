@@ -92,7 +92,7 @@ def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 2
-    assert "pip install 'mtcd[federation]'" in done.stderr
+    assert "pip install '.[federation]'" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -104,7 +104,7 @@ def test_missing_psi_is_told_when_ids_are_aligned() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert "Federations need private_set_intersection" in done.stdout
-    assert "pip install 'mtcd[federation]'" in done.stdout
+    assert "pip install '.[federation]'" in done.stdout
 
 
 def test_help_of_other_commands_needs_no_federation() -> None:

@@ -193,3 +193,12 @@ def test_odd_addresses_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="host|brackets"):
         parse_address(text, listening=True)
     assert parse_address("0.0.0.0:7", listening=True).host == "0.0.0.0"
+
+
+@pytest.mark.parametrize("text", ["https://lab.org:9102", "tcp://10.0.0.1:7447", "lab.org:9102/", "https://[::1]:80"])
+def test_an_address_with_a_scheme_or_a_path_is_told_its_form(text: str, tmp_path: Path) -> None:
+    with pytest.raises(MtcdError) as told:
+        read_federation(written(tmp_path, parties__a=text))
+    assert "host:port" in str(told.value)
+    assert "without https://" in str(told.value)
+    assert "IPv6" not in str(told.value)

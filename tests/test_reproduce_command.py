@@ -67,14 +67,14 @@ def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, in
     assert command("all", "--seeds", "1", "--page", "page.md") == 0
     said = " ".join(capsys.readouterr().err.split())
     assert f"{FIGURES[0]} is left out" in said
-    assert "pip install 'mtcd[torch]'" in said
+    assert "pip install '.[torch]'" in said
     assert f"- {FIGURES[0]}:" in (folder / "page.md").read_text()
 
 
 def test_an_optional_figure_that_is_asked_for_by_name_must_be_possible(folder, capsys, monkeypatch) -> None:
     without_torch(monkeypatch)
     (folder / "small.yaml").write_text(text(changed(SPLIT, OPTIONAL)))
-    refused(folder, capsys, ["small.yaml"], ["case ring, curve svfl", "pip install 'mtcd[torch]'"])
+    refused(folder, capsys, ["small.yaml"], ["case ring, curve svfl", "pip install '.[torch]'"])
 
 
 SPLIT = {"problem": {"model": {"kind": "split", "client": "mlp", "alpha": GONE}}}

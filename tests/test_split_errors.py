@@ -197,12 +197,12 @@ def without_torch(script: str, folder: Path) -> subprocess.CompletedProcess[str]
 def test_without_torch_it_says_how_to_install(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(CONFIG)
     asked = without_torch("import mtcd\ntry: mtcd.SplitModel\nexcept mtcd.MtcdError as e: print(e)", tmp_path)
-    assert "pip install 'mtcd[torch]'" in asked.stdout
+    assert "pip install '.[torch]'" in asked.stdout
     for command in (["train"], ["inspect"]):
         script = f"from mtcd.cli.app import main\nmain({[*command, 'config.yaml']!r})"
         done = without_torch(script, tmp_path)
         assert done.returncode == 2
         assert "pip install" in done.stderr
-        assert "mtcd[torch]" in done.stderr
+        assert ".[torch]" in done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()

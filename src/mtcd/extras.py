@@ -12,9 +12,19 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "safetensors": "torch",
     "zenoh": "federation",
     "cryptography": "federation",
+    "msgpack": "federation",
     "private_set_intersection": "federation",
+    "google": "federation",  # protobuf, which private_set_intersection depends on
 }
 USERS = {"torch": "Split neural networks", "federation": "Federations"}
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra. The package is on no index, so it is run in a clone."""
+    return f"pip install '.[{extra}]'"
+
+
+INSTALL_WHERE = "in a clone of the mtcd repository"
 
 
 def find(module: str) -> ModuleType:
@@ -27,5 +37,5 @@ def find(module: str) -> ModuleType:
             raise
         extra = EXTRAS[missing]
         raise NotInstalledError(
-            f"{USERS[extra]} need {missing}, which is not installed. To install it: pip install 'mtcd[{extra}]'"
+            f"{USERS[extra]} need {missing}, which is not installed. To install it, {INSTALL_WHERE}: {install(extra)}"
         ) from None

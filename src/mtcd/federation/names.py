@@ -57,6 +57,8 @@ def parse_address(text: str, listening: bool = False) -> Address:
     >>> str(parse_address("[::1]:7447")), parse_address("Clinic.example.org:80").host
     ('[::1]:7447', 'clinic.example.org')
     """
+    if "/" in text:
+        raise ValueError(f"{text!r}: write host:port, such as clinic.example.org:7447, without https:// or a path")
     host, colon, port = text.rpartition(":")
     if not colon or not host or not re.fullmatch("[0-9]{1,5}", port) or not 1 <= int(port) <= 65535:
         raise ValueError(f"{text!r} is not of the form host:port, such as clinic.example.org:7447")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtcd.extras import INSTALL_WHERE, install
 from mtcd.federation.kit_schema import KitConfig
 
 
@@ -12,7 +13,7 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
         f"Kit of {kit.name!r} in the federation {kit.federation!r}",
         f"Put this folder on {host}, and let nobody else read it: key.pem is what proves who you are. Delete other "
         "copies. Never send key.pem or parties.key to anybody.",
-        "Install what it takes:\n\n    pip install 'mtcd[federation]'",
+        f"Install what it takes, {INSTALL_WHERE}:\n\n    {install('federation')}",
         _start(kit),
         _talks(kit),
     ]
