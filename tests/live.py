@@ -23,6 +23,7 @@ from mtcd.federation.processes import free_ports
 from mtcd.ledger.ledger import Ledger
 from mtcd.run import Run
 from mtcd.training import train
+from waiting import PATIENCE
 
 
 @dataclass
@@ -68,11 +69,11 @@ def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
     return PartyTable(Path(f"{data.clients[k]}.csv"), ids, data.columns[k], np.asarray(data.blocks[k]), labels)
 
 
-def run_all(nodes: dict[str, Node], seconds: float = 20.0) -> dict[str, str]:
+def run_all(nodes: dict[str, Node]) -> dict[str, str]:
     """Run everybody at the same time."""
     with ThreadPoolExecutor(len(nodes)) as pool:
         futures = {name: pool.submit(node.run) for name, node in nodes.items()}
-        wait(futures.values(), seconds)
+        wait(futures.values(), PATIENCE)
         stuck = [name for name, future in futures.items() if not future.done()]
         for node in nodes.values():
             node.loop.stop()

@@ -21,6 +21,7 @@ from mtcd.federation.node.predicting import Predictor
 from mtcd.federation.own.table import PartyTable
 from own_parts import model_section
 from problems import MODELS, make_data
+from waiting import PATIENCE
 
 RIDGE, LOGISTIC, MULTINOMIAL = MODELS[3], MODELS[5], MODELS[7]
 METHOD = {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": 0.01, "combine": "average"}
@@ -51,7 +52,7 @@ def new_table(kit: Kit, fresh: VerticalData, order: np.ndarray) -> PartyTable:
 def run_all(made: dict[str, Predictor]) -> None:
     with ThreadPoolExecutor(len(made)) as pool:
         for future in [pool.submit(one.run) for one in made.values()]:
-            future.result(60)
+            future.result(PATIENCE)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from mtcd.federation.keys import alive_key, channel, control_channel, control_ke
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
 from mtcd.federation.private_files import write_files
+from waiting import until
 
 Open = Callable[[Config], Any]
 
@@ -54,13 +55,6 @@ def inbox(session: Any, *keys: str) -> list[tuple[str, str]]:
     for key in keys:
         session.declare_subscriber(key, lambda told: heard.append((str(told.key_expr), told.payload.to_string())))
     return heard
-
-
-def until(done: Callable[[], Any], seconds: float = 10.0) -> bool:
-    end = time.monotonic() + seconds
-    while not done() and time.monotonic() < end:
-        time.sleep(0.02)
-    return bool(done())
 
 
 def test_neighbours_and_server_talk_and_nobody_else_does(kits: Path, opened: Open) -> None:
@@ -178,8 +172,12 @@ def test_the_operator_is_answered_and_can_do_nothing_else(kits: Path, opened: Op
     assert {told for _, told in at_a} == {"by b"}
     assert asked == []
     assert heard == [told for told in heard if told[1] == "forged"]  # its own
-    alive = [len(list(s.liveliness().get(alive_key("clinics", "a"), timeout=0.5))) for s in (sessions["b"], operator)]
-    assert alive == [1, 0]
+
+    def alive(session: Any) -> int:
+        return len(list(session.liveliness().get(alive_key("clinics", "a"), timeout=0.5)))
+
+    assert until(lambda: alive(sessions["b"]) == 1)
+    assert alive(operator) == 0
     token.undeclare()
     sessions["b"].declare_queryable(channel("clinics", "b", "c"), answer)
     party = opened(cheating(settings(kits, "c")))

@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import polars as pl
 import pytest
 
 from mtcd.federation.processes import free_ports
+from waiting import PATIENCE, until
 
 for package in ("zenoh", "cryptography", "private_set_intersection"):
     pytest.importorskip(package)
@@ -21,7 +21,6 @@ for package in ("zenoh", "cryptography", "private_set_intersection"):
 TUTORIAL = Path(__file__).parents[1] / "docs" / "federation-tutorial.md"
 BLOCKS = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PORTS = re.compile(r"127\.0\.0\.1:(\d+)")
-SECONDS = 60.0  # for what is printed to appear; on a quiet machine it takes two or three
 
 
 def steps() -> list[tuple[str, str]]:
@@ -42,11 +41,10 @@ def lines(text: str) -> Counter[str]:
 
 
 def until_printed(expected: str, screen: Path, start: int) -> None:
-    end, missing = time.monotonic() + SECONDS, lines(expected)
-    while missing and time.monotonic() < end:
-        time.sleep(0.05)
-        missing = lines(expected) - lines(screen.read_text(encoding="utf-8")[start:])
-    assert not missing, (list(missing), screen.read_text(encoding="utf-8")[start:])
+    def missing() -> Counter[str]:
+        return lines(expected) - lines(screen.read_text(encoding="utf-8")[start:])
+
+    assert until(lambda: not missing()), (list(missing()), screen.read_text(encoding="utf-8")[start:])
 
 
 def run_tutorial(folder: Path) -> None:
@@ -77,7 +75,7 @@ def run_tutorial(folder: Path) -> None:
             shell.stdin.flush()
             until_printed(expected, screen, start)
         shell.stdin.close()
-        assert shell.wait(SECONDS) == 0
+        assert shell.wait(PATIENCE) == 0
     finally:
         if shell.poll() is None:
             os.killpg(shell.pid, signal.SIGKILL)

@@ -40,7 +40,7 @@ from mtcd.federation.transport import zenoh_config
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_letters
-from waiting import until
+from waiting import PATIENCE, until
 
 CHEAT, MEGABYTES = "c2", 1
 NAME, NEAR = "clinics", ("c1", "c3", "server")
@@ -75,7 +75,7 @@ class Caller:
         self._asked[number] = key
         if query:
             answered = zenoh.handlers.Callback(lambda reply: self.good.append((key, b"")), None, indirect=False)
-            self.session.get(key, answered, payload=body, timeout=20.0)
+            self.session.get(key, answered, payload=body, timeout=PATIENCE)
         else:
             self.session.put(key, body, attachment=NUMBER.pack(number))
 
@@ -186,7 +186,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     big = bytes(2 * MEGABYTES * 1024 * 1024)
     assert until(lambda: len(callers[0].session.info.peers_zid()) == len(addresses))
     callers[0].send(cheat.key("c1", CHEAT, "letter"), big)
-    run_all(nodes, 60.0)
+    run_all(nodes)
     same = in_process(data, kits["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_array_equal(read_block(tmp_path / "runs" / client).theta, theta)

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ from tests.test_cli import outcome, run
 from tests.test_planner import _own_time  # noqa: F401 - budgets in computing time here too
 
 from mtcd.config.read import read_config
+from waiting import PATIENCE
 
 
 @pytest.fixture
@@ -73,16 +73,30 @@ def test_bad_input_is_told_and_leaves_nothing(folder, capsys, arguments, said) -
     assert sorted(folder.rglob("*")) == before
 
 
+SAYS_THAT_IT_RACES = """
+import runpy
+from mtcd.planner import planning
+
+def race(*given):
+    print("racing", flush=True)
+    return slow(*given)
+
+slow, planning.race = planning.race, race
+runpy.run_module("mtcd", run_name="__main__")
+"""
+
+
 def test_an_interrupt_ends_with_130_and_leaves_nothing(folder) -> None:
     slow = ["--set", "data.samples=3000", "--set", "data.features=400", "--target", "1e-13", "--budget", "60s"]
-    command = [sys.executable, "-m", "mtcd", "plan", "configs/c.yaml", *slow]
+    command = [sys.executable, "-c", SAYS_THAT_IT_RACES, "plan", "configs/c.yaml", *slow]
     before = sorted(folder.rglob("*"))
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | {"COLUMNS": "80"}
     )
-    time.sleep(4)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"racing\n"
     process.send_signal(signal.SIGINT)
-    _, complaint = process.communicate(timeout=20)
+    _, complaint = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, complaint
     assert b"Traceback" not in complaint
     assert sorted(folder.rglob("*")) == before

@@ -70,6 +70,20 @@ def test_too_little_and_diverged() -> None:
     assert FURTHEST > 1
 
 
+class Clock:
+    """A ``perf_counter`` that only goes on while a pilot works."""
+
+    now = 0.0
+
+
+CLOCK = Clock()
+
+
+@pytest.fixture
+def _simulated_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mtcd.planner.halving.perf_counter", lambda: CLOCK.now)
+
+
 @dataclass(eq=False)
 class Fake:
     """Costs ``price`` at the target; what it says on the way is off by a factor that shrinks as it works."""
@@ -91,22 +105,21 @@ class Fake:
         return Forecast(self.predicted, 0.3 * self.predicted, 3 * self.predicted, "rough")
 
     def advance(self, until: float, most: float = math.inf) -> None:
-        began = perf_counter()
-        while perf_counter() < until:
-            pass
-        self.worked += perf_counter() - began
+        self.worked += until - CLOCK.now
+        CLOCK.now = until
         self.log.append(most)
 
     def dismiss(self) -> None:
         self.status = self.status or "dismissed"
 
 
+@pytest.mark.usefixtures("_simulated_time")
 def test_halving_finds_the_best_and_keeps_every_family() -> None:
     fakes = [Fake(10.0 + i, error=0.5 + (i % 3)) for i in range(12)]
     fakes += [Fake(500.0, "svfl"), Fake(400.0, "svfl"), Fake(900.0, "dcpa"), Fake(5000.0, "mtcd", own=True)]
-    began = perf_counter()
-    race(fakes, began + 0.5)
-    assert perf_counter() - began < 0.6
+    end = CLOCK.now + 0.5
+    race(fakes, end)
+    assert CLOCK.now == pytest.approx(end)
     left = [fake for fake in fakes if fake.status is None]
     assert min(fakes, key=lambda fake: fake.price) in left
     assert {fake.family for fake in left} == {"stcd", "svfl", "dcpa", "mtcd"}
@@ -114,10 +127,11 @@ def test_halving_finds_the_best_and_keeps_every_family() -> None:
     assert fakes[0].worked > 5 * fakes[11].worked
 
 
+@pytest.mark.usefixtures("_simulated_time")
 def test_nobody_works_beyond_what_another_needed() -> None:
     there, rival, own = Fake(10.0, status="converged"), Fake(20.0), Fake(99.0, own=True)
     third = Fake(15.0, "mtcd")
-    race([there, rival, own, third], perf_counter() + 0.05)
+    race([there, rival, own, third], CLOCK.now + 0.05)
     assert rival.log[0] == 10.0
     assert own.log[0] == third.log[0] == math.inf  # the comparison and the picture need them
     assert there.worked == 0
@@ -227,6 +241,6 @@ def test_settings_that_cannot_work_are_refused_quietly() -> None:
     with pytest.raises(Exception, match="connected"):
         task.travel(pilot.method)
     diverging = Pilot(make_task(), MTCD(6, 1, 50, 1.0, clusters="auto"))
-    diverging.advance(perf_counter() + 5)
+    diverging.advance(math.inf)
     assert diverging.forecast.sure == "diverges"
     assert math.isinf(diverging.predicted)

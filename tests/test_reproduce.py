@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -28,6 +27,7 @@ from mtcd.reproduce.schema import Experiment
 from mtcd.reproduce.store import SENT, Store
 from mtcd.reproduce.work import Failed, Workers
 from small_experiment import FIXED, FOREVER, SMALL, Inline, changed, plan, text
+from waiting import PATIENCE, until
 
 
 @pytest.fixture
@@ -358,11 +358,9 @@ def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
     process = subprocess.Popen(
         command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    late = time.monotonic() + 60
-    while not list((tmp_path / "out").glob("curves/*.json")) and time.monotonic() < late:
-        time.sleep(0.05)
+    assert until(lambda: list((tmp_path / "out").glob("curves/*.json")))
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=PATIENCE)
     kept = len(list((tmp_path / "out" / "curves").glob("*.json")))
     assert process.returncode == 130, said
     assert f"Interrupted: {kept} of 20 trainings are kept" in said

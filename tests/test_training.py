@@ -102,7 +102,7 @@ def test_it_stops_as_asked(stop: mtcd.Stop, status: str) -> None:
     if status == "cost":
         assert run.final.cost == pytest.approx(3.0, abs=0.011)
     if status == "seconds":
-        assert 0.05 <= run.final.seconds < 5.0
+        assert run.final.seconds >= 0.05
     if status == "converged":
         assert run.gap <= 1e-2 < run.history["gap"][-2]
 

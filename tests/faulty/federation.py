@@ -23,8 +23,7 @@ from mtcd.federation.node.folder import JOURNAL
 from mtcd.federation.node.operator import ask_everybody, operator_kit
 from mtcd.federation.own.keeping import SUMMARY
 from mtcd.federation.processes import Processes
-
-PATIENCE = 240.0  # seconds in which something must happen; far more than it takes
+from waiting import PATIENCE
 
 
 class Faulty:

@@ -7,6 +7,8 @@ from collections.abc import Coroutine
 from threading import Thread
 from typing import Any
 
+from waiting import PATIENCE
+
 OPEN, SILENT, CLOSED = "open", "silent", "closed"
 CHUNK = 1 << 16
 
@@ -40,7 +42,7 @@ class Proxies:
         self._loop.close()
 
     def _do(self, act: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(act, self._loop).result(10.0)
+        asyncio.run_coroutine_threadsafe(act, self._loop).result(PATIENCE)
 
 
 class Proxy:

@@ -9,12 +9,13 @@ from time import sleep
 
 import mtcd
 from faulty.chaos import Chaos
-from faulty.federation import PATIENCE, Faulty
+from faulty.federation import Faulty
 from faulty.holds import check_custody, check_end
 from faulty.plans import Plan
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
 from mtcd.stop import Stop
+from waiting import PATIENCE
 
 GAP = 1e-6
 Say = Callable[[str], None]
