@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import StandardScaler
 
 from mtcd.data.scaling import Scaling, standardise
-from mtcd.data.vertical import VerticalData, check_owned_once, even_shares, split
+from mtcd.data.shares import check_owned_once, even_shares
+from mtcd.data.vertical import VerticalData, split
 from mtcd.errors import DataError
 
 LABELS = [0, 1, 1, 0]

@@ -87,6 +87,11 @@ class Run:
         return self._linear().coefficients
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """The columns in the order of ``coefficients``."""
+        return self._linear().column_names
+
+    @property
     def intercept(self) -> Array:
         """The unpenalised constant, 0 where none was asked for."""
         return self._linear().intercept
@@ -116,9 +121,10 @@ class Run:
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
 
-        ``X`` is a matrix with the columns in their original order, a table (anything that gives a
-        column for a name: a dict of arrays, a data frame), or vertical data. For a split network it is the features
-        of each client, by its name, or vertical data.
+        ``X`` is a matrix with the columns in their original order, vertical data, or a table: a data frame of pandas
+        or polars, an Arrow table, a dict of arrays. The columns of a table are found by name, in any order; those that
+        the model was not trained on are ignored. For a split network it is the features of each client, by its name,
+        or vertical data.
         """
         return self.trained().predict(X)
 

@@ -40,8 +40,8 @@ def check_labels(labels: NDArray[np.generic]) -> None:
         raise DataError(f"The labels must be one number (or class) per sample, but have {labels.ndim} dimensions.")
     if len(labels) == 0:
         raise DataError("There are no samples.")
-    if labels.dtype.kind == "O" and any(label is None for label in labels):
-        row = next(j for j, label in enumerate(labels) if label is None)
+    if labels.dtype.kind == "O" and any(map(is_missing, labels)):
+        row = next(j for j, label in enumerate(labels) if is_missing(label))
         raise DataError(f"The label of row {row + 1} is missing: remove or mend that row.")
     if labels.dtype.kind not in "biufU":
         raise DataError(f"The labels are of type {labels.dtype}: use numbers, or texts that name classes.")
@@ -65,6 +65,16 @@ def check_values(client: str, columns: Sequence[str], block: Any) -> None:
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row {row + 1}: "
         "remove the row, mend the value, or leave the column out."
     )
+
+
+def is_missing(value: Any) -> bool:
+    """Whether this is None, NaN, or what data frames have in place of them."""
+    try:
+        return value is None or bool(value != value)
+    except TypeError:  # pandas.NA is neither equal nor unequal to anything
+        return True
+    except ValueError:  # several values, in a column of lists
+        return False
 
 
 def _what(value: Any) -> str:

@@ -7,7 +7,6 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +14,8 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.data.checks import check_clients, check_labels, check_values
+from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
+from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError
 
@@ -72,89 +73,53 @@ class VerticalData:
 
 
 def split(
-    X: ArrayLike | scipy.sparse.sparray,
+    X: Any,
     y: ArrayLike,
-    clients: int | Mapping[str, Sequence[str | int]],
+    clients: int | Mapping[str, Iterable[Any]] | Sequence[str] | Sequence[Iterable[Any]],
     columns: Sequence[str] | None = None,
 ) -> VerticalData:
-    """Split the columns of a matrix over clients.
+    """Split the columns of a matrix or data frame over clients.
 
-    ``clients`` is their number (columns are split evenly, in order) or a mapping from names to the
-    columns (names or positions) that each holds. Sparse matrices stay sparse.
+    ``X`` is a matrix, dense or sparse (which stays sparse), or a table with named columns: a data frame of pandas or
+    polars, an Arrow table, a dict of columns. ``columns`` names the columns of a matrix, or renames those of a table.
 
-    >>> data = split(np.eye(4), [0, 1, 0, 1], clients=2)
-    >>> data.clients, data.blocks[1].shape
-    (('client_0', 'client_1'), (4, 2))
+    ``clients`` is their number or a list of their names (columns are split evenly, in order), a list with the columns
+    of each client, or a mapping from names to columns. Columns are given by name or position; in a table that has
+    whole numbers for names, a whole number is a name. Columns that nobody holds need not be numeric.
+
+    >>> data = split({"age": [41, 52, 33], "dose": [1, 2, 2], "stay": [3, 9, 4]}, [0, 1, 0], clients=2)
+    >>> data.clients, data.columns, data.blocks[1].shape
+    (('client_0', 'client_1'), (('age', 'dose'), ('stay',)), (3, 1))
     """
-    matrix = scipy.sparse.csc_array(X, dtype=float) if is_sparse(X) else _dense(X)
-    names = [f"x{j}" for j in range(matrix.shape[1])] if columns is None else [str(c) for c in columns]
-    if len(names) != matrix.shape[1]:
-        raise DataError(f"The matrix has {matrix.shape[1]} columns, but {len(names)} column names were given.")
-    if len(set(names)) < len(names):
-        twice = next(name for j, name in enumerate(names) if name in names[:j])
-        raise DataError(f"Two columns are named {twice!r}: give each its own name.")
-    owned = _by_name(names, clients) if isinstance(clients, Mapping) else even_shares(names, clients)
-    position = {name: j for j, name in enumerate(names)}
-    positions = [[position[c] for c in held] for held in owned.values()]
+    frame = as_frame(X)
+    matrix: Any = None if frame else scipy.sparse.csc_array(X, dtype=float) if is_sparse(X) else _dense(X)
+    width = len(frame.labels) if frame else matrix.shape[1]
+    names = [str(c) for c in columns] if columns is not None else frame.names if frame else _default_names(width)
+    if len(names) != width:
+        raise DataError(f"The data has {width} columns, but {len(names)} column names were given.")
+    check_distinct(names)
+    check_row_order(X, y)
+    owned = assigned(names, frame.labels if frame and columns is None else (), clients)
+    positions = tuple(tuple(places) for places in owned.values())
+    if frame:  # only what is held
+        held = [j for places in positions for j in places]
+        matrix = frame.matrix(held, "turn them into numbers, or give the clients other columns")
     return VerticalData(
         clients=tuple(owned),
-        columns=tuple(tuple(held) for held in owned.values()),
-        blocks=tuple(_columns(matrix, places) for places in positions),
+        columns=tuple(tuple(names[j] for j in places) for places in positions),
+        blocks=tuple(_columns(matrix, list(places)) for places in (_in_order(positions) if frame else positions)),
         labels=as_labels(y),
-        positions=tuple(tuple(places) for places in positions),
+        positions=positions,
     )
 
 
-def _in_order(columns: Sequence[Sequence[str]]) -> tuple[tuple[int, ...], ...]:
+def _default_names(width: int) -> list[str]:
+    return [f"x{j}" for j in range(width)]
+
+
+def _in_order(columns: Sequence[Sequence[Any]]) -> tuple[tuple[int, ...], ...]:
     places = itertools.count()
     return tuple(tuple(next(places) for _ in held) for held in columns)
-
-
-def even_shares(columns: Sequence[str], clients: int) -> dict[str, list[str]]:
-    """Columns split evenly, in order, over ``clients`` clients named client_0, client_1, ...
-
-    >>> even_shares(["a", "b", "c"], 2)
-    {'client_0': ['a', 'b'], 'client_1': ['c']}
-    """
-    if isinstance(clients, bool) or not isinstance(clients, int | np.integer) or clients < 1:
-        raise DataError(f"The number of clients must be a whole number, 1 or more, but is {clients!r}.")
-    if not columns:
-        raise DataError("There is no feature column: nothing is left for the clients to hold.")
-    if clients > len(columns):
-        raise DataError(
-            f"{clients} clients cannot share {len(columns)} columns: each needs at least one. "
-            f"Ask for {len(columns)} clients or fewer."
-        )
-    size, extra = divmod(len(columns), clients)
-    bounds = [k * size + min(k, extra) for k in range(clients + 1)]
-    return {f"client_{k}": list(columns[bounds[k] : bounds[k + 1]]) for k in range(clients)}
-
-
-def _by_name(names: Sequence[str], clients: Mapping[str, Sequence[str | int]]) -> dict[str, list[str]]:
-    known_names = set(names)
-    owned: dict[str, list[str]] = {}
-    for client, held in clients.items():
-        owned[client] = []
-        for column in held:
-            place = isinstance(column, Integral) and not isinstance(column, bool)
-            if not (0 <= int(column) < len(names) if place else column in known_names):
-                raise DataError(f"Client {client!r} asks for column {column!r}, which the data does not have.")
-            owned[client].append(names[int(column)] if place else str(column))
-    check_owned_once(owned)
-    return owned
-
-
-def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
-    """Refuse a column that two clients (or one client twice) would hold."""
-    holder: dict[str, str] = {}
-    for client, held in owned.items():
-        for column in held:
-            if column in holder:
-                both = (
-                    f"to both {holder[column]!r} and {client!r}" if holder[column] != client else f"twice to {client!r}"
-                )
-                raise DataError(f"Column {column!r} is given {both}: it can be held once.")
-            holder[column] = client
 
 
 def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
@@ -173,11 +138,14 @@ def as_labels(y: ArrayLike) -> NDArray[np.generic]:
     """Labels as an array, of whatever kind they are."""
     try:
         labels = np.asarray(y)
-        if labels.dtype.kind == "O" and all(isinstance(label, str) for label in labels.ravel()):
-            labels = labels.astype(str)  # as data frames keep texts
-        return labels
     except ValueError as error:
         raise DataError(f"The labels are not one number (or class) per sample: {error}.") from None
+    if labels.dtype.kind == "O" and labels.ndim == 1:  # as data frames keep texts, and numbers of which some may lack
+        if all(isinstance(label, str) for label in labels):
+            return labels.astype(str)
+        numbers = as_numbers(labels)
+        return labels if numbers is None else numbers if np.isnan(numbers).any() else np.array(labels.tolist())
+    return labels
 
 
 def _columns(matrix: Array, positions: list[int]) -> Block:

@@ -11,10 +11,11 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.data.checks import check_values
+from mtcd.data.frames import Frame, as_frame
 from mtcd.data.scaling import Scaling
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
-from mtcd.errors import DataError
+from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.model.linear import Glm
 
 Array = NDArray[np.float64]
@@ -85,8 +86,9 @@ class TrainedModel:
     def _blocks(self, X: Any) -> tuple[Block, ...]:
         if isinstance(X, VerticalData):
             return self._matching(X)
-        if not is_sparse(X) and (isinstance(X, Mapping) or hasattr(X, "columns")):
-            return self._table_blocks(X)
+        frame = as_frame(X)
+        if frame is not None:
+            return self._frame_blocks(frame)
         try:
             return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(X, dtype=float))
         except (TypeError, ValueError):
@@ -100,18 +102,25 @@ class TrainedModel:
             )
         return X.blocks
 
-    def _table_blocks(self, X: Any) -> tuple[Block, ...]:
-        names = [name for held in self.columns for name in held]
-        if len(set(names)) < len(names):
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
+    def _frame_blocks(self, frame: Frame) -> tuple[Block, ...]:
+        """The columns of each client, by name, wherever they stand; others are left alone."""
+        wanted = [name for held in self.columns for name in held]
+        if len(set(wanted)) < len(wanted):
+            twice = next(name for i, name in enumerate(wanted) if name in wanted[:i])
             raise DataError(
                 f"Two clients have a column {twice!r}, and a table cannot tell them apart: "
                 "give vertical data or a matrix."
             )
-        try:
-            return tuple(np.column_stack([_column(X, name) for name in held]) for held in self.columns)
-        except ValueError:
-            raise DataError("The columns of the new samples are not equally long.") from None
+        place = {name: j for j, name in enumerate(frame.names)}
+        missing = [name for name in wanted if name not in place]
+        if missing:
+            others = sorted(set(place) - set(wanted))
+            raise DataError(
+                f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
+                f"trained on{f'; {did_you_mean(missing[0], others)}' if others else '.'}"
+            )
+        matrix = frame.matrix([place[name] for name in wanted])
+        return tuple(np.split(matrix, self._bounds(), axis=1))
 
     def _matrix_blocks(self, X: Array) -> tuple[Block, ...]:
         width = sum(len(names) for names in self.columns)
@@ -122,22 +131,14 @@ class TrainedModel:
             )
         place = np.empty(width, dtype=int)
         place[self._order()] = np.arange(width)
-        bounds = np.cumsum([len(names) for names in self.columns])[:-1]
-        return tuple(X[:, own] for own in np.split(place, bounds))
+        return tuple(X[:, own] for own in np.split(place, self._bounds()))
+
+    def _bounds(self) -> NDArray[np.intp]:
+        """Where the columns of one client end and those of the next begin, client after client."""
+        return np.cumsum([len(names) for names in self.columns])[:-1]
 
 
 def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:
     """What an aggregate stands for: values in regression, the labels of the classes otherwise."""
     shown = model.loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
-
-
-def _column(table: Any, name: str) -> Array:
-    try:
-        return np.asarray(table[name], dtype=float)
-    except KeyError:
-        raise DataError(f"The new samples have no column {name!r}, which this model was trained on.") from None
-    except (TypeError, ValueError):
-        raise DataError(f"Column {name!r} of the new samples does not hold numbers only.") from None
-    except Exception as error:  # data frames raise errors of their own for an unknown column
-        raise DataError(f"Column {name!r} of the new samples cannot be read: {error}") from None

@@ -1,0 +1,118 @@
+"""Data frames as columns with names: of pandas or polars, Arrow tables, or a dict of columns. None is imported here."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.data.checks import is_missing
+from mtcd.data.sparse import is_sparse
+from mtcd.errors import DataError, listing
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A table that gives a column for a label. ``labels`` may be of any type; ``names`` are the same as text."""
+
+    table: Any
+    labels: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        check_distinct(self.names)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [str(label) for label in self.labels]
+
+    def matrix(self, places: Sequence[int], advice: str = "turn them into numbers") -> Array:
+        """These columns as one matrix, column-major; an error names all that do not hold numbers, with the advice."""
+        columns = {self.names[j]: _one_dimensional(self.names[j], self.table[self.labels[j]]) for j in places}
+        lengths = {len(column) for column in columns.values()}
+        if len(lengths) > 1:
+            raise DataError("The columns of the table are not equally long: give every sample a value in each.")
+        matrix = np.empty((lengths.pop() if lengths else 0, len(columns)), order="F")
+        texts = []
+        for j, (name, column) in enumerate(columns.items()):
+            numbers = as_numbers(column)
+            if numbers is None:
+                texts.append(f"{name!r} ({_kind(column)})")
+            else:
+                matrix[:, j] = numbers
+        if texts:
+            which = f"Column {texts[0]} does" if len(texts) == 1 else f"Columns {listing(texts)} do"
+            raise DataError(f"{which} not hold numbers: {advice}.")
+        return matrix
+
+
+def as_frame(X: Any) -> Frame | None:
+    """The frame, if this is a table with named columns; None for a matrix and anything else."""
+    if isinstance(X, Mapping):
+        return Frame(X, tuple(X))
+    if hasattr(X, "collect") and not hasattr(X, "__len__"):
+        raise DataError("A lazy frame has no values yet: give frame.collect().")
+    if is_sparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
+        return None
+    return Frame(X, tuple(getattr(X, "column_names", X.columns)))  # Arrow tables keep the names apart
+
+
+def as_numbers(values: NDArray[Any]) -> Array | None:
+    """The values in double precision, NaN where one is missing; None if they are not numbers."""
+    if values.dtype.kind in "biuf":
+        return np.asarray(values, dtype=float)
+    if values.dtype.kind != "O":
+        return None
+    known = [None if is_missing(value) else value for value in values]
+    if not all(value is None or isinstance(value, Real | Decimal | np.bool_) for value in known):
+        return None
+    return np.array([np.nan if value is None else float(value) for value in known])
+
+
+def check_distinct(names: Sequence[str]) -> None:
+    """Refuse two columns of one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name, count in Counter(names).items() if count > 1)
+        raise DataError(f"Two columns are named {twice!r}: give each its own name.")
+
+
+def check_row_order(X: Any, y: Any) -> None:
+    """Refuse features and labels of pandas whose rows have the same index in another order: rows go by position."""
+    rows: Any = getattr(X, "index", None)
+    others: Any = getattr(y, "index", None)
+    if not hasattr(rows, "equals") or not hasattr(others, "equals"):  # lists have an index too, which is a method
+        return
+    if not rows.equals(others) and Counter(rows) == Counter(others):
+        raise DataError(
+            "The labels have the index of the features in another order: sort them with y.loc[X.index], or, "
+            "if the rows match as they are, give y.to_numpy()."
+        )
+
+
+def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
+    try:
+        values = np.atleast_1d(np.asarray(column))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"Column {name!r} cannot be read as numbers: {error}.") from None
+    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim != 1:
+        raise DataError(f"Column {name!r} has the shape {values.shape}: give one number per sample.")
+    return values
+
+
+def _kind(column: NDArray[Any]) -> str:
+    """What a column holds instead of numbers, in a word."""
+    kinds = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", "c": "complex numbers"}
+    if column.dtype.kind != "O":
+        return kinds.get(column.dtype.kind, str(column.dtype))
+    odd = next(v for v in column if not (is_missing(v) or isinstance(v, Real | Decimal | np.bool_)))
+    return "text" if isinstance(odd, str) else type(odd).__name__
