@@ -152,6 +152,15 @@ def test_too_large_a_step_ends_as_diverged_with_the_limit(folder, capsys) -> Non
         mtcd.Run.load(folder / "d").predict(np.zeros((1, 6)))
 
 
+def test_resume_of_a_linear_model_is_refused_for_the_true_reason(folder, capsys) -> None:
+    assert run("train", "config.yaml", "--out", "here", "--resume") == 2
+    told = " ".join(capsys.readouterr().err.split())
+    assert "linear model" in told
+    assert "leave --resume out" in told
+    assert "--out" not in told
+    assert not (folder / "here").exists()
+
+
 def test_several_tables_are_joined_and_ids_that_do_not_match_are_reported(folder, capsys) -> None:
     bank = pl.DataFrame({"pid": [str(i) for i in range(105, 140)][::-1], "income": np.linspace(-1, 1, 35)})
     bank.write_csv(folder / "bank.csv")

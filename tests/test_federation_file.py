@@ -123,7 +123,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"predictions": {"seen_by": ["a", "b"]}}, ["predictions.seen_by"]),
     ({"predictions": {"seenby": "b"}}, ["did you mean 'seen_by'"]),
     ({"stop": {"gap": 1e-4}}, ["stop.gap", "nobody in a federation"]),
-    ({"stop": {"epochs": 3}}, ["stop.epochs", "method.batch"]),
+    ({"stop": {"cost": 3}, "costs": {"account": "sent"}}, ["stop.cost", "costs.account"]),
     ({"server": None, "method": {"kind": "dcpa"}, "model": {"kind": "multinomial"}}, ["dcpa", "Use mtcd"]),
     (
         {"server": None, "method": {"acceleration": "conjugate", "walk": "tour"}, "model__l1": 1},

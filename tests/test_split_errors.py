@@ -138,7 +138,6 @@ def test_labels() -> None:
     [
         ({"method": SVFL(1, batch=4)}, ("stepsize 'auto'", "number")),
         ({"stop": mtcd.Stop(gap=1e-3)}, ("stop.gap", "stop.epochs")),
-        ({"stop": mtcd.Stop(epochs=3), "method": SVFL(1, 0.1)}, ("stop.epochs", "method.batch")),
         ({"method": DCPA(0.1)}, ("dcpa", "mtcd, stcd or svfl")),
         ({"method": STCD(1, 0.1, "tour", acceleration="momentum")}, ("acceleration", "leave them out")),
         ({"method": MTCD(2, 2, 1, 0.1, combine="optimal")}, ("optimal", "leave them out")),

@@ -33,6 +33,7 @@ def train_linear(
     watch: Watch | None,
 ) -> Run:
     """Train a generalised linear model: see :func:`mtcd.train`."""
+    stop.check(method, network, costs)
     data, scaling = standardised(data) if standardise else (data, None)
     problem = model.problem(data)
     smoothness = Smoothness(problem)
@@ -40,7 +41,7 @@ def train_linear(
     cast = method.cast(problem, network, seed)
     best = best_objective(data, model, problem) if stop.gap is not None else None
     worst_end = WORST_END if method.batch is None else WORST_NOISY_END
-    training = Training(problem, cast, costs, best, worst_end, pace=Growing(method.epoch(data.samples)))
+    training = Training(problem, cast, costs, best, worst_end, pace=Growing(stop.epoch(method, data.samples)))
     status = training.follow(stop, watch)
     thetas = cast.parameters()
     if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):

@@ -75,12 +75,13 @@ def train_split(
         raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
     stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
     check_split(method, stop)
+    stop.check(method, network, costs)
     problem = model.problem(data, compute, seed)
     largest, batch = max(net.size for net in problem.nets), method.batch or problem.samples
     with _threads(compute.threads or few_threads(largest, batch)):
         parties = method.split(problem, network, seed)
-        epoch = method.epoch(problem.samples)
-        pace = Growing(spacing=SPACING) if epoch is None else Epochs(epoch)
+        epoch = stop.epoch(method, problem.samples)
+        pace = Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
         facts = _facts(problem, network, costs) if keeping.path else {}
         keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **facts})
         kept = keeper.read() if keeping.resume else None
@@ -195,8 +196,6 @@ def check_split(method: Method, stop: Stop) -> None:
         raise ConfigError("stepsize 'auto' needs the smoothness of a linear model: give a number for split networks.")
     if stop.gap is not None:
         raise ConfigError("stop.gap needs the optimum, which nobody knows of a split network: use stop.epochs.")
-    if method.batch is None and stop.epochs is not None:
-        raise ConfigError("stop.epochs counts passes over mini-batches: set method.batch, or use stop.iterations.")
 
 
 def outside_guarantee(method: Method) -> tuple[str, ...]:

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError
 from mtcd.history import Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import WITHOUT_SERVER, Method
+from mtcd.network.topology import Network
 
 FOR_EVER = 10_000_000
 # limits, and what of a measurement they are limits of
@@ -17,7 +20,8 @@ MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", 
 @dataclass(frozen=True)
 class Stop:
     """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
-    token), ``epochs`` over the mini-batches, ``seconds`` of training, or so much communication ``cost``.
+    token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an iteration of DCPA or a hop of
+    STCD), ``seconds`` of training, or so much communication ``cost``.
 
     A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
     the limit, when the parties hold one model.
@@ -41,6 +45,20 @@ class Stop:
             raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost.")
         if self.iterations is self.epochs is self.seconds is self.cost is None:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
+
+    def epoch(self, method: Method, samples: int) -> int | None:
+        """The iterations of an epoch; None where nobody asks for epochs and the full batch makes all of them alike."""
+        return None if method.batch is None and self.epochs is None else method.epoch(samples)
+
+    def check(self, method: Method, network: Network, costs: Costs) -> None:
+        """Refuse a cost that is never reached, where nothing else ends the training."""
+        others = (self.iterations, self.epochs, self.seconds)
+        alone = network.size == 1 and method.kind in WITHOUT_SERVER
+        stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays
+        if self.cost and alone and not stays and others == (None, None, None):
+            raise ConfigError(
+                f"stop.cost is never reached: {method.kind} with one client sends nothing. Use stop.iterations."
+            )
 
     def reached(self, now: Measurement) -> str | None:
         """Which limit has been reached: the status of the run, or None."""

@@ -69,7 +69,9 @@ def train(
         if not isinstance(data, VerticalData):
             raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
         if compute is not None or checkpoint is not None or resume:
-            raise ConfigError("compute, checkpoint and resume are for split networks: leave them out for a Glm.")
+            raise ConfigError(
+                "compute, checkpoint and resume are for split networks: a Glm keeps no checkpoint, so leave them out."
+            )
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
         return train_linear(data, model or Glm(), over, method, stop, costs, seed, standardise, watch)
     from mtcd.split_training import Keeping, train_split

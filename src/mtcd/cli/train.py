@@ -43,8 +43,13 @@ def train_config(wish: Wish) -> int:
     config = read_config(path, wish.changes, wish.seed)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     split = isinstance(config.model, SplitSection)
-    if wish.resume and not (split and out):
-        raise ConfigError("--resume is for split networks, and needs --out: the folder of the training to go on with.")
+    if wish.resume and not split:
+        raise ConfigError(
+            f"--resume goes on from the checkpoint of a split network, but {path} trains a linear model, which keeps "
+            "none: leave --resume out, and it trains from the start."
+        )
+    if wish.resume and not out:
+        raise ConfigError("--resume needs --out: the folder of the training to go on with.")
     if out and split:
         check_unfinished(out, wish.resume)
     setup = build(config)

@@ -17,13 +17,12 @@ from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import Federation
 from mtcd.methods.combine import OPTIMAL
-from mtcd.methods.method import Method
+from mtcd.methods.method import WITHOUT_SERVER, Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 
-WITHOUT_SERVER = ("stcd", "dcpa")
 SAMPLES = 20  # of the rehearsal
 BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
@@ -64,14 +63,17 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
     given = {part: getattr(federation, part) for part in parts} | {"model": _checked_here(federation.model)}
     config = Config.model_construct(data=nothing, **given)
-    method, notes, _, _ = build_settings(config)
+    method, notes, _, costs = build_settings(config)
     if federation.stop.gap is not None:
         raise ConfigError(
             "stop.gap: the gap is told from the optimum, which nobody in a federation can compute alone. Stop by "
             "iterations, epochs, seconds or cost."
         )
-    if federation.stop.epochs is not None and method.batch is None:
-        raise ConfigError("stop.epochs: epochs are counted in mini-batches. Give method.batch, or stop by iterations.")
+    if federation.stop.cost is not None and costs.account == "sent":
+        raise ConfigError(
+            "stop.cost: nobody in a federation knows what all have sent. Use costs.account: charged, or stop "
+            "by iterations, epochs or seconds."
+        )
     return method, notes
 
 

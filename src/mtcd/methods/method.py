@@ -17,6 +17,7 @@ from mtcd.protocol.party import Cast
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Stepsize = float | Literal["auto"]
+WITHOUT_SERVER = ("stcd", "dcpa")
 
 
 class Method(ABC):
@@ -43,9 +44,9 @@ class Method(ABC):
         """Iterations, as histories count them, from one sync (or round) to the next."""
         return 1
 
-    def epoch(self, samples: int) -> int | None:
-        """How many iterations an epoch has; None with the full batch."""
-        return None if self.batch is None else Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
+    def epoch(self, samples: int) -> int:
+        """How many iterations an epoch has, a pass over all samples: with the full batch, those up to the next sync."""
+        return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
 
     @abstractmethod
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:

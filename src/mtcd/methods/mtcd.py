@@ -83,7 +83,7 @@ class MTCD(Method):
         if self.hops is None and (self.tokens not in (None, 1) or self.clusters is not None or self.batch is not None):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
         if self.hops is None and self.schedule is not None:
-            raise ConfigError("method.schedule counts epochs, passes over mini-batches: stcd has none.")
+            raise ConfigError("method.schedule changes the step size from sync to sync: stcd has none.")
 
     def _check_acceleration(self) -> None:
         check_whole("method.depth", self.depth)

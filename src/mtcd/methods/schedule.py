@@ -14,7 +14,7 @@ KINDS = ("step", "exponential", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the step size is multiplied with, by epoch: a pass over the mini-batches.
+    """What the step size is multiplied with, by epoch: a pass over all samples (with the full batch, every iteration).
 
     ``step``: by ``factor`` once ``every`` so many epochs (the paper halves every 20). ``exponential``: by ``factor``
     per ``every`` epochs, a little in each. ``cosine``: down to ``factor`` after ``every`` epochs, and it stays there.

@@ -37,9 +37,8 @@ class Watch:
         """When the run was agreed on, also if this process started later."""
         self.per_sync = method.hops_per_sync
         self._most_hops: int | None = getattr(method, "hops", None)
-        epoch = method.epoch(samples)
         cost = method.iteration_cost(network, tokens, costs)
-        limits = [stop.iterations, None if stop.epochs is None or epoch is None else stop.epochs * epoch]
+        limits = [stop.iterations, None if stop.epochs is None else stop.epochs * method.epoch(samples)]
         self.limits = {
             name: limit for name, limit in zip(("iterations", "epochs"), limits, strict=True) if limit is not None
         }
