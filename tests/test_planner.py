@@ -150,10 +150,12 @@ def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
 
 
 def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
-    setup = setup_of({"kind": "path"}, stop={"gap": 0.1, "iterations": 3, "cost": 1e-3})
+    setup = setup_of({"kind": "path"}, stop={"gap": 0.1, "iterations": 3, "epochs": 1, "cost": 1e-3})
     planned = plan(setup, target=1e-6, budget=1.0)
     assert planned.config.stop.gap == 1e-6
     assert planned.config.stop.iterations > planned.chosen.forecast.iterations
+    epochs = planned.config.stop.epochs * planned.chosen.method.epoch(60)
+    assert epochs > planned.chosen.forecast.iterations
     assert any("stop.cost" in note for note in planned.notes)
 
 

@@ -171,10 +171,12 @@ def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> 
     """The user's config with this method, and limits that let it reach the target."""
     stop, notes = setup.config.stop.model_copy(update={"gap": task.target}), []
     need = chosen.forecast.high if math.isfinite(chosen.forecast.high) else chosen.forecast.iterations
-    if stop.iterations is not None and math.isfinite(need) and 2 * need > stop.iterations:
-        enough = math.ceil(2 * need)
-        notes.append(f"stop.iterations was {stop.iterations:,}, too few for this method: it is {enough:,} now.")
-        stop = stop.model_copy(update={"iterations": enough})
+    for name, length in (("iterations", 1), ("epochs", chosen.method.epoch(task.problem.samples))):
+        limit = getattr(stop, name)
+        if limit is not None and math.isfinite(need) and 2 * need > limit * length:
+            enough = math.ceil(2 * need / length)
+            notes.append(f"stop.{name} was {limit:,}, too few for this method: it is {enough:,} now.")
+            stop = stop.model_copy(update={name: enough})
     for name, value in (("cost", chosen.cost), ("seconds", chosen.compute_seconds)):
         limit = getattr(stop, name)
         if limit is not None and math.isfinite(value) and value > limit:
