@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from mtcd.objective import smoothness
 from mtcd.objective.losses import Logistic, Squared
 from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
+from mtcd.objective.top_eigenvalue import MARGIN, certified_top, krylov_bound
 from waiting import computing_at_most
 
 
@@ -43,6 +44,7 @@ def test_against_singular_values(shape: tuple[int, int], sparse: bool) -> None:
 @pytest.mark.parametrize("shape", [(150, 90), (90, 150)])
 def test_lanczos_on_large_sides(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int], sparse: bool) -> None:
     monkeypatch.setattr(smoothness, "_DENSE_BLOCK", 10)
+    monkeypatch.setattr(smoothness, "_DENSE_SPARSE", 10)
     X = np.random.default_rng(3).standard_normal(shape)
     blocks = blocks_of(X, 2, sparse)
     check(block_smoothness(blocks, Squared())[1], sigma(np.array_split(X, 2, 1)[1]))
@@ -62,8 +64,11 @@ def test_zero_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     zero = np.zeros((80, 70))
     assert block_smoothness([zero], Squared(), 0.5).tolist() == [0.5]
     monkeypatch.setattr(smoothness, "_DENSE_BLOCK", 10)
+    monkeypatch.setattr(smoothness, "_DENSE_SPARSE", 10)
     assert block_smoothness([zero, sp.csr_array(zero)], Squared(), 0.5).tolist() == [0.5, 0.5]
     assert overall_smoothness([zero, zero], Squared()) == 0.0
+    monkeypatch.setattr(smoothness, "_CERTIFIED", 10)
+    assert block_smoothness([zero, sp.csr_array(zero)], Squared(), 0.5).tolist() == [0.5, 0.5]
 
 
 def test_many_small_clients_are_quick() -> None:
@@ -74,3 +79,51 @@ def test_many_small_clients_are_quick() -> None:
         overall = overall_smoothness(blocks, Squared())
     assert L.shape == (2000,)
     check(overall, float(np.linalg.eigvalsh(X @ X.T)[-1]))
+
+
+def test_a_sparse_block_of_many_columns_does_without_all_eigenvalues(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sp.csr_array(sp.random(1500, 1000, 0.01, random_state=1))
+    truth = float(np.linalg.eigvalsh((X.T @ X).toarray())[-1])
+
+    def refused(_: Any) -> Any:
+        raise AssertionError("all eigenvalues of a large sparse block: half of a training's time")
+
+    monkeypatch.setattr(np.linalg, "eigvalsh", refused)
+    for block in (X, X.T.tocsr()):  # tall and wide
+        check(block_smoothness([block], Squared())[0], truth)
+
+
+def hidden_top(size: int) -> tuple[Any, Any, float]:
+    """A Gram matrix, and its product with vectors as Lanczos would see it from a start without the top eigenvector."""
+    Q = np.linalg.qr(np.random.default_rng(6).standard_normal((size, size)))[0]
+    values = np.linspace(0.0, 1.0, size)
+    seen = (Q * values) @ Q.T
+    return seen + 4.0 * np.outer(Q[:, -1], Q[:, -1]), lambda v: seen @ v, 5.0
+
+
+def test_what_lanczos_misses_is_found_by_the_certificate() -> None:
+    gram, product, truth = hidden_top(80)
+    check(certified_top(product, gram), truth)
+
+
+@pytest.mark.parametrize("spectrum", ["even", "one large", "crowded at the top", "rank one"])
+@pytest.mark.parametrize("size", [30, 400])
+def test_bound_for_matrices_too_large_to_factorise(spectrum: str, size: int) -> None:
+    values = {
+        "even": np.linspace(0.0, 3.0, size),
+        "one large": np.append(np.ones(size - 1), 3.0),
+        "crowded at the top": 3.0 - np.geomspace(1e-9, 1.0, size) + 1e-9,
+        "rank one": np.append(np.zeros(size - 1), 3.0),
+    }[spectrum]
+    Q = np.linalg.qr(np.random.default_rng(7).standard_normal((size, size)))[0]
+    bound = krylov_bound(lambda v: Q @ (values * (Q.T @ v)), size)
+    assert 3.0 <= bound <= 3.0 / (1 - MARGIN) * (1 + 1e-12)
+
+
+def test_blocks_too_large_to_factorise_take_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    for limit in ("_DENSE_BLOCK", "_DENSE_SPARSE", "_CERTIFIED"):
+        monkeypatch.setattr(smoothness, limit, 10)
+    X = np.random.default_rng(8).standard_normal((150, 90))
+    found = block_smoothness([X, sp.csr_array(X), X.T.copy()], Squared())
+    assert (found >= sigma(X)).all()
+    assert (found <= sigma(X) / (1 - MARGIN) * (1 + 1e-12)).all()

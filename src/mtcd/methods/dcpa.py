@@ -16,7 +16,7 @@ Where r is not strongly convex (B) takes 2w+ - w for w too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 
@@ -141,7 +141,9 @@ class DCPA(Method):
             model = problem.client(k)
             if problem.outputs != 1 or not isinstance(model, DualModel):
                 raise ConfigError("dcpa trains models with one number per sample and a dual: not this one. Use mtcd.")
-            clients.append(role(k, model, self, network.size, near, weights[[k]].toarray()[0]))
+            row = slice(weights.indptr[k], weights.indptr[k + 1])  # read directly: 10,000 rows would take seconds
+            own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
+            clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
         return Cast(clients, None, [Message(k, k, None) for k in range(network.size)], rounds)
 
@@ -152,11 +154,17 @@ class DCPAClient(RoundClient):
     kept: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
 
     def __init__(
-        self, number: int, model: DualModel, method: DCPA, clients: int, neighbours: Sequence[int], weights: Array
+        self,
+        number: int,
+        model: DualModel,
+        method: DCPA,
+        clients: int,
+        neighbours: Sequence[int],
+        weights: Mapping[int, float],
     ) -> None:
         self.number, self.model, self.neighbours = number, model, neighbours
         self.sources = [*neighbours, number]
-        self.weights = weights[self.sources]
+        self.weights = np.array([weights.get(j, 0.0) for j in self.sources])
         self.mu_w, self.mu_y = method.settled_stepsize(), method.settled_dual_stepsize()
         self.c = self.mu_y / clients
         self.w = self.finished = model.initial()

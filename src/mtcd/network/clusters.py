@@ -6,16 +6,15 @@ import heapq
 from collections.abc import Sequence
 from itertools import islice
 
-import networkx as nx
 import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.errors import NetworkError, listing
+from mtcd.network.communities import communities
 from mtcd.network.edges import ClientNames
 from mtcd.network.spectrum import adjacency, fiedler_sparse, laplacian
 from mtcd.network.topology import Network, breadth_first, connected_pieces
-from mtcd.seeding import stream
 
 Cluster = tuple[int, ...]
 
@@ -34,7 +33,7 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
     ((0, 1), (2, 3))
     """
     if count is None:
-        return _communities(network, seed)
+        return communities(network, seed)
     parts = network.components
     if count < len(parts):
         raise NetworkError(
@@ -91,12 +90,6 @@ def _check_connected(network: Network, c: int, cluster: Cluster) -> None:
             f"cluster {c} is not connected: no path inside it joins {stranded} to the rest; add the "
             f"clients between them, or split it"
         )
-
-
-def _communities(network: Network, seed: int) -> tuple[Cluster, ...]:
-    draw = int(stream(seed, "clusters").integers(2**32))
-    found = nx.community.louvain_communities(network.graph, seed=draw)
-    return tuple(sorted(piece for group in found for piece in connected_pieces(network.neighbours, group)))
 
 
 def _shares(sizes: Sequence[int], count: int) -> list[int]:

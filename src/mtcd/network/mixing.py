@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from mtcd.network.spectrum import adjacency
@@ -16,7 +17,7 @@ def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
     [[0.67, 0.33, 0.0], [0.33, 0.33, 0.33], [0.0, 0.33, 0.67]]
     """
     edges = scipy.sparse.coo_array(adjacency(network), dtype=float)
-    degrees = [len(near) for near in network.neighbours]
+    degrees = np.array([len(near) for near in network.neighbours])
     rows, columns = edges.coords
-    edges.data[:] = [1.0 / (1 + max(degrees[k], degrees[j])) for k, j in zip(rows, columns, strict=True)]
+    edges.data[:] = 1.0 / (1 + np.maximum(degrees[rows], degrees[columns]))
     return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - edges.sum(axis=1)))

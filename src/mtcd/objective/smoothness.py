@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,15 +11,18 @@ from numpy.typing import NDArray
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
+from mtcd.objective.top_eigenvalue import certified_top, dense, krylov_bound, lanczos, top_eigenvalue
 
 Array = NDArray[np.float64]
 
-# Up to this side a dense Gram matrix beats Lanczos: one matrix product against hundreds of passes.
+# Up to this side all eigenvalues of a dense Gram matrix take no longer than Lanczos, which passes over the block some
+# hundred times. Passes over a sparse block are quick, so there Lanczos pays early.
 _DENSE_BLOCK = 1000
-# The same for all blocks together, where forming the Gram would take a copy of the columns.
+_DENSE_SPARSE = 200
+# Up to this side a Cholesky factorisation certifies what Lanczos found; beyond, it would take longer than Lanczos.
+_CERTIFIED = 2000
+# Up to this many samples or features of all blocks together the Gram matrix is formed; it takes a copy of the columns.
 _DENSE_OVERALL = 64
-# Relative accuracy asked of Lanczos, whose answers come from below; the result is raised by as much.
-_TOLERANCE = 1e-7
 
 
 def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Array:
@@ -57,19 +60,15 @@ def _squared_rows(block: Any) -> Array:
     return np.asarray(squares, dtype=np.float64)
 
 
-def _dense(matrix: Any) -> Array:
-    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix)
-
-
-def _block_sigma(block: Block) -> float:
-    """sigma_max(X)^2, from X^T X or X X^T, whichever is smaller."""
-    wide = block.shape[1] > block.shape[0]
-    if min(block.shape) <= _DENSE_BLOCK:
-        gram = block @ block.T if wide else block.T @ block
-        return _top(_dense(gram))
-    if wide:
-        return _lanczos(lambda v: block @ (block.T @ v), block.shape[0])
-    return _lanczos(lambda v: block.T @ (block @ v), block.shape[1])
+def _block_sigma(block: Any) -> float:
+    """sigma_max(X)^2, from X^T X or X X^T, whichever is smaller; never below the true value."""
+    X = block.T if block.shape[1] > block.shape[0] else block
+    size = X.shape[1]
+    if size <= (_DENSE_SPARSE if is_sparse(X) else _DENSE_BLOCK):
+        return top_eigenvalue(dense(X.T @ X))
+    if size > _CERTIFIED:
+        return krylov_bound(lambda v: X.T @ (X @ v), size)
+    return certified_top(lambda v: X.T @ (X @ v), dense(X.T @ X))
 
 
 def _overall_sigma(blocks: Sequence[Block]) -> float:
@@ -77,8 +76,8 @@ def _overall_sigma(blocks: Sequence[Block]) -> float:
     if len(blocks) == 1:
         return _block_sigma(blocks[0])
     if features <= _DENSE_OVERALL:
-        narrow = np.hstack([_dense(block) for block in blocks])
-        return _top(narrow.T @ narrow)
+        narrow = np.hstack([dense(block) for block in blocks])
+        return top_eigenvalue(narrow.T @ narrow)
 
     def product(v: Array) -> Array:
         """sum_k X_k (X_k^T v)."""
@@ -88,22 +87,5 @@ def _overall_sigma(blocks: Sequence[Block]) -> float:
         return total
 
     if samples <= _DENSE_OVERALL:
-        return _top(product(np.eye(samples)))
-    return _lanczos(product, samples)
-
-
-def _top(gram: Array) -> float:
-    """The largest eigenvalue, never below 0."""
-    return max(float(np.linalg.eigvalsh(gram)[-1]), 0.0)
-
-
-def _lanczos(product: Callable[[Array], Array], size: int) -> float:
-    """The largest eigenvalue of a positive semidefinite operator; the same at every call."""
-    start = np.random.default_rng(0).standard_normal(size)
-    if not product(start).any():  # a zero matrix, from which Lanczos cannot start
-        return 0.0
-    from scipy.sparse.linalg import LinearOperator, eigsh
-
-    operator = LinearOperator((size, size), matvec=lambda v: product(v.ravel()), dtype=float)
-    top = eigsh(operator, k=1, which="LA", v0=start, tol=_TOLERANCE, return_eigenvectors=False)
-    return float(top[0]) * (1.0 + _TOLERANCE)
+        return top_eigenvalue(product(np.eye(samples)))
+    return lanczos(product, samples)

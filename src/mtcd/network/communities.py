@@ -1,0 +1,106 @@
+"""Communities: groups of clients with many links inside and few between them, found by Louvain's method.
+
+networkx finds them while the network is small. On a large one its first phase may go over all clients hundreds of
+times, each time moving a few of them: on a cycle of 10,000 that takes a minute. So a large network is contracted
+first: the same phase, stopped once a pass moves few clients, and each group becomes one node of a smaller, weighted
+network.
+"""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
+
+from mtcd.network.spectrum import adjacency
+from mtcd.network.topology import Network, connected_pieces
+from mtcd.seeding import stream
+
+Labels = NDArray[np.int64]
+
+# what networkx takes a second or two for; beyond, networks are contracted first
+LARGEST_SIZE = 2000
+LARGEST_EDGES = 50_000
+PASSES = 10  # over all clients, at most, before a contraction
+SETTLED = 0.01  # a pass that moves no more than this share of the clients is the last one
+
+
+def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
+    """The communities, each connected and sorted, in the order of their first members.
+
+    A complete network is one community: to cut it anywhere lowers the modularity.
+    """
+    if network.edges == network.size * (network.size - 1) // 2:
+        return (tuple(range(network.size)),)
+    draw = int(stream(seed, "clusters").integers(2**32))
+    if network.size <= LARGEST_SIZE and network.edges <= LARGEST_EDGES:
+        found = nx.community.louvain_communities(network.graph, seed=draw)
+    else:
+        found = _by_contraction(adjacency(network), draw)
+    return tuple(sorted(piece for group in found for piece in connected_pieces(network.neighbours, group)))
+
+
+def _by_contraction(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
+    """The communities of the network with adjacency matrix A, however large."""
+    rng = np.random.default_rng(draw)
+    node = np.arange(A.shape[0])  # of each client, in the contracted network
+    while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
+        labels = _local_moves(A, rng)
+        if labels.max() + 1 == A.shape[0]:  # nobody moves: pieces that have no links to others
+            return _groups(labels[node])
+        A, node = _contracted(A, labels), labels[node]
+    graph = nx.Graph()
+    graph.add_nodes_from(range(A.shape[0]))
+    links = scipy.sparse.coo_array(scipy.sparse.triu(A))
+    # networkx counts a loop twice, as the matrix does the links inside a group
+    weights = np.where(links.row == links.col, links.data / 2, links.data)
+    graph.add_weighted_edges_from(zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True))
+    labels = np.empty(A.shape[0], dtype=np.int64)
+    for number, group in enumerate(nx.community.louvain_communities(graph, seed=draw)):
+        labels[list(group)] = number
+    return _groups(labels[node])
+
+
+def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
+    """The first phase of Louvain's method: every node by itself, then each in turn to the best neighbouring group.
+
+    Best is what raises the modularity most: the weight of a node's links to the group, less what links at random
+    would give. At most ``PASSES`` passes over all nodes.
+    """
+    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()
+    total, group, volume = strength.sum(), np.arange(size), strength.copy()
+    for _ in range(PASSES):
+        moved = 0
+        for k in rng.permutation(size):
+            entries = slice(A.indptr[k], A.indptr[k + 1])
+            others = A.indices[entries] != k
+            near, home = group[A.indices[entries][others]], group[k]
+            if near.size == 0:
+                continue
+            choices, which = np.unique(np.append(near, home), return_inverse=True)
+            weights = np.bincount(which, weights=np.append(A.data[entries][others], 0.0))
+            volume[home] -= strength[k]
+            gains = weights - strength[k] * volume[choices] / total
+            best = int(gains.argmax())
+            if gains[best] > gains[np.searchsorted(choices, home)] + 1e-12 * strength[k]:  # else it stays
+                group[k] = choices[best]
+                moved += 1
+            volume[group[k]] += strength[k]
+        if moved <= SETTLED * size:
+            break
+    return np.unique(group, return_inverse=True)[1]
+
+
+def _contracted(A: scipy.sparse.csr_array, labels: Labels) -> scipy.sparse.csr_array:
+    """The weights between the groups; on the diagonal, those inside a group, each link counted from both ends."""
+    size = labels.size
+    belongs = scipy.sparse.csr_array((np.ones(size), (np.arange(size), labels)), shape=(size, labels.max() + 1))
+    return scipy.sparse.csr_array(belongs.T @ A @ belongs)
+
+
+def _groups(labels: Labels) -> list[set[int]]:
+    groups: list[set[int]] = [set() for _ in range(labels.max() + 1)]
+    for client, label in enumerate(labels.tolist()):
+        groups[label].add(client)
+    return groups
