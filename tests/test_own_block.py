@@ -34,7 +34,7 @@ def trained(model: Glm, scaled: bool = False) -> tuple[VerticalData, mtcd.Run, l
     parts = own_parts(data, model, standardise=scaled)
     thetas = [run.parameters[name] for name in data.clients]
     if model.intercept:
-        thetas[0] = np.concatenate([thetas[0], [run.intercept]])
+        thetas[0] = np.concatenate([thetas[0], [run.trained().trained_intercept]])
     return data, run, [PartyBlock.of(part, theta) for part, theta in zip(parts, thetas, strict=True)]
 
 
@@ -73,7 +73,7 @@ def test_the_table_for_people_has_a_row_for_each_column(tmp_path: Path) -> None:
     keep_block(tmp_path, summary(), blocks[0])
     rows = list(csv.DictReader(io.StringIO((tmp_path / CSV).read_text())))
     assert [row["column"] for row in rows] == [*blocks[0].columns, "(intercept)"]
-    assert [float(row["coefficient"]) for row in rows] == [*run.parameters["c0"], run.intercept]
+    assert [float(row["coefficient"]) for row in rows] == [*run.parameters["c0"], run.trained().trained_intercept]
     assert [float(row["scale"]) for row in rows[:-1]] == blocks[0].scaling.scales[0].tolist()  # type: ignore[union-attr]
 
 

@@ -73,6 +73,16 @@ class History:
 
     rows: Sequence[Measurement]
 
+    def __repr__(self) -> str:
+        if not self.rows:
+            return "History(no measurements)"
+        first, last = self.rows[0], self.rows[-1]
+        gap = "" if last.gap is None else f", gap {last.gap:.3g}"
+        return (
+            f"History({len(self.rows):,} measurements, to iteration {last.iteration:,}: "
+            f"objective {first.objective:.6g} to {last.objective:.6g}{gap})"
+        )
+
     def __len__(self) -> int:
         return len(self.rows)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -50,6 +51,16 @@ class Run:
     model: TrainedModel | TrainedSplit | None
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        last = self.final
+        gap = "" if last.gap is None else f", gap={last.gap:.3g}"
+        return (
+            f"Run(status={self.status!r}, method={self.method!r}, stepsize={self.stepsize:.4g},\n"
+            f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, cost={last.cost:.6g}, "
+            f"seconds={last.seconds:.3g},\n"
+            f"    model={self.model!r})"
+        )
+
     @property
     def final(self) -> Measurement:
         """The last measurement."""
@@ -67,7 +78,9 @@ class Run:
 
     @property
     def parameters(self) -> Mapping[str, Array]:
-        """theta_k of every client of a linear model, its columns in order."""
+        """theta_k of every client of a linear model, its columns in order, as trained: on the scaled columns, where
+        ``standardise`` was asked for.
+        """
         trained = self._linear()
         return dict(zip(trained.clients, trained.thetas, strict=True))
 
@@ -83,8 +96,16 @@ class Run:
 
     @property
     def coefficients(self) -> Array:
-        """All parameters in the original order of the columns: (d,), or (d, classes)."""
+        """The parameters on the columns as given, in their original order: (d,), or (d, classes).
+
+        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
+        """
         return self._linear().coefficients
+
+    @property
+    def scaled_coefficients(self) -> Array:
+        """The parameters as trained: of standardised columns, where ``standardise`` was asked for."""
+        return self._linear().scaled_coefficients
 
     @property
     def column_names(self) -> tuple[str, ...]:
@@ -92,8 +113,11 @@ class Run:
         return self._linear().column_names
 
     @property
-    def intercept(self) -> Array:
-        """The unpenalised constant, 0 where none was asked for."""
+    def intercept(self) -> float | Array:
+        """The constant that goes with ``coefficients``: a number, or one per class.
+
+        Without ``intercept`` in the model it is 0, unless the columns were standardised: it then takes in their means.
+        """
         return self._linear().intercept
 
     def trained(self) -> TrainedModel | TrainedSplit:
@@ -180,7 +204,7 @@ class Run:
         """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules."""
         try:
             return _read(Path(folder), model)
-        except (OSError, KeyError, TypeError, ValueError, BadZipFile) as error:
+        except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
 
@@ -205,7 +229,9 @@ def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None)
     if "split" not in about:
         return _read_model(about["model"], folder / "parameters.npz") if "model" in about else None
     if model is None:
-        raise MtcdError(f"{folder} holds a split network, only its weights: give Run.load the model, a SplitModel.")
+        raise MtcdError(
+            f"{folder} holds a split network, only its weights: give load_run(folder, model) the SplitModel."
+        )
     from mtcd.splitnet.trained import read_trained
 
     return read_trained(folder, about["split"], model)
@@ -226,7 +252,7 @@ def _describe_model(trained: TrainedModel) -> dict[str, Any]:
 def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
     """theta_0, theta_1, ... of the clients named in ``clients``: a name may not do as a file name."""
     arrays: dict[str, NDArray[Any]] = {f"theta_{k}": theta for k, theta in enumerate(trained.thetas)}
-    arrays |= {"clients": np.array(trained.clients), "intercept": trained.intercept}
+    arrays |= {"clients": np.array(trained.clients), "intercept": trained.trained_intercept}
     if trained.scaling is not None:
         arrays["means"] = np.concatenate(trained.scaling.means)
         arrays["scales"] = np.concatenate(trained.scaling.scales)
@@ -236,7 +262,7 @@ def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
 def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
     columns = tuple(tuple(names) for names in about["columns"])
     bounds = np.cumsum([len(names) for names in columns])[:-1]
-    with np.load(path, allow_pickle=False) as arrays:
+    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
         scaling = None
         if about["scaled"]:
             scaling = Scaling(*(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales")))
@@ -247,7 +273,7 @@ def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
             columns=columns,
             positions=tuple(tuple(places) for places in about["positions"]),
             thetas=tuple(arrays[f"theta_{k}"] for k in range(len(columns))),
-            intercept=arrays["intercept"],
+            trained_intercept=arrays["intercept"],
             scaling=scaling,
         )
 

@@ -1,9 +1,10 @@
-"""Reading a run folder that the command line wrote: its config tells how to make the networks again."""
+"""Reading a run folder back; where the command line wrote it, its config tells how to make the networks again."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from mtcd.config.read import read_config
 from mtcd.config.schema import SplitSection
@@ -12,22 +13,43 @@ from mtcd.extras import find
 from mtcd.files import MARKER
 from mtcd.run import Run
 
+if TYPE_CHECKING:
+    from mtcd.splitnet.model import SplitModel
 
-def load_run(folder: str | Path) -> Run:
-    """The run in a folder of ``mtcd train``, ready to predict; split networks are made as its config says."""
+CONFIG = "config.yaml"
+
+
+def load_run(folder: str | Path, model: SplitModel | None = None) -> Run:
+    """The run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
+
+    Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them, which tells how to make
+    the modules again; for a run of your own, ``model`` brings them.
+    """
     place = Path(folder)
-    if not (place / "config.yaml").exists():
-        raise MtcdError(f"{folder} has no config.yaml: read runs of your own with mtcd.Run.load(folder, model).")
-    config = read_config(place / "config.yaml")
+    if model is None and (place / CONFIG).exists():
+        model = _configured_model(place)
+    return Run.load(place, model)
+
+
+def _configured_model(place: Path) -> SplitModel | None:
+    """The split network of the config in a run folder; None where the run has none."""
+    try:
+        told = json.loads((place / MARKER).read_text()).get("split")
+    except (OSError, AttributeError, ValueError) as error:
+        raise _incomplete(place, error) from None
+    if told is None:
+        return None
+    config = read_config(place / CONFIG)
     if not isinstance(config.model, SplitSection):
-        return Run.load(place)
+        raise MtcdError(f"{place} holds a split network, but its {CONFIG} is of a linear model.")
     find("mtcd.splitnet.model")
     from mtcd.config.split import saved_model
 
     try:
-        about = json.loads((place / MARKER).read_text())
-        told = about.get("split")
-        model = None if told is None else saved_model(config.model, told, config.seed, config.data.standardise)
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
-    return Run.load(place, model)
+        return saved_model(config.model, told, config.seed, config.data.standardise)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _incomplete(place, error) from None
+
+
+def _incomplete(place: Path, error: Exception) -> MtcdError:
+    return MtcdError(f"{place} is not a complete run folder ({type(error).__name__}: {error}).")

@@ -59,6 +59,14 @@ class VerticalDataset:
         if self.test is not None:
             self._check_test(self.test)
 
+    def __repr__(self) -> str:
+        held = [
+            f"{client} ({' x '.join(map(str, values.shape[1:])) if is_array(values) else type(values).__name__})"
+            for client, values in self.features.items()
+        ]
+        test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
+        return f"VerticalDataset({self.samples:,} samples: {listing(held, 4)}{test})"
+
     @classmethod
     def from_table(cls, data: VerticalData) -> VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""

@@ -19,6 +19,9 @@ class Scaling:
     means: tuple[Array, ...]
     scales: tuple[Array, ...]
 
+    def __repr__(self) -> str:
+        return f"Scaling({sum(map(len, self.means)):,} columns of {len(self.means):,} client(s))"
+
     def apply(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Scaled copies of the blocks, one per client: of the data it was made from, or of new samples."""
         if len(blocks) != len(self.means):

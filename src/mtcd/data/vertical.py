@@ -17,7 +17,7 @@ from mtcd.data.checks import check_clients, check_labels, check_values
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
-from mtcd.errors import DataError
+from mtcd.errors import DataError, listing
 
 Array = NDArray[np.float64]
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
@@ -48,6 +48,10 @@ class VerticalData:
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
         for name, columns, block in zip(self.clients, self.columns, self.blocks, strict=True):
             check_values(name, columns, block)
+
+    def __repr__(self) -> str:
+        held = [f"{name} ({len(columns):,})" for name, columns in zip(self.clients, self.columns, strict=True)]
+        return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {listing(held, 4)})"
 
     @property
     def samples(self) -> int:

@@ -24,10 +24,10 @@ Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 
 @dataclass(frozen=True, eq=False)
 class TrainedModel:
-    """theta_k of every client. ``intercept`` stands apart (0 if there is none).
+    """theta_k of every client, as trained: on the scaled columns, where ``scaling`` says that these were scaled.
 
     Clients are in order; ``columns[k]`` are their columns, ``positions[k]`` where these stood in the
-    original order. ``scaling`` is applied to new samples first, where the training data was scaled.
+    original order. The intercept stands apart (0 if there is none).
     """
 
     model: Glm
@@ -36,8 +36,14 @@ class TrainedModel:
     columns: tuple[tuple[str, ...], ...]
     positions: tuple[tuple[int, ...], ...]
     thetas: tuple[Array, ...]
-    intercept: Array
+    trained_intercept: Array
     scaling: Scaling | None = None
+
+    def __repr__(self) -> str:
+        told = f"{self.model.kind}, {sum(map(len, self.columns)):,} columns of {len(self.clients):,} client(s)"
+        told += f", {len(self.classes)} classes" if self.classes else ""
+        told += ", intercept" if self.model.intercept else ""
+        return f"TrainedModel({told}{', standardised' if self.scaling else ''})"
 
     @staticmethod
     def assemble(
@@ -57,7 +63,30 @@ class TrainedModel:
 
     @property
     def coefficients(self) -> Array:
-        """All parameters in the original order of the columns: (d,), or (d, classes)."""
+        """The parameters on the columns as given, in their original order: (d,), or (d, classes).
+
+        ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
+        """
+        thetas = self.thetas
+        if self.scaling is not None:
+            thetas = tuple(_divided(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True))
+        return np.asarray(np.concatenate(thetas)[self._order()])
+
+    @property
+    def intercept(self) -> float | Array:
+        """What goes with ``coefficients``: a number, or one per class."""
+        shift = np.zeros_like(self.trained_intercept)
+        if self.scaling is not None:
+            for theta, mean, scale in zip(self.thetas, self.scaling.means, self.scaling.scales, strict=True):
+                shift = shift + (mean / scale) @ theta
+        intercept = np.asarray(self.trained_intercept - shift)
+        return intercept if intercept.ndim else float(intercept)
+
+    @property
+    def scaled_coefficients(self) -> Array:
+        """The parameters as trained, in the original order of the columns: those of standardised columns, where
+        ``standardise`` was asked for; the same as ``coefficients`` otherwise.
+        """
         return np.asarray(np.concatenate(self.thetas)[self._order()])
 
     @property
@@ -73,7 +102,8 @@ class TrainedModel:
             check_values(client, columns, block)
         if self.scaling is not None:
             blocks = self.scaling.apply(blocks)
-        return np.asarray(sum(block @ theta for block, theta in zip(blocks, self.thetas, strict=True)) + self.intercept)
+        aggregate = sum(block @ theta for block, theta in zip(blocks, self.thetas, strict=True))
+        return np.asarray(aggregate + self.trained_intercept)
 
     def predict(self, X: Samples) -> NDArray[np.generic]:
         """Values in regression, the labels of the classes otherwise."""
@@ -142,3 +172,8 @@ def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) 
     """What an aggregate stands for: values in regression, the labels of the classes otherwise."""
     shown = model.loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
+
+
+def _divided(theta: Array, scales: Array) -> Array:
+    """Each row of theta, which has one entry or one per class, divided by the scale of its column."""
+    return theta / scales.reshape(-1, *(1,) * (theta.ndim - 1))

@@ -37,6 +37,10 @@ class Network:
     neighbours: Neighbours  # sorted, without the client itself
     changes: tuple[Change, ...] = ()  # see with_changes: in order, clients by number
 
+    def __repr__(self) -> str:
+        changes = f", {len(self.changes)} change(s)" if self.changes else ""
+        return f"Network({self.size:,} client(s): {listing(self.clients, 4)}; {self.edges:,} edges{changes})"
+
     @property
     def size(self) -> int:
         """K, the number of clients."""

@@ -48,6 +48,9 @@ class SplitModel:
         if self.optimiser is not None and not callable(self.optimiser):
             raise ConfigError("optimiser must be called with parameters and lr: give a class of torch.optim.")
 
+    def __repr__(self) -> str:
+        return f"SplitModel({len(self.representations):,} client(s): {self.describe()})"
+
     def problem(self, data: VerticalDataset | VerticalData, compute: Compute, seed: int) -> NetProblem:
         """This model on this data, ready to train: everything that can be checked is."""
         samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data

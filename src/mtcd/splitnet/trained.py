@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.samples import as_samples
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import ConfigError, DataError
+from mtcd.errors import ConfigError, DataError, listing
 from mtcd.files import WEIGHTS
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.feed import make_source
@@ -41,6 +41,15 @@ class TrainedSplit:
     classes: Classes | None
     shapes: Mapping[str, tuple[int, ...]]
     """Of one sample at each client."""
+
+    def __repr__(self) -> str:
+        parts = [*self.modules.values(), self.fusion]
+        size = sum(value.numel() for part in parts for value in part.parameters())
+        nets = listing(list(dict.fromkeys(type(module).__name__ for module in self.modules.values())), 3)
+        return (
+            f"TrainedSplit({len(self.modules):,} client(s): {nets} -> {self.aggregation} -> "
+            f"{type(self.fusion).__name__}, {size:,} parameters)"
+        )
 
     @property
     def clients(self) -> tuple[str, ...]:
