@@ -201,7 +201,9 @@ def spoilt_start(body: bytes, brings: Any) -> Iterator[bytes]:
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            brings.checked(other.told, size)
+            brings.checked(other.told, *honest.told.keys() - {"samples", "stepsize", "notes"})
+            if other.told.get("fusion_code") != honest.told.get("fusion_code"):
+                raise WireError("fusion_code", "is another")
             same = [(one.told["samples"], one.labels, one.announcement) for one in (honest, other)]
             sound = same[0] == same[1] and may_be(other.told[size], honest.told[size], brings.config)
             sound = sound or (not honest.labels and same[0][1:] == same[1][1:])  # it knows no sizes

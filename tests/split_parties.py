@@ -16,6 +16,8 @@ import torch
 import mtcd
 from federations import changed
 from mtcd.config.split import split_model
+from mtcd.federation.code import OwnCode
+from mtcd.federation.code_files import read_code
 from mtcd.federation.custody.journal import Journal
 from mtcd.federation.custody.letters import Letter
 from mtcd.federation.custody.postman import Postman
@@ -40,6 +42,7 @@ def several(shape, index): return plain(shape, 1 + index)
 def normed(shape): return nn.Sequential(nn.Linear(*shape, 4), nn.BatchNorm1d(4), nn.Tanh(), nn.Linear(4, 3))
 def dropping(shape): return nn.Sequential(nn.Linear(*shape, 6), nn.Tanh(), nn.Dropout(0.4), nn.Linear(6, 3))
 def lazy(shape): return nn.Sequential(nn.LazyLinear(4), nn.Tanh(), nn.LazyLinear(2))
+def flat(): return nn.Flatten()
 def conv(): return nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU(), nn.Flatten(), nn.Linear(27, 2))
 def head(width, outputs): return nn.Sequential(nn.Linear(width, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, outputs))
 """
@@ -112,6 +115,11 @@ class Clinics:
         kits = {name: kit_config(federation, name, network, dict.fromkeys(everybody)) for name in everybody}
         return kits, method_of(federation)[0], network
 
+    @cached_property
+    def code(self) -> OwnCode:
+        """As of a party that has read nets.py."""
+        return read_code(self.kit(0), self.folder, [self.folder / "nets.py"])
+
     @property
     def method(self) -> Method:
         return self._kits[1]
@@ -124,7 +132,7 @@ class Clinics:
         return self._kits[0]["server" if number == SERVER else self.data.clients[number]]
 
     def network_of(self, k: int) -> OwnNetwork:
-        return network_for(self.kit(k), self.folder, self.data.features[self.data.clients[k]].astype(float))
+        return network_for(self.kit(k), self.code, self.data.features[self.data.clients[k]].astype(float))
 
     @cached_property
     def widths(self) -> list[int]:
@@ -132,7 +140,7 @@ class Clinics:
 
     def problem(self, number: int) -> OwnProblem:
         if number == SERVER:
-            return server_network(self.kit(number), self.folder, self.data.labels, self.widths)
+            return server_network(self.kit(number), self.code, self.data.labels, self.widths)
         return self.network_of(number).problem(self.data.labels, self.widths)
 
     def own_cast(self, number: int) -> tuple[Cast, OwnProblem]:
@@ -141,7 +149,8 @@ class Clinics:
 
     def whole(self) -> tuple[Cast, NetProblem]:
         """The cast of a training in one process, from the config."""
-        model = split_model(section_of(self.kit(0), self.folder), self.data, 5, self.standardise)
+        section = section_of(self.kit(0)).model_copy(update={"code": self.folder})
+        model = split_model(section, self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
         return self.method.split(problem, self.network, 5).cast(), problem
 

@@ -79,11 +79,11 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
     told = Federated(kits, {name: read_summary(tmp_path / "runs" / name) for name in kits}, {})
     config = kits["a"].config
     method, stop, costs = settings_of(config)
-    model = split_model(section_of(config, kits["a"].folder), data, config.seed, False)
+    model = split_model(section_of(config), data, config.seed, False)
     same = train(data, model, config.network, method, stop, costs, config.seed)
     assert told.ledger == same.ledger
     for name, kit in kits.items():
-        block = read_network_block(kit.config, kit.folder, tmp_path / "runs" / name)
+        block = read_network_block(kit.config, kit.code, tmp_path / "runs" / name)
         assert block.knows_fusion
         assert_same_modules(block.trained.fusion, same.fusion)
         if name != "server":

@@ -81,7 +81,7 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, case: str, cheating: 
         hub.begin()
         hub.run()
     blocks = [
-        read_network_block(hub.kits[name].config, hub.kits[name].folder, folder / "runs" / name) for name in CLIENTS
+        read_network_block(hub.kits[name].config, hub.kits[name].code, folder / "runs" / name) for name in CLIENTS
     ]
     assert all(block.knows_fusion for block in blocks)
     return [block.trained.weights() for block in blocks], cheats

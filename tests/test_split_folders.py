@@ -10,7 +10,7 @@ from torch import nn
 import mtcd
 from commands import run
 from mtcd.errors import ConfigError
-from mtcd.splitnet.makers import client_maker
+from mtcd.splitnet.makers import client_maker, importing
 
 CONFIG = """
 data: {synthetic: multinomial, samples: 60, test_samples: 20, features: 8, clients: 2, seed: 0}
@@ -64,9 +64,9 @@ def test_networks_of_the_same_name_in_other_folders_are_others(tmp_path) -> None
         (tmp_path / name).mkdir()
         (tmp_path / name / "samename.py").write_text(NETS.replace("WIDE", wide))
     for name, wide in (("one", 5), ("two", 7), ("one", 5)):
-        assert client_maker("samename:make", tmp_path / name)((4,), 2)[0].out_features == wide
+        assert client_maker("samename:make", importing(tmp_path / name))((4,), 2)[0].out_features == wide
     with pytest.raises(ConfigError, match="cannot be imported"):
-        client_maker("nowhere:make", tmp_path)
+        client_maker("nowhere:make", importing(tmp_path))
 
 
 class Viewing(nn.Module):

@@ -23,10 +23,10 @@ def check_networks(faulty: Faulty) -> None:
     first = kits[faulty.parties[0]]
     config = first.config
     method, stop, costs = settings_of(config)
-    model = split_model(section_of(config, first.folder), data, config.seed, config.standardise)
+    model = split_model(section_of(config), data, config.seed, config.standardise)
     same = train(data, model, config.network, method, stop, costs, config.seed)
     for name, kit in kits.items():
-        block = read_network_block(kit.config, kit.folder, faulty.run_folder(name))
+        block = read_network_block(kit.config, kit.code, faulty.run_folder(name))
         assert block.knows_fusion
         assert_same_modules(block.trained.fusion, same.fusion)
         if not kit.config.is_server:

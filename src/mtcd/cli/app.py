@@ -188,6 +188,19 @@ def reproduce(
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the log has it all.")]
+Code = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py", help="A file with networks of your own, where the federation names some. Repeatable."
+    ),
+]
+AgreeCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SHA256",
+        help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
+    ),
+]
 RunDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
 ]
@@ -212,25 +225,30 @@ def party(
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with the labels, at the party that holds them.")
     ] = None,
+    code: Code = None,
+    agree_code: AgreeCode = None,
     out: RunDir = None,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a federation."""
     from mtcd.cli.party import Wish, run_party
 
-    raise typer.Exit(run_party(Wish(kit, data, key, columns, label, out, quiet)))
+    raise typer.Exit(run_party(Wish(kit, data, key, columns, label, out, quiet, code or (), agree_code or ())))
 
 
 @app.command()
 def server(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder kits/server.")],
+    code: Code = None,
+    agree_code: AgreeCode = None,
     out: RunDir = None,
     quiet: Quiet = False,
 ) -> None:
     """Be the server of a federation, where tokens sync. It sees no data, and no hop."""
     from mtcd.cli.party import Wish, run_party
 
-    raise typer.Exit(run_party(Wish(kit, out=out, quiet=quiet), server=True))
+    wish = Wish(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or ())
+    raise typer.Exit(run_party(wish, server=True))
 
 
 @app.command(
@@ -251,13 +269,15 @@ def predict(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="Where the predictions go, at the party that sees them.")
     ] = Path("predictions.csv"),
+    code: Code = None,
+    agree_code: AgreeCode = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict new samples together."""
     from mtcd.cli.predict import Wish
     from mtcd.cli.predict import predict as take_part
 
-    take_part(Wish(kit, data, key, run, out, quiet))
+    take_part(Wish(kit, data, key, run, out, quiet, code or (), agree_code or ()))
 
 
 def main(arguments: list[str] | None = None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,12 +25,14 @@ class Wish:
     label: str | None = None
     out: Path | None = None
     quiet: bool = False
+    code: Sequence[Path] = ()
+    agreed: Sequence[str] = ()
 
 
 def run_party(wish: Wish, server: bool = False) -> int:
     """Take part until the run has ended; returns the exit code."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.kit").read_kit(wish.kit)
+    kit = find("mtcd.federation.kit").read_kit(wish.kit, wish.code, wish.agreed)
     config = kit.config
     if config.is_operator or config.is_server != server:
         others = "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"

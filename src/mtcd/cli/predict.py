@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,12 +24,14 @@ class Wish:
     run: Path | None
     out: Path
     quiet: bool
+    code: Sequence[Path] = ()
+    agreed: Sequence[str] = ()
 
 
 def predict(wish: Wish) -> None:
     """Take part until the predictions are where they belong."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.kit").read_kit(wish.kit)
+    kit = find("mtcd.federation.kit").read_kit(wish.kit, wish.code, wish.agreed)
     samples, config = find("mtcd.federation.node.new_samples"), kit.config
     if config.is_operator:
         raise ConfigError(f"{wish.kit} is the operator's kit: predictions are made by the parties.")

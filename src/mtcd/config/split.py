@@ -14,7 +14,7 @@ from mtcd.data.samples import sample_shape
 from mtcd.splitnet.aggregation import Aggregation, check_aggregation, make_aggregation
 from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import classes_of, find_loss
-from mtcd.splitnet.makers import client_maker, fusion_maker, make_client, make_fusion
+from mtcd.splitnet.makers import Maker, client_maker, fusion_maker, importing, make_client, make_fusion
 from mtcd.splitnet.model import SplitModel
 from mtcd.splitnet.nets.scaling import Standardise, scaling_of
 from mtcd.splitnet.optimiser import MakeOptimiser, named_optimiser
@@ -27,8 +27,13 @@ def check_split(section: SplitSection) -> None:
     """Refuse what cannot work whatever the data."""
     check_aggregation(section.aggregation)
     optimiser_of(section)
-    client_maker(section.client, section.code)
-    fusion_maker(section.fusion, section.code)
+    makers_of(section)
+
+
+def makers_of(section: SplitSection) -> tuple[Maker, Maker]:
+    """What makes the clients' networks of a config, and the fusion. Somebody's own are imported: their code runs."""
+    load = importing(section.code)
+    return client_maker(section.client, load), fusion_maker(section.fusion, load)
 
 
 def split_model(section: SplitSection, data: VerticalDataset, seed: int, standardise: bool = False) -> SplitModel:
@@ -36,18 +41,21 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int, standar
 
     With ``standardise``, they begin with scaling by the means and deviations of the training samples.
     """
-    names = data.clients
-    made = [client_module(section, names, k, data.features[name], seed, standardise) for k, name in enumerate(names)]
+    names, (maker, head_maker) = data.clients, makers_of(section)
+    made = [
+        client_module(section, maker, names, k, data.features[name], seed, standardise) for k, name in enumerate(names)
+    ]
     widths = [width for _, width in made]
     classes = classes_of(data.labels) if find_loss(section.loss, data.labels)[1] else None
-    return _model(section, {name: module for name, (module, _) in zip(names, made, strict=True)}, widths, classes, seed)
+    modules = {name: module for name, (module, _) in zip(names, made, strict=True)}
+    return _model(section, head_maker, modules, widths, classes, seed)
 
 
 def client_module(
-    section: SplitSection, clients: Sequence[str], k: int, features: Any, seed: int, standardise: bool
+    section: SplitSection, maker: Maker, clients: Sequence[str], k: int, features: Any, seed: int, standardise: bool
 ) -> tuple[nn.Module, int]:
     """The module of client k for its features, and the width of what it gives: nothing of the others is needed."""
-    client, maker = clients[k], client_maker(section.client, section.code)
+    client = clients[k]
     shape = sample_shape(client, features)
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
     if standardise:
@@ -59,36 +67,45 @@ def client_module(
 def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
     """The modules of a run, from what its folder tells about them."""
     shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
-    names = tuple(shapes)
-    clients = {name: saved_client(section, names, k, shapes[name], seed, standardise) for k, name in enumerate(names)}
-    return _model(section, clients, about["widths"], about["classes"], seed)
+    names, (maker, head_maker) = tuple(shapes), makers_of(section)
+    clients = {
+        name: saved_client(section, maker, names, k, shapes[name], seed, standardise) for k, name in enumerate(names)
+    }
+    return _model(section, head_maker, clients, about["widths"], about["classes"], seed)
 
 
 def saved_client(
-    section: SplitSection, clients: Sequence[str], k: int, shape: tuple[int, ...], seed: int, standardise: bool
+    section: SplitSection,
+    maker: Maker,
+    clients: Sequence[str],
+    k: int,
+    shape: tuple[int, ...],
+    seed: int,
+    standardise: bool,
 ) -> nn.Module:
     """The module of client k, for weights that were kept."""
-    module = make_client(client_maker(section.client, section.code), clients, k, shape, section.client_settings, seed)
+    module = make_client(maker, clients, k, shape, section.client_settings, seed)
     return nn.Sequential(Standardise(*shape), module) if standardise else module
 
 
 def _model(
     section: SplitSection,
+    head_maker: Maker,
     clients: dict[str, nn.Module],
     widths: Sequence[int],
     classes: Sequence[object] | None,
     seed: int,
 ) -> SplitModel:
     aggregation = make_aggregation(section.aggregation, list(clients), widths)
-    fusion = fusion_module(section, aggregation, classes, seed)
+    fusion = fusion_module(section, head_maker, aggregation, classes, seed)
     return SplitModel(clients, fusion, section.aggregation, section.loss, optimiser_of(section))
 
 
 def fusion_module(
-    section: SplitSection, aggregation: Aggregation, classes: Sequence[object] | None, seed: int
+    section: SplitSection, maker: Maker, aggregation: Aggregation, classes: Sequence[object] | None, seed: int
 ) -> nn.Module:
     """The fusion module for such an aggregate."""
-    maker, outputs = fusion_maker(section.fusion, section.code), 1 if classes is None else len(classes)
+    outputs = 1 if classes is None else len(classes)
     return make_fusion(maker, aggregation.width, outputs, section.fusion_settings, seed)
 
 

@@ -14,6 +14,7 @@ from mtcd.config.schema import Config, GlmSection, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
+from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import Federation
 from mtcd.methods.combine import OPTIMAL
@@ -24,7 +25,6 @@ from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 
 SAMPLES = 20  # of the rehearsal
-BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
@@ -48,20 +48,30 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
 
 def check_federation(federation: Federation) -> tuple[str, ...]:
     """Refuse what each key allows and all together do not; returns notes."""
+    check_own_names(federation.model)
     method, notes = method_of(federation)
     _check_server(federation)
     _check_labels(federation, method)
     _check_predictions(federation)
     _check_given_order(federation)
     _rehearse(federation, method, network_of(federation))
-    return notes
+    return (*notes, *_code_notes(federation))
+
+
+def _code_notes(federation: Federation) -> tuple[str, ...]:
+    """What everybody has to bring besides the kit."""
+    return tuple(
+        f"model.{key}: {name} is code that {'every party' if key == 'client' else 'everybody, the server too,'} names "
+        f"when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
+        for key, name in own_names(federation.model).items()
+    )
 
 
 def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     """The method, with notes about it; model, method, stop and costs are checked as those of a config are."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
-    given = {part: getattr(federation, part) for part in parts} | {"model": _checked_here(federation.model)}
+    given = {part: getattr(federation, part) for part in parts} | {"model": built_in_only(federation.model)}
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
     if federation.stop.gap is not None:
@@ -75,14 +85,6 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
             "by iterations, epochs or seconds."
         )
     return method, notes
-
-
-def _checked_here(model: GlmSection | SplitSection) -> GlmSection | SplitSection:
-    """Somebody's own networks are on the hosts of those who use them, and are looked for there."""
-    if not isinstance(model, SplitSection):
-        return model
-    own = {key: name for key, name in BUILT_IN.items() if ":" in getattr(model, key)}
-    return model.model_copy(update=own)
 
 
 def network_of(federation: Federation) -> Network:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +16,8 @@ from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
 from mtcd.errors import ConfigError
 from mtcd.federation.certificates import check_certificate, load_certificate, load_key, revoked_serials
+from mtcd.federation.code import NO_CODE, OwnCode
+from mtcd.federation.code_files import read_code
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.private_files import read_file
@@ -34,6 +37,8 @@ class Kit:
     config: KitConfig
     until: datetime
     revoked: frozenset[int]  # serial numbers
+    code: OwnCode = NO_CODE
+    """The network code that this party may run."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -41,6 +46,7 @@ class Kit:
         left = (self.until - datetime.now(UTC)).days
         cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
         notes = [f"{name!r} was revoked: it is not talked to." for name in cut_off]
+        notes += [f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()]
         if left < SOON:
             notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the founder to renew it.")
         return tuple(notes)
@@ -65,8 +71,11 @@ class Kit:
         return HKDF(hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()).derive(shared)
 
 
-def read_kit(folder: Path) -> Kit:
-    """The kit in a folder; refused if a file is missing, open to others, expired, revoked or of somebody else."""
+def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
+    """The kit in a folder; refused if a file is missing, open to others, expired, revoked or of somebody else.
+
+    ``code`` are files with networks of the party's own; ``agreed`` the sha256 of those in the kit that may run.
+    """
     folder = folder.absolute()
     if not folder.is_dir():
         raise ConfigError(f"There is no folder {folder}: give that of a kit, such as kits/hospital_a.")
@@ -82,7 +91,8 @@ def read_kit(folder: Path) -> Kit:
         raise ConfigError(f"{where} was revoked: ask the founder for a new kit (mtcd federation renew).")
     if key.public_key() != certificate.public_key():
         raise ConfigError(f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the founder for a new kit.")
-    kit = Kit(folder, config, certificate.not_valid_after_utc, revoked)
+    own = read_code(config, folder, code, agreed)
+    kit = Kit(folder, config, certificate.not_valid_after_utc, revoked, own)
     if config.name in config.parties:
         kit.secret("check")
     return kit

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from mtcd.extras import INSTALL_WHERE, install
+from mtcd.federation.code import FOLDER
+from mtcd.federation.code_files import own_names
 from mtcd.federation.kit_schema import KitConfig
 
 
@@ -19,11 +21,36 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
     ]
     if kit.name in kit.parties:
         paragraphs += [_labels(kit, has_server), _predictions(kit), _alignment(kit)]
+    if not kit.is_operator:
+        paragraphs += _code(kit)
     paragraphs.append(
         "Does the founder send you new files (party.yaml, revoked.pem, or a whole kit after a renewal)? Put them over "
         "the old ones and start again. If key.pem may have been seen by somebody else, tell the founder at once."
     )
     return ("\n\n".join(paragraphs) + "\n").encode()
+
+
+def _code(kit: KitConfig) -> list[str]:
+    """Of networks that are not built in: whose code runs here, and how to agree to it."""
+    names = own_names(kit.model)
+    if kit.is_server:
+        names.pop("client", None)
+    if not names:
+        return []
+    listed = ", ".join(f"{name} (model.{key})" for key, name in names.items())
+    files = sorted({f"--code {name.partition(':')[0].replace('.', '/')}.py" for name in names.values()})
+    same = (
+        " The file with the fusion module must be the same for all: its sha256 is compared."
+        if "fusion" in names
+        else ""
+    )
+    return [
+        f"The model has networks that do not come with mtcd: {listed}. Their code runs on your host with your rights, "
+        "so it must be yours, or code that you have read. Name the file when you start, to train and to predict:\n\n"
+        f"    {' '.join(files)}\n\n"
+        f"Files in the folder {FOLDER!r} of this kit, whoever put them there, run only if you agree to each by its "
+        f"sha256: --agree-code SHA256. Read them first.{same}"
+    ]
 
 
 def _start(kit: KitConfig) -> str:

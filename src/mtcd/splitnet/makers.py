@@ -22,16 +22,41 @@ Maker = Callable[..., nn.Module]
 CPU = torch.device("cpu")
 
 
-def find_maker(name: str, known: Mapping[str, Maker], where: str, folder: Path | None) -> Maker:
-    """What makes a module. ``where`` opens errors; somebody's own are looked for in ``folder`` first, then here."""
-    module, colon, function = name.partition(":")
-    if not colon:
+Load = Callable[[str, str], Any]
+"""Gives what is named 'package.module:function'; the other text opens errors."""
+
+
+def client_maker(name: str, load: Load) -> Maker:
+    """What makes the clients' networks; ``load`` gives those that are not built in."""
+    return _find_maker(name, NETS, "model.client", load)
+
+
+def fusion_maker(name: str, load: Load) -> Maker:
+    """What makes the fusion module."""
+    return _find_maker(name, FUSIONS, "model.fusion", load)
+
+
+def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -> Maker:
+    if ":" not in name:
         if name not in known:
             hint = did_you_mean(name, known)
             raise ConfigError(f"{where}: no network is called {name!r}; {hint} Your own is 'package.module:function'.")
         return known[name]
+    found = load(name, where)
+    if not callable(found):
+        raise ConfigError(f"{where}: {name!r} is no function or class that makes a module.")
+    maker: Maker = found
+    return maker
+
+
+def importing(folder: Path | None) -> Load:
+    """Import whatever is named, from ``folder`` first, then from here or from what is installed: that runs its code."""
+    return lambda name, where: _import(name, where, [folder or Path.cwd(), Path.cwd()])
+
+
+def _import(name: str, where: str, folders: Sequence[Path]) -> Any:
+    module, _, function = name.partition(":")
     try:
-        folders = [folder or Path.cwd(), Path.cwd()]
         _forget(module.partition(".")[0], folders)
         with _importable(folders):
             found: Any = importlib.import_module(module)
@@ -39,10 +64,7 @@ def find_maker(name: str, known: Mapping[str, Maker], where: str, folder: Path |
                 found = getattr(found, part)
     except Exception as error:  # whatever somebody's module does when it is imported
         raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
-    if not callable(found):
-        raise ConfigError(f"{where}: {name!r} is no function or class that makes a module.")
-    maker: Maker = found
-    return maker
+    return found
 
 
 def _forget(name: str, folders: Sequence[Path]) -> None:
@@ -101,13 +123,3 @@ def make_fusion(maker: Maker, width: int, outputs: int, settings: Mapping[str, A
     """A fusion module. A maker may ask for width (of the aggregate) and outputs."""
     facts = {"width": width, "outputs": outputs}
     return make(maker, "model.fusion", facts, settings, draw_seed(seed, "fusion"))
-
-
-def client_maker(name: str, folder: Path | None = None) -> Maker:
-    """What makes the clients' networks."""
-    return find_maker(name, NETS, "model.client", folder)
-
-
-def fusion_maker(name: str, folder: Path | None = None) -> Maker:
-    """What makes the fusion module."""
-    return find_maker(name, FUSIONS, "model.fusion", folder)

@@ -14,6 +14,7 @@ from mtcd.config.settings import build_settings
 from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
+from mtcd.federation.code_files import built_in_only
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
@@ -52,7 +53,9 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
     method, _, stop, costs = build_settings(
-        Config.model_construct(data=nothing, **{part: getattr(config, part) for part in parts})
+        Config.model_construct(
+            data=nothing, **{part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
+        )
     )
     return method, stop, costs
 
@@ -98,9 +101,9 @@ class BringsTable:
         assert labels is not None
         return np.asarray(labels[list(rows)])
 
-    def checked(self, told: dict[str, Any], size: str) -> dict[str, Any]:
-        """What the holder of the labels tells of the run, if it is what it must be; ``size`` is the model's own."""
-        if set(told) != {"samples", size, "stepsize", "notes"}:
+    def checked(self, told: dict[str, Any], *own: str) -> dict[str, Any]:
+        """What the holder of the labels tells of the run, if it is what it must be; ``own`` are keys of the model."""
+        if set(told) != {"samples", *own, "stepsize", "notes"}:
             raise WireError("settings", "are not those of a run")
         most = self.config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
         if type(told["samples"]) is not int or not 1 <= told["samples"] <= most:

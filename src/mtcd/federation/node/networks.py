@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from mtcd.engines.wire import expect
-from mtcd.errors import DataError, WireError
+from mtcd.errors import ConfigError, DataError, WireError
+from mtcd.federation.code_files import SHA256
 from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
@@ -22,10 +23,21 @@ from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary, keep_run
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.own.network_block import NetworkBlock, fusion_to_bytes
-from mtcd.federation.own.networks import WIDEST, own_network, server_network, split_shapes, threads_for
+from mtcd.federation.own.networks import (
+    WIDEST,
+    fusion_code,
+    own_fusion_maker,
+    own_maker,
+    own_network,
+    server_network,
+    split_shapes,
+    threads_for,
+)
 from mtcd.federation.own.table import PartyTable
 from mtcd.split_training import check_split, outside_guarantee
 from mtcd.splitnet.own import OwnProblem
+
+FUSION_CODE = "fusion_code"
 
 
 class SplitBrings(BringsTable):
@@ -34,13 +46,16 @@ class SplitBrings(BringsTable):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         check_split(self.method, self.stop)
+        own_fusion_maker(self.config, kit.code)  # what cannot be loaded is refused at once
+        if table is not None:
+            own_maker(self.config, kit.code)
         self.problem: OwnProblem
         self.fusion: bytes | None = None
         """theta_0 as it ended, when it is known."""
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """How many numbers per sample the own network gives."""
-        return json.dumps(own_network(self.config, self.kit.folder, self.own, rows).width).encode()
+        return json.dumps(own_network(self.config, self.kit.code, self.own, rows).width).encode()
 
     def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The widths of all, and the labels, which this party holds."""
@@ -48,19 +63,21 @@ class SplitBrings(BringsTable):
         labels = self.held_labels(rows)
         notes = [*self.notes, *outside_guarantee(self.method)]
         stepsize = self.method.settled_stepsize()
-        return {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}, labels_to_bytes(labels)
+        told = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
+        return told | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
-        told, config, folder = self.checked(agreed.told, "widths"), self.config, self.kit.folder
+        told, config, code = self.checked(agreed.told, "widths", FUSION_CODE), self.config, self.kit.code
+        self._check_fusion_code(told[FUSION_CODE])
         widths, samples = told["widths"], told["samples"]
         if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
             raise WireError("widths", "are not those of networks")
         labels = labels_from_bytes(agreed.labels, samples)
         if self.table is None:
-            self.problem = server_network(config, folder, labels, widths)
+            self.problem = server_network(config, code, labels, widths)
         else:
-            own = own_network(config, folder, self.table, self.rows(agreed))
+            own = own_network(config, code, self.table, self.rows(agreed))
             self.problem = own.problem(labels, widths)
         threads = threads_for(self.problem, self.method)
         if threads is not None:
@@ -71,6 +88,17 @@ class SplitBrings(BringsTable):
         watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
         cast = method.split(self.problem, network, config.seed).cast()
         return Role(cast, expected, watch, None, self.told_notes(told))
+
+    def _check_fusion_code(self, told: Any) -> None:
+        """Every party computes the loss, so the fusion module is the same everywhere, or the model makes no sense."""
+        own = fusion_code(self.config, self.kit.code)
+        if told != own:
+            there = told if isinstance(told, str) and len(told) == SHA256 and told.isalnum() else "something else"
+            raise ConfigError(
+                f"model.fusion: the file with the fusion module has sha256 {own} at {self.config.name}, but {there} at "
+                f"{self.config.labels.held_by}. It must be the same for all: put it into a file of its own, and give "
+                "everybody the same."
+            )
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """The network and a summary, in the folder of the run."""

@@ -23,8 +23,9 @@ from mtcd.config.schema import SplitSection
 from mtcd.config.split import fusion_module, saved_client
 from mtcd.data.samples import check_samples
 from mtcd.errors import DataError, MtcdError, WireError, listing
+from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.own.networks import in_single, section_of
+from mtcd.federation.own.networks import in_single, own_fusion_maker, own_maker, section_of
 from mtcd.federation.own.table import PartyTable
 from mtcd.files import WEIGHTS, plain
 from mtcd.splitnet.aggregation import Aggregation, make_aggregation
@@ -141,7 +142,7 @@ class NetworkBlock:
         return {WEIGHTS: save(trained.weights(), {ABOUT: json.dumps(about, default=plain)})}
 
 
-def read_network_block(config: KitConfig, kit: Path, folder: Path) -> NetworkBlock:
+def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> NetworkBlock:
     """The block that a run left in a folder; the modules are made as the kit says, then its weights are put in."""
     path = folder / WEIGHTS
     try:
@@ -150,7 +151,7 @@ def read_network_block(config: KitConfig, kit: Path, folder: Path) -> NetworkBlo
             weights = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
         if (about["format"], about["party"]) != (FORMAT, config.name):
             raise ValueError(f"it is of {about['party']!r} and format {about['format']}")
-        return _block(config, kit, about, weights)
+        return _block(config, code, about, weights)
     except FileNotFoundError:
         raise MtcdError(
             f"There is no {WEIGHTS} in {folder}: the run has not ended, diverged, or is elsewhere."
@@ -159,15 +160,17 @@ def read_network_block(config: KitConfig, kit: Path, folder: Path) -> NetworkBlo
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
 
 
-def _block(config: KitConfig, kit: Path, about: dict[str, Any], weights: dict[str, Tensor]) -> NetworkBlock:
-    section, name = section_of(config, kit), config.name
+def _block(config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dict[str, Tensor]) -> NetworkBlock:
+    section, name = section_of(config), config.name
     classes = None if about["classes"] is None else tuple(about["classes"])
     aggregation = make_aggregation(section.aggregation, config.parties, about["widths"])
-    fusion, modules, shapes = fusion_module(section, aggregation, classes, config.seed), {}, {}
+    fusion = fusion_module(section, own_fusion_maker(config, code), aggregation, classes, config.seed)
+    modules, shapes = {}, {}
     parts: dict[str, nn.Module] = {"fusion": fusion}
     if not config.is_server:
         shapes[name], number = tuple(about["shape"]), config.parties.index(name)
-        module = saved_client(section, config.parties, number, shapes[name], config.seed, config.standardise)
+        maker = own_maker(config, code)
+        module = saved_client(section, maker, config.parties, number, shapes[name], config.seed, config.standardise)
         modules[name] = parts[f"client/{name}"] = module
     load_weights(parts, weights)
     trained = TrainedSplit(

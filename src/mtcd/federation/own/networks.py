@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from mtcd.config.split import client_module, fusion_module, optimiser_of
 from mtcd.data.samples import as_samples, check_samples
 from mtcd.engines.wire import SplitShapes
 from mtcd.errors import ConfigError, DataError
+from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.own.table import PartyTable
 from mtcd.methods.method import Method
@@ -28,19 +28,36 @@ from mtcd.split_training import few_threads
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import classes_of, encode, find_loss
+from mtcd.splitnet.makers import Maker, client_maker, fusion_maker
 from mtcd.splitnet.own import Common, Own, OwnProblem
 
 Labels = NDArray[np.generic]
 WIDEST = 2**20  # numbers per sample
 
 
-def section_of(config: KitConfig, folder: Path) -> SplitSection:
-    """The split network that a kit names. Somebody's own networks are looked for in the folder of the kit first."""
+def section_of(config: KitConfig) -> SplitSection:
+    """The split network that a kit names."""
     if not isinstance(config.model, SplitSection):
         raise ConfigError("model.kind: this federation trains a linear model, not a split network.")
     if config.compute is not None and config.compute.device.startswith("cuda"):
         raise ConfigError("compute.device: a federation trains on the CPU. Leave it out, or ask the founder for 'cpu'.")
-    return config.model.model_copy(update={"code": folder / (config.model.code or "")})
+    return config.model
+
+
+def own_maker(config: KitConfig, code: OwnCode) -> Maker:
+    """What makes the network of a party: a built-in one, or code that this party may run."""
+    return client_maker(section_of(config).client, code.load)
+
+
+def own_fusion_maker(config: KitConfig, code: OwnCode) -> Maker:
+    """The same for the fusion module."""
+    return fusion_maker(section_of(config).fusion, code.load)
+
+
+def fusion_code(config: KitConfig, code: OwnCode) -> str | None:
+    """The sha256 of the file with the fusion module; None where that is built in."""
+    name = section_of(config).fusion
+    return code.source_of(name, "model.fusion").sha256 if ":" in name else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +65,7 @@ class OwnNetwork:
     """The network of a party as it starts, with the party's samples in the order that all agree on."""
 
     config: KitConfig
-    section: SplitSection
+    code: OwnCode
     number: int
     columns: tuple[str, ...]
     """Of a table; samples of other kinds have none."""
@@ -66,26 +83,27 @@ class OwnNetwork:
             )
         source = make_source(self.features, self.config.name, torch.device("cpu"))
         own = Own(self.number, self.config.name, self.module, source)
-        return OwnProblem(_common(self.config, self.section, labels, widths), own)
+        return OwnProblem(_common(self.config, self.code, labels, widths), own)
 
 
-def own_network(config: KitConfig, folder: Path, table: PartyTable, rows: Sequence[int] | None) -> OwnNetwork:
-    """The network of the party whose kit is in ``folder``, for these rows of its table (None: all)."""
+def own_network(config: KitConfig, code: OwnCode, table: PartyTable, rows: Sequence[int] | None) -> OwnNetwork:
+    """The network of a party, for these rows of its table (None: all)."""
     values = table.values if rows is None else table.values[list(rows)]
-    return network_for(config, folder, values, table.columns)
+    return network_for(config, code, values, table.columns)
 
 
-def network_for(config: KitConfig, folder: Path, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:
+def network_for(config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:
     """The same for samples of any shape: pictures, say."""
-    section, number = section_of(config, folder), config.parties.index(config.name)
+    section, number = section_of(config), config.parties.index(config.name)
     samples = in_single(as_samples(config.name, features))
     check_samples(config.name, samples, len(samples))
     if config.standardise and samples.ndim != 2:
         raise DataError(f"standardise is for columns of a table, but samples here are of shape {samples.shape[1:]}.")
-    module, width = client_module(section, config.parties, number, samples, config.seed, config.standardise)
+    maker = own_maker(config, code)
+    module, width = client_module(section, maker, config.parties, number, samples, config.seed, config.standardise)
     if not any(parameter.requires_grad for parameter in module.parameters()):
         raise ConfigError(f"model.client: the network made for {config.name!r} has no parameters to train.")
-    return OwnNetwork(config, section, number, columns, samples, module, width)
+    return OwnNetwork(config, code, number, columns, samples, module, width)
 
 
 def in_single(values: NDArray[Any]) -> NDArray[Any]:
@@ -94,12 +112,13 @@ def in_single(values: NDArray[Any]) -> NDArray[Any]:
         return np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
 
 
-def server_network(config: KitConfig, folder: Path, labels: Labels, widths: Sequence[int]) -> OwnProblem:
+def server_network(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> OwnProblem:
     """What the server trains: the fusion module."""
-    return OwnProblem(_common(config, section_of(config, folder), labels, widths))
+    return OwnProblem(_common(config, code, labels, widths))
 
 
-def _common(config: KitConfig, section: SplitSection, labels: Labels, widths: Sequence[int]) -> Common:
+def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
+    section = section_of(config)
     if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
         raise ConfigError(f"The widths of the representations, {list(widths)}, are not one for every party.")
     loss, has_classes = find_loss(section.loss, labels)
@@ -107,7 +126,7 @@ def _common(config: KitConfig, section: SplitSection, labels: Labels, widths: Se
     aggregation = make_aggregation(section.aggregation, config.parties, widths)
     compute = config.compute or ComputeSection()
     return Common(
-        fusion_module(section, aggregation, classes, config.seed),
+        fusion_module(section, own_fusion_maker(config, code), aggregation, classes, config.seed),
         aggregation,
         loss,
         encode(labels, classes),
