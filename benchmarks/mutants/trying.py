@@ -1,0 +1,164 @@
+"""Runs tests in forks of this process, on a copy of the source: the tree is untouched, imports are shared."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import hypothesis
+import pytest
+
+PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
+OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
+Known = dict[str, tuple[float, list[str]]]
+"""Of each test: how long it takes, and the functions that it calls."""
+
+
+@dataclass
+class Selection:
+    """A pytest plugin: only these tests, the quickest first, and random examples the same each time, not made small."""
+
+    order: dict[str, float] | None = None
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection(self) -> None:
+        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+        hypothesis.settings.register_profile(
+            "mutants", hypothesis.settings.get_profile("repeat"), phases=phases, database=None, print_blob=False
+        )
+        hypothesis.settings.load_profile("mutants")
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        if self.order is not None:
+            items[:] = sorted((item for item in items if item.nodeid in self.order), key=lambda i: self.order[i.nodeid])
+
+
+@dataclass
+class Recording(Selection):
+    """Also notes for each test how long it takes, and which functions of the package it calls."""
+
+    source: str = ""
+    known: Known = field(default_factory=dict)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
+        seen: dict[int, CodeType] = {}
+
+        def called(frame: FrameType, event: str, _: Any) -> None:
+            if event == "call":
+                seen[id(frame.f_code)] = frame.f_code
+
+        began = time.process_time()
+        sys.setprofile(called)
+        try:
+            return (yield)
+        finally:
+            sys.setprofile(None)
+            mine = {code for code in seen.values() if code.co_filename.startswith(self.source)}
+            names = sorted({f"{code.co_filename.removeprefix(self.source)}:{code.co_qualname}" for code in mine})
+            self.known[item.nodeid] = (time.process_time() - began, names)
+
+
+@dataclass
+class Outcome:
+    """How a fork ended."""
+
+    status: str
+    """passed, failed, or too long"""
+    seconds: float
+    said: str
+
+
+class Bench:
+    """Where tests run on mutated source."""
+
+    def __init__(self, root: Path, place: Path) -> None:
+        self.root, self.place, self.source = root, place, place / "src"
+        shutil.rmtree(self.source, ignore_errors=True)
+        shutil.copytree(root / "src", self.source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        for name in PRELOADED.split():
+            __import__(name)
+
+    def knows(self, test: str) -> Known:
+        """What each test of a file calls; kept until the file changes."""
+        content = (self.root / test).read_bytes()
+        kept = self.place / "tests" / f"{Path(test).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
+        if not kept.exists():
+            kept.parent.mkdir(exist_ok=True)
+            part = kept.with_suffix(".part")
+
+            def record() -> int:
+                plugin = Recording(source=f"{self.source}{os.sep}")
+                code = pytest.main([test, *OPTIONS], [plugin])
+                part.write_text(json.dumps(plugin.known))
+                return code
+
+            ended = self._forked(record, 1200)
+            if ended.status != "passed":
+                raise SystemExit(f"{test} fails without any mutant:\n{ended.said[-3000:]}")
+            part.rename(kept)
+        found: Known = json.loads(kept.read_text())
+        return found
+
+    def attempt(self, path: str, source: str, tests: Iterable[tuple[str, float]], seconds: int) -> Outcome:
+        """Run tests, of which we know how long they take, with other source in place of a module's."""
+        order = dict(tests)
+        files = list(dict.fromkeys(test.partition("::")[0] for test in sorted(order, key=order.__getitem__)))
+        module = self.place / path
+        try:
+            module.write_text(source, encoding="utf-8")
+            return self._forked(lambda: pytest.main([*files, *OPTIONS], [Selection(order)]), seconds)
+        finally:
+            shutil.copy(self.root / path, module)
+
+    def _forked(self, act: Callable[[], int], seconds: int) -> Outcome:
+        """In a process of its own, with so much processor time."""
+        log, began = self.place / "log", time.monotonic()
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                self._enter(log, seconds)
+                code = int(act())
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                os._exit(code)
+        _, status, used = os.wait4(child, 0)
+        _end_group(child)
+        code = os.waitstatus_to_exitcode(status)
+        name = "too long" if code == -signal.SIGXCPU else "passed" if code == 0 else "failed"
+        if code in (3, 4, 5, 70):
+            raise SystemExit(f"The tests could not be run:\n{log.read_text()[-3000:]}")
+        return Outcome(name, min(used.ru_utime + used.ru_stime, time.monotonic() - began), log.read_text()[-5000:])
+
+    def _enter(self, log: Path, seconds: int) -> None:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
+        signal.alarm(10 * seconds)  # for one that waits instead of computing
+        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir(self.root)
+        os.environ |= {"CI": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(self.source)}
+        sys.dont_write_bytecode = True
+        sys.path.insert(0, str(self.source))
+
+
+def _end_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
