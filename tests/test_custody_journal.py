@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 from zlib import crc32
 
 import numpy as np
@@ -166,3 +167,32 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(letter))).receipt is not None
     assert pack(again.record()) == pack(first.record())
+
+
+class KilledError(Exception):
+    """In the middle of a commit."""
+
+
+@pytest.mark.parametrize("writes", [0, 1])
+def test_a_process_killed_between_two_writes_leaves_the_commit_before(
+    writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, left = FileJournal(tmp_path / "journal"), iter(range(writes))
+    journal.commit(["first", np.arange(1000.0)])
+    journal.commit(["second", np.arange(2000.0)])
+
+    def until_killed(write: Any) -> Any:
+        def writing(*given: Any) -> Any:
+            if next(left, None) is None:
+                raise KilledError
+            return write(*given)
+
+        return writing
+
+    with monkeypatch.context() as patch:
+        for name in ("pwrite", "pwritev"):
+            patch.setattr(os, name, until_killed(getattr(os, name)))
+        with pytest.raises(KilledError):
+            journal.commit(["third", np.arange(3000.0)])
+    name, numbers = FileJournal(tmp_path / "journal").last()
+    assert (name, len(numbers)) == ("second", 2000)

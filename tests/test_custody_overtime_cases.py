@@ -58,6 +58,35 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     assert_the_server_knows_what_clients_hold(world)
 
 
+def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_he_is_gone() -> None:
+    """It has no reason yet to start anew; later it has to remember that the token may have been with that one."""
+    world = custody_world(
+        MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02), make_network("complete", DATA.clients), 0, Faults()
+    )
+    server = world.postmen[SERVER]
+    one, other = (letter.to for letter in server.waiting())
+    for at in (one, other):
+        carry(world, SERVER, at)
+    carry(world, one, SERVER)
+    for k in range(5):  # the server hangs
+        world.postmen[k].lost(SERVER)
+    giver, holder = one, roam(world, 0, one)
+    while holder == giver:
+        holder = roam(world, 0, holder)
+    roam(world, 1, other)
+    world.crash(holder)
+    for k in world.postmen.keys() - {SERVER}:
+        world.postmen[k].found(SERVER)
+        world.postmen[k].lost(holder)
+    carry(world, giver, SERVER)
+    server.lost(holder)
+    assert server.fences == {}
+    while len(world.told) < 5:
+        world.step()
+        assert world.time < 1000
+    assert_the_server_knows_what_clients_hold(world)
+
+
 def test_a_token_of_another_cluster_is_refused() -> None:
     """Or it could go up from here, and when it is taken back there is no way on for it."""
     world = custody_world(METHODS["clusters"], make_network("complete", DATA.clients), 0, Faults())

@@ -15,9 +15,10 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
+from mtcd.methods.optimal_parties import OptimalServer
 from mtcd.model.linear import LinearProblem
 from mtcd.protocol.party import MONITOR, SERVER
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import Tally, Token
 from mtcd.theory.stepsize import Smoothness
 from problems import MODELS, Case, cases, make_data, mtcd_settings
 
@@ -200,3 +201,24 @@ def test_what_is_reported_is_f_of_the_model_whatever_the_step_size(times: float,
         thetas = np.split(run.coefficients, 10)
         assert run.objective == pytest.approx(problem.evaluate(thetas), rel=1e-9)
         assert run.objective <= run.history.rows[0].objective
+
+
+def test_a_token_that_was_driven_off_does_not_count_and_if_all_were_that_is_seen() -> None:
+    problem, _, ends = some_models(SMOOTH[0], 1, 0)
+
+    def synced(*aggregates: np.ndarray) -> OptimalServer:
+        method = MTCD(len(aggregates), 2, 5, 1e-2, combine="optimal")
+        server = method.cast(problem, mtcd.make_network("complete", [f"c{k}" for k in range(4)]), 0).server
+        assert isinstance(server, OptimalServer)
+        tokens = [Token(i, 0, 2, aggregate, 0.0) for i, aggregate in enumerate(aggregates)]
+        for token in tokens:
+            token.tally = Tally(np.zeros(len(tokens)), visited={0})
+        server.combine(tokens)
+        return server
+
+    good = problem.aggregate(ends[0])
+    away = np.random.default_rng(1).standard_normal(len(good)) * np.linalg.norm(problem.labels)
+    assert synced(good, away).past[0].all()  # ten times the objective of the start is not far off
+    assert np.array_equal(synced(good, 1e3 * away).past[0] == 0, [False, True])
+    np.testing.assert_array_equal(synced(good, 1e3 * away).aggregate, synced(good).aggregate)
+    assert np.isnan(synced(1e3 * away, -1e3 * away).aggregate).all()

@@ -78,6 +78,14 @@ def test_tokens_start_and_walk_independently_and_uniformly() -> None:
         assert abs(together - 1 / 12) < 0.03, "two tokens meet as often as by chance"
 
 
+def test_every_hop_of_every_iteration_draws_anew() -> None:
+    """Not the same as the hop before it in the iteration after."""
+    S = 5
+    roaming = plan_roaming(make_network("complete", CLIENTS), 1, None, "lazy", None, 8, S)
+    went = np.array([[roaming.next(0, t, hop, 0, -1) for hop in range(1, S + 1)] for t in range(1000)])
+    assert abs(np.mean(went[1:, :-1] == went[:-1, 1:]) - 1 / 12) < 0.03
+
+
 def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
     network = make_network("cycle", CLIENTS)
     clusters = (tuple(range(6)), tuple(range(6, 12)))

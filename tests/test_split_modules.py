@@ -123,6 +123,15 @@ def test_running_statistics_take_in_each_batch_once_at_the_start_of_its_iteratio
             torch.testing.assert_close(module[0].running_var, by_hand.running_var)
 
 
+def test_the_fusions_running_statistics_take_in_each_batch_once_however_many_steps() -> None:
+    one, T = case(count=10), 4
+    fusion = nn.Sequential(nn.BatchNorm1d(12), nn.Linear(12, 3))
+    model = mtcd.SplitModel(one.model.representations, fusion)
+    method = MTCD(2, 3, 2, 0.1, batch=5, combine="cluster", fusion_updates=5)
+    run = mtcd.train(one.data, model, "complete", method, mtcd.Stop(iterations=3 * T))
+    assert int(run.fusion[0].num_batches_tracked) == T
+
+
 def test_with_the_full_batch_each_visit_counts_once() -> None:
     one = case(made=normed)
     run = one.train(STCD(3, 0.1), mtcd.Stop(iterations=20))

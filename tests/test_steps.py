@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.model.linear import LinearClient
 from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
 from mtcd.objective.losses import Huber, Logistic, Squared, SquaredHinge
@@ -111,3 +112,13 @@ def test_columns_are_looked_at_again_when_the_slope_has_moved_too_far() -> None:
     np.testing.assert_allclose(quick, plain, rtol=1e-9, atol=1e-11)
     assert len(looks) > 1
     assert min(looks) < 40
+
+
+def test_steps_are_prepared_anew_for_other_settings() -> None:
+    X, y, theta, z = block((12, 4), False)
+    client = LinearClient(X, y, Squared(), Penalty(l2=0.7))
+    for Q, eta in ((3, 1e-2), (5, 1e-2), (5, 2e-2), (3, 1e-2)):
+        ours, plain_z = z.copy(), z.copy()
+        plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
+        np.testing.assert_allclose(client.improve(theta, ours, None, Q, eta), plain, rtol=1e-9)
+        np.testing.assert_allclose(ours, plain_z, rtol=1e-9)

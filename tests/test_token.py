@@ -2,17 +2,22 @@
 
 from collections import deque
 from collections.abc import Callable
+from itertools import permutations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.token_parties import TokenServer
+from mtcd.methods.optimal_parties import OptimalClient
+from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.model.linear import Glm
+from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
-from mtcd.protocol.token import Token
-from problems import Case, cases, mtcd_settings
+from mtcd.protocol.token import Tally, Token
+from problems import Case, cases, make_data, mtcd_settings
 
 
 def deliver(cast: Cast, deliveries: int, check: Callable[[list[Token]], None]) -> list[Progress]:
@@ -88,3 +93,46 @@ def test_the_synced_token_is_the_aggregate_of_the_combined_models(data: st.DataO
 
     deliver(cast, 4 * server.plan.tokens * (method.hops or 1) + 4 * case.network.size, check)
     assert seen
+
+
+MODEL = Glm("ridge", alpha=0.7)
+
+
+def client_of(method: MTCD) -> TokenClient:
+    """The first of three."""
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    client = method.cast(MODEL.problem(data), make_network("complete", data.clients), 7).clients[0]
+    assert isinstance(client, TokenClient)
+    return client
+
+
+def arriving(index: int, length: int = 12) -> Token:
+    """Each with another aggregate, so that its copy becomes another."""
+    return Token(index, 0, 0, np.random.default_rng(index).standard_normal(length), 0.0)
+
+
+@pytest.mark.parametrize("combine", ["average", "visitors", "optimal"])
+def test_whoever_comes_first_the_copies_combine_to_the_same_number(combine: str) -> None:
+    """To the last bit: sums are formed in the order of tokens."""
+    found = []
+    for order in permutations(range(4)):
+        client = client_of(MTCD(4, 3, 3, 0.013, combine=combine))
+        for index in order:
+            token = arriving(index)
+            token.tally = Tally(np.zeros(4))
+            client.visit(token)
+        weights = {0: np.array([0.1, 0.7, 0.3, 0.2])}
+        found.append(client.settled(weights) if isinstance(client, OptimalClient) else client.parameters())
+    assert len({theta.tobytes() for theta in found}) == 1
+    assert found[0].any()
+
+
+def test_who_is_asked_late_tells_of_the_model_from_before_and_keeps_its_copies() -> None:
+    """A token of the iteration may be here before the server's question."""
+    client = client_of(MTCD(2, 3, 3, 0.01, batch=6))
+    client.visit(arriving(0, 6))
+    visited = client.parameters()
+    assert visited.any()
+    assert not client.share(0).payload.representation.any()  # theta_k was 0
+    assert np.array_equal(client.parameters(), visited)
+    assert client.share(1).payload.representation.any()

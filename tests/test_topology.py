@@ -71,13 +71,16 @@ class TestKinds:
 
     def test_erdos_renyi_has_each_edge_with_probability_p(self):
         K, p, draws = 8, 0.3, 2000
-        counts = np.zeros((K, K))
+        counts, edges = np.zeros((K, K)), []
         for seed in range(draws):
-            for k, near in enumerate(make_network("erdos-renyi", names(K), p=p, seed=seed).neighbours):
+            network = make_network("erdos-renyi", names(K), p=p, seed=seed)
+            edges.append(network.edges)
+            for k, near in enumerate(network.neighbours):
                 counts[k, list(near)] += 1
         frequencies = counts[np.triu_indices(K, 1)] / draws
         deviation = math.sqrt(p * (1 - p) / draws)
         assert np.abs(frequencies - p).max() < 4 * deviation
+        assert np.var(edges) == pytest.approx(K * (K - 1) / 2 * p * (1 - p), rel=0.15)  # each edge by itself
         assert make_network("erdos-renyi", names(K), p=0.0).edges == 0
         assert make_network("erdos-renyi", names(K), p=1.0).edges == K * (K - 1) // 2
 

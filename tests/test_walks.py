@@ -152,6 +152,12 @@ def test_a_tour_visits_everybody_every_time_and_comes_back(kind, K, seed, start)
         assert all(a != b for a, b in pairwise(clients)), "no hop is wasted"
 
 
+def test_a_tour_goes_in_its_order() -> None:
+    walk = make_walk("tour", make_network("cycle", [f"c{k}" for k in range(5)]))
+    for place, start in enumerate(walk.tour):
+        assert trajectory(walk, start, [0.0] * 4) == [*walk.tour[place:], *walk.tour[:place]]
+
+
 def test_random_tours_take_the_branches_in_another_order_each_time() -> None:
     network = make_network("star", [f"c{k}" for k in range(9)])
     walk = make_walk("random-tour", network, None, seed=3)

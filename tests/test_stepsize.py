@@ -1,0 +1,32 @@
+"""What the theorems' step size rests on: the smoothness of mini-batches, against all batches there are."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import mtcd
+from mtcd.theory.stepsize import Smoothness, theorem_limit
+
+
+def sigma(X: np.ndarray) -> float:
+    return float(np.linalg.svd(X, compute_uv=False)[0] ** 2)
+
+
+@pytest.mark.parametrize("kind", ["ridge", "logistic"])
+def test_no_batch_is_more_curved_than_the_bound_which_some_reach(kind: str) -> None:
+    """A batch of B samples stands for all N, so it counts N/B times."""
+    rng, N, l2, curvature = np.random.default_rng(0), 6, 0.3, 0.25 if kind == "logistic" else 1.0
+    alone = np.diag([3.0, *np.full(N - 1, 0.1)])  # one sample has all the curvature there is
+    same = np.tile(rng.standard_normal(N), (N, 1))
+    for X in (rng.standard_normal((N, N)), alone, same):
+        data = mtcd.split(X, np.arange(N) % 2, {"a": [0, 1], "b": range(2, N)})
+        smoothness = Smoothness(mtcd.Glm(kind, l2=l2).problem(data))
+        for B in range(1, N + 1):
+            worst = max(N / B * curvature * sigma(X[list(rows)]) for rows in combinations(range(N), B)) + l2
+            bound = smoothness.batch(B)
+            assert bound >= worst * (1 - 1e-9)
+            if X is alone or X is same:
+                assert bound == pytest.approx(worst, rel=1e-6)
+            assert theorem_limit(smoothness, 3, 5, B).value == pytest.approx(1 / (2 * bound * 3 * 5))
+        assert theorem_limit(smoothness, 3, 5).value == pytest.approx(1 / (2 * smoothness.overall * 3 * 5))
