@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
     "batches": {**MTCD, "batch": 5},
     "svfl": {"kind": "svfl", "stepsize": 0.05, "batch": 6},
     "stcd": {"kind": "stcd", "stepsize": 0.05, "fusion_client": "each"},
+    "stcd, empty start": {"kind": "stcd", "stepsize": 0.05, "first_pass": False},
 }
 
 
@@ -60,14 +61,14 @@ def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: Path) -> None:
-    made = samples(4, 13)
+    made, lone = samples(4, 13), CASES[case]["kind"] == "stcd"
     features = dict(zip("abcd", made.features.values(), strict=True))
     data = VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
     kits = make_kits(
         tmp_path,
         tuple("abcd"),
-        **({"server": None} if case == "stcd" else {}),
-        labels={"held_by": "a", "shared_with": ["parties", "server"] if case != "stcd" else "parties"},
+        **({"server": None} if lone else {}),
+        labels={"held_by": "a", "shared_with": "parties" if lone else ["parties", "server"]},
         model={"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}},
         method=CASES[case],
         network={"kind": "cycle"},

@@ -14,6 +14,7 @@ from mtcd.errors import ConfigError, MtcdError  # noqa: E402
 from mtcd.files import CHECKPOINT  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.splitnet.client import NetClient  # noqa: E402
 from split_problems import (  # noqa: E402
     MOMENTUM,
     SplitCase,
@@ -94,6 +95,34 @@ def test_with_batch_norm_in_the_fusion_module(kind: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("kind", ["overlapping", "stcd-onwards"])
 def test_at_whatever_moment_it_was_cut(kind: str, moments: int, tmp_path: Path) -> None:
     check_resumed(case("cycle", count=10, test=4), METHODS[kind], tmp_path, moments)
+
+
+def test_a_training_cut_in_its_first_pass_begins_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is trained yet, so there is no checkpoint: what is left in the folder is not in the way."""
+    one, method, joined = case(), METHODS["stcd"], NetClient.join
+    met: list[int] = []
+
+    def cut(client: NetClient, H: Any, t: int) -> Any:
+        met.append(client.k)
+        if len(met) == 3:
+            raise KilledError
+        return joined(client, H, t)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NetClient, "join", cut)
+        with pytest.raises(KilledError):
+            one.train(method, stop_for(method, 5), checkpoint=tmp_path)
+    with pytest.raises(MtcdError, match="start without"):
+        one.train(method, stop_for(method, 5), checkpoint=tmp_path, resume=True)
+    again = one.train(method, stop_for(method, 5), checkpoint=tmp_path)
+    assert same_weights(weights_of(again), weights_of(one.train(method, stop_for(method, 5))))
+
+
+def test_the_first_pass_must_be_the_same_when_a_training_goes_on(tmp_path: Path) -> None:
+    one = case()
+    one.train(STCD(1, 0.05, first_pass=False), mtcd.Stop(iterations=2), checkpoint=tmp_path)
+    with pytest.raises(MtcdError, match="first_pass was False"):
+        one.train(STCD(1, 0.05), mtcd.Stop(iterations=4), checkpoint=tmp_path, resume=True)
 
 
 @pytest.mark.parametrize("limit", range(25, 31))

@@ -67,7 +67,7 @@ class Watched:
         for count in range(deliveries):
             waiting.extend(message for message in outgoing if message.to != MONITOR)
             tokens = [message.payload for message in waiting if isinstance(message.payload, SplitToken)]
-            if any(isinstance(message.payload, SplitToken) and message.payload.hop == 0 for message in outgoing):
+            if any(isinstance(message.payload, SplitToken) and message.payload.hop <= 0 for message in outgoing):
                 self.start, self.visitors = [client.network.state() for client in self.parties.clients], {}
             for token in tokens if count >= check_after else ():
                 self.check(token)
@@ -112,10 +112,46 @@ def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.D
     check_invariant(one, data.draw(split_settings(one)), deliveries=40, last=last)
 
 
-@given(split_cases(connected=True), st.integers(1, 3))
+@given(split_cases(connected=True), st.integers(1, 3), st.booleans())
 @settings(max_examples=12)
-def test_so_is_the_lone_token_of_stcd(one: SplitCase, Q: int) -> None:
-    check_invariant(one, STCD(Q, 0.1, fusion_client="each"), deliveries=20)
+def test_so_is_the_lone_token_of_stcd(one: SplitCase, Q: int, first_pass: bool) -> None:
+    check_invariant(one, STCD(Q, 0.1, fusion_client="each", first_pass=first_pass), deliveries=20)
+
+
+@pytest.mark.parametrize("network", ["path", "cycle", "star", "complete"])
+@pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])
+def test_stcd_starts_with_a_token_true_to_the_first_parameters(aggregation: str, network: str) -> None:
+    """Algorithm 1, line 2. After one visit, the client has moved along its gradient of the joint model."""
+    one, eta = case(network, aggregation=aggregation), 0.5
+    first = STCD(1, eta).plan(one.data.samples, 1, one.network, one.seed).roaming.first(0, 0)
+    client = one.data.clients[first]
+    run = one.train(STCD(1, eta, fusion_client=first), mtcd.Stop(iterations=1))
+    gradients = joint_gradients(one, slice(None))
+    moved = [(one.model.representations[client], run.modules[client], gradients[first])]
+    moved += [(one.model.fusion, run.fusion, gradients[-1])]
+    for before, after, grads in moved:
+        for old, new, g in zip(before.parameters(), after.parameters(), grads, strict=True):
+            torch.testing.assert_close((old - new).detach() / eta, g, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("network", "messages"), [("path", range(3, 6)), ("cycle", [3]), ("complete", [3])])
+def test_the_first_pass_is_on_the_ledger(network: str, messages: Any) -> None:
+    """As messages between clients, each of a whole token; they are no hops of the training."""
+    one = case(network)
+    run = one.train(STCD(1, 0.1), mtcd.Stop(iterations=0))
+    sent = run.ledger.messages("sent")
+    assert sent["client_client"] in messages  # of 4 clients: as many as a walk through all takes
+    assert (sent["uplink"], sent["downlink"], run.ledger.hops, run.final.iteration) == (0, 0, 0, 0)
+    token = one.data.samples * 4 * 3 + sum(p.numel() for p in one.model.fusion.parameters())
+    assert run.ledger.floats("sent")["client_client"] == sent["client_client"] * token
+    empty = one.train(STCD(1, 0.1, first_pass=False), mtcd.Stop(iterations=0))
+    assert empty.ledger.messages("charged") == {"client_client": 0, "uplink": 0, "downlink": 0}
+
+
+def test_one_client_alone_needs_no_first_pass() -> None:
+    run = case(clients=1).train(STCD(1, 0.1), mtcd.Stop(iterations=3))
+    assert run.ledger.messages("sent")["client_client"] == 0
+    assert run.final.objective < run.history.rows[0].objective
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "mean", "concat"])

@@ -72,13 +72,14 @@ def test_mtcd_equals_its_plain_twin(data: st.DataObject) -> None:
 @settings(max_examples=25)
 def test_stcd_equals_its_plain_twin(one: SplitCase, data: st.DataObject) -> None:
     where = data.draw(st.sampled_from([None, "each", *one.data.clients]))
-    method = STCD(data.draw(st.integers(1, 3)), 0.1, fusion_client=where)
+    first_pass = data.draw(st.booleans())
+    method = STCD(data.draw(st.integers(1, 3)), 0.1, fusion_client=where, first_pass=first_pass)
     hops = data.draw(st.integers(1, 12))
     run = one.train(method, mtcd.Stop(iterations=hops))
     K = one.network.size
     fusing = range(K) if where == "each" else [0 if where is None else one.data.clients.index(where)]
     roaming = plan_roaming(one.network, 1, None, "lazy", None, one.seed, None)
-    check_equal(run, *reference.stcd(task(one), roaming, how(one, method, 0), frozenset(fusing), hops))
+    check_equal(run, *reference.stcd(task(one), roaming, how(one, method, 0), frozenset(fusing), hops, first_pass))
 
 
 @given(split_cases(), st.integers(1, 3), st.sampled_from([None, 1, 4]), st.integers(1, 4), st.sampled_from([None, 2]))

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import closed_walk
+from mtcd.network.tours import closed_walk, walk_through_all
 from mtcd.network.walks import NOWHERE, WALKS, LazyWalk, Walk, make_walk
 from mtcd.seeding import stream
+from problems import networks
 
 
 def random_network(K: int, p: float, seed: int) -> Network:
@@ -222,3 +223,19 @@ def test_a_tour_of_a_network_in_pieces_is_refused(kind) -> None:
         make_walk(kind, network)
     with pytest.raises(NetworkError, match="outside its cluster"):
         step(make_walk("tour", make_network("path", ["a", "b", "c"]), within=[0, 1]), 2, 0.5)
+
+
+@given(st.integers(1, 12), st.data())
+def test_a_walk_through_all_uses_links_only_and_ends_where_it_is_asked_to(K, data) -> None:
+    network = data.draw(networks(K, connected=True))
+    end = data.draw(st.integers(0, K - 1))
+    walk = walk_through_all(network, end)
+    assert walk[-1] == end
+    assert set(walk) == set(range(K))
+    assert all(b in network.neighbours[a] for a, b in pairwise(walk))
+    assert K - 1 <= len(walk) - 1 <= max(0, 2 * (K - 1) - 1)
+
+
+@pytest.mark.parametrize(("kind", "end", "hops"), [("path", 0, 4), ("path", 2, 6), ("cycle", 3, 4), ("star", 0, 7)])
+def test_a_walk_through_all_is_as_short_as_can_be(kind, end, hops) -> None:
+    assert len(walk_through_all(make_network(kind, [f"c{k}" for k in range(5)]), end)) - 1 == hops

@@ -83,6 +83,8 @@ def train_split(
         epoch = stop.epoch(method, problem.samples)
         pace = Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
         facts = _facts(problem, network, costs) if keeping.path else {}
+        if isinstance(method, MTCD) and method.hops is None:
+            facts["first_pass"] = method.first_pass
         keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **facts})
         kept = keeper.read() if keeping.resume else None
         cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))

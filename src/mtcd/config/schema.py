@@ -198,6 +198,7 @@ class MethodSection(Section):
     schedule: ScheduleSection | None = None
     fusion_updates: Whole | None = None
     fusion_client: str | int | None = None
+    first_pass: bool = True
 
 
 class StopSection(Section):

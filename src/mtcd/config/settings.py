@@ -35,7 +35,7 @@ USED = {
         "fusion_updates",
         *ACCELERATION,
     },
-    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", *ACCELERATION},
+    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", "first_pass", *ACCELERATION},
     "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
     "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
 }

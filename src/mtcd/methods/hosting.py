@@ -55,6 +55,8 @@ class Plan:
     depth: int = 5
     linear: bool = True
     """Whether representations are linear: averaging copies then averages what they represent."""
+    first_pass: tuple[int, ...] = ()
+    """The clients that a lone token of a split network visits before it trains, in order; the last is its start."""
     charges_hops: bool = True
     """Whether a visit ends with a hop; not where the server asks every client in every round."""
 

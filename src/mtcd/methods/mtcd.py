@@ -5,7 +5,7 @@ a version without messages, line by line as in the paper, is in ``reference.py``
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -31,6 +31,7 @@ from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
+from mtcd.network.tours import walk_through_all
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
@@ -51,7 +52,8 @@ class MTCD(Method):
     ``hops`` None means that the one token roams for ever, without a server: STCD.
     ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes ``fusion_updates``
     steps an iteration at the server (S*Q unless given); in STCD it is updated at ``fusion_client``: a client (the
-    first unless given), or 'each' of them.
+    first unless given), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
+    which clients only add their representations, so that it is true to theta^0; without it, the token starts at 0.
     """
 
     tokens: int | None = None
@@ -68,12 +70,15 @@ class MTCD(Method):
     schedule: Schedule | None = None
     fusion_updates: int | None = None
     fusion_client: str | int | None = None
+    first_pass: bool = field(default=True, repr=False)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
         for name, value in (("tokens", self.tokens), ("hops", self.hops), ("fusion_updates", self.fusion_updates)):
             if value is not None:
                 check_whole(f"method.{name}", value)
+        if not isinstance(self.first_pass, bool):
+            raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
         check_rule(self.combine_rule)
         if self.combine_rule == OPTIMAL and (self.batch is not None or self.hops is None):
             raise ConfigError("method.combine: optimal is for mtcd with the full batch, whose tokens tell what f is.")
@@ -230,10 +235,17 @@ class MTCD(Method):
         if self.hops is None and problem.fusion_keeps_statistics:
             raise ConfigError("stcd has no server to hold the running statistics of batch norm in the fusion module.")
         plan = self.plan(problem.samples, problem.outputs, network, seed)
+        plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
         steps = self.fusion_updates or (self.hops or 1) * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
         return split_parties(problem.stage(plan.batches, lanes), plan, fusion)
+
+    def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
+        """The clients of the first pass of a split network, in order, up to where training starts; () for none."""
+        if self.hops is not None or not self.first_pass:
+            return ()
+        return tuple(walk_through_all(network, roaming.first(0, 0)))
 
     def _fusing(self, network: Network) -> frozenset[int]:
         """The clients at which theta_0 is updated, without a server."""
@@ -251,6 +263,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     acceleration: str | None = None,
     depth: int = 5,
     fusion_client: str | int | None = None,
+    first_pass: bool = True,
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
     return MTCD(
@@ -263,6 +276,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         acceleration=acceleration,
         depth=depth,
         fusion_client=fusion_client,
+        first_pass=first_pass,
     )
 
 

@@ -23,12 +23,11 @@ class SplitParties:
     stage: SplitStage
 
     def cast(self) -> Cast:
-        """From the start: the server asks everybody, or the token sets out with nothing in it."""
+        """From the start: the server asks everybody, or the token sets out, on its first pass if it makes one."""
         if self.server is not None:
             return self._cast(self.server.ask(range(len(self.clients))))
         assert self.token is not None
-        first = self.token.heading
-        return self._cast(_arriving(self.token, first))
+        return self._cast(_arriving(self.token))
 
     def position(self) -> tuple[dict[str, int], dict[str, Tensor]]:
         """Where the training is, at a moment when the parties hold one model: facts and tensors."""
@@ -54,7 +53,7 @@ class SplitParties:
             setattr(token, name, facts[name])
         token.aggregate = tensors["H"]
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
-        return self._cast(_arriving(token, token.heading))
+        return self._cast(_arriving(token))
 
     def _cast(self, opening: Sequence[Message]) -> Cast:
         return Cast(self.clients, self.server, opening, gather=self._gather)
@@ -67,9 +66,11 @@ class SplitParties:
         return [] if self.token is None else list(self.token.theta_0)
 
 
-def _arriving(token: SplitToken, at: int) -> list[Message]:
-    """The token comes to a client; nobody is charged for it."""
-    return [Message(at, MONITOR, lone_progress(token)), Message(at, at, token)]
+def _arriving(token: SplitToken) -> list[Message]:
+    """The token comes to a client; nobody is charged for it. There is no progress before the first pass is over."""
+    at = token.heading
+    progress = [Message(at, MONITOR, lone_progress(token))] if token.hop >= 0 else []
+    return [*progress, Message(at, at, token)]
 
 
 def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitParties:
@@ -78,6 +79,7 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitPar
     clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
     if plan.hops is not None:
         return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage)
-    first, size = plan.roaming.first(0, 0), stage.fusion.size
-    token = SplitToken(0, 0, 0, stage.nothing(), 0.0, extra=size, theta_0=stage.fusion.values(), heading=first)
+    way = plan.first_pass or (plan.roaming.first(0, 0),)
+    token = SplitToken(0, 0, 1 - len(way), stage.nothing(), 0.0, extra=stage.fusion.size)
+    token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)

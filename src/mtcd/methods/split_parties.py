@@ -31,7 +31,10 @@ class UpdateFusion(NamedTuple):
 
 @dataclass(slots=True)
 class SplitToken(Token):
-    """Z = (H, theta_0). ``heading``: the client that it is on its way to."""
+    """Z = (H, theta_0). ``heading``: the client that it is on its way to.
+
+    Without a server, ``hop`` is negative on the first pass: so many hops are left before training starts.
+    """
 
     theta_0: Sequence[Tensor] = ()
     heading: int = NOWHERE
@@ -59,8 +62,18 @@ class SplitClient(TokenHost):
         """Whose copy is in the network; None: theta_k itself."""
 
     def visit(self, token: Token) -> None:
-        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
+        """With a first pass, the client adds h_k when the token first comes by, so that Z^0 is true to theta^0
+        (Algorithm 1, line 2). Once that is over, it trains.
+        """
         assert isinstance(token, SplitToken)
+        with self.stage.lane(token.index):
+            if self.plan.first_pass:
+                token.aggregate = self.network.join(token.aggregate, token.t)
+            if token.hop >= 0:
+                self.train(token)
+
+    def train(self, token: SplitToken) -> None:
+        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         plan, full_batch = self.plan, self.plan.batches.size is None
         asked = Visit(
             t=token.t,
@@ -70,11 +83,10 @@ class SplitClient(TokenHost):
             fuses=self.fuses,
             settles=full_batch and (plan.hops is None or plan.tokens_return),
         )
-        with self.stage.lane(token.index):
-            if token.t != self.t:
-                self.settle(token.t)
-            self.take_up(token.index)
-            token.aggregate = self.network.improve(token.aggregate, token.theta_0, asked)
+        if token.t != self.t:
+            self.settle(token.t)
+        self.take_up(token.index)
+        token.aggregate = self.network.improve(token.aggregate, token.theta_0, asked)
         if full_batch and plan.hops is not None:
             token.tally.visited.add(self.number)
 
@@ -108,9 +120,18 @@ class SplitClient(TokenHost):
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
         assert isinstance(token, SplitToken)
+        first_pass = token.hop < 0
         on, *others = super().pass_on(token)
         token.heading = on.to
-        return [on, *(Message(self.number, MONITOR, lone_progress(token)) for _ in others)]
+        if first_pass:
+            on.hop_floats = 0  # a message, but no hop of the training
+        return [on, *(Message(self.number, MONITOR, lone_progress(token)) for _ in others if token.hop >= 0)]
+
+    def next_client(self, token: Token) -> int:
+        """Where the first pass or the walk leads from here."""
+        if token.hop <= 0 and self.plan.first_pass:
+            return self.plan.first_pass[token.hop - 1]
+        return super().next_client(token)
 
     def parameters(self) -> NDArray[np.float64]:
         """They stay in the network."""

@@ -37,6 +37,24 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
     return network.tours[key]
 
 
+def walk_through_all(network: Network, end: int) -> list[int]:
+    """A walk along links through all clients that ends at ``end``: the shortest end of a closed walk through them.
+
+    >>> from mtcd.network.topology import make_network
+    >>> walk_through_all(make_network("path", ["a", "b", "c"]), 0)
+    [2, 1, 0]
+    """
+    tour = closed_walk(network, range(network.size))
+    rounds = [[*tour[place:], *tour[:place], end] for place, client in enumerate(tour) if client == end]
+    return min((_shortest_end(one) for one in rounds), key=len)
+
+
+def _shortest_end(walk: list[int]) -> list[int]:
+    """As little of the end of a walk as visits everybody whom the walk visits."""
+    last = {client: place for place, client in enumerate(walk)}
+    return walk[min(last.values()) :]
+
+
 def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     graph = check_reach(network, members)
     if len(members) <= 2:

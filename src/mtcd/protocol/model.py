@@ -117,6 +117,9 @@ class ClientNetwork(Protocol):
     def represent(self, t: int) -> Tensor:
         """h_k on the batch of iteration t: what the client puts into the aggregate."""
 
+    def join(self, H: Tensor, t: int) -> Tensor:
+        """H with h_k on the batch of iteration t added, unless it is in there already."""
+
     def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
         """Local updates of theta_k, and of theta_0 in place where the visit asks for it; returns H, kept true."""
 

@@ -52,7 +52,7 @@ class NetClient:
     """Client k: its network, its own copy of the fusion module, its features and the labels.
 
     ``contribution`` is h_k as it is in the token: what has to be taken out when a new one is put in. It is None as
-    long as there is none, which counts as 0: a token without a server meets its clients one after the other. Of
+    long as there is none, which counts as 0: without a server, a token meets its clients one after the other. Of
     several copies theta_k(gamma) one is in the network; the party keeps the others, each as a ``State``.
     """
 
@@ -67,6 +67,10 @@ class NetClient:
         """h_k on the batch of iteration t, in training mode: this is the pass that batch norm keeps in mind."""
         self.contribution = self.forward(self.net.laid_out(self.features.batch(t)), (t,), track=True)
         return self.contribution
+
+    def join(self, H: Tensor, t: int) -> Tensor:
+        """H with h_k on the batch of iteration t added, unless it is in there already."""
+        return H if self.contribution is not None else self.around.aggregation.put(H, self.k, self.represent(t))
 
     def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
         """h_k, to be put into a token."""

@@ -198,13 +198,18 @@ def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, Block]]:
     return iterates
 
 
-def stcd(task: Task, roaming: Walking, how: Settings, fusing: frozenset[int], S: int) -> tuple[Theta, Block]:
-    """Algorithm 1 without a server: the token sets out with nothing in it, and theta_0 is updated at some clients,
-    each of which has a velocity of its own for it.
+def stcd(
+    task: Task, roaming: Walking, how: Settings, fusing: frozenset[int], S: int, first_pass: bool = True
+) -> tuple[Theta, Block]:
+    """Algorithm 1 without a server: theta_0 is updated at some clients, each of which has a velocity of its own for it.
+
+    Without a ``first_pass`` the token sets out with nothing in it.
     """
     theta, theta_0 = task.start()
     f = Objective(task, how.batches, 0)
-    parts = [torch.zeros_like(part) for part in f.parts(theta)]
+    parts = f.parts(theta)  # line 2
+    if not first_pass:
+        parts = [torch.zeros_like(part) for part in parts]
     velocities = dict.fromkeys(fusing, theta_0.velocity)
     k, previous = roaming.first(0, 0), NOWHERE
     for s in range(S):

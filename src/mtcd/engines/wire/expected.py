@@ -50,6 +50,8 @@ class Expected:
     tokens: int = 0
     hops: int = MOST - 1
     """The largest hop of a token in an iteration. Tokens that come up to a server roam on while it is gone."""
+    first_pass: int = 0
+    """Hops of a lone token before training starts."""
     iterations: int = MOST
     """t stays below."""
     carries_change: bool = False
@@ -179,6 +181,7 @@ def _of_tokens(bare: Expected, method: MTCD, network: Network, seed: int, sample
         server=plan.hops is not None,
         tokens=plan.tokens,
         hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
+        first_pass=0 if bare.split is None else max(0, len(method.first_visits(network, plan.roaming)) - 1),
         carries_change=plan.carries_change,
         optimal=method.combine_rule == OPTIMAL,
         kept=0 if plan.acceleration is None else plan.depth + 1,

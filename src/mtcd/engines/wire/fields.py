@@ -53,15 +53,15 @@ class Field(ABC):
 class Whole(Field):
     """A whole number from ``low`` to ``high``."""
 
-    def __init__(self, name: str, high: Bound = MOST - 1, low: int = 0) -> None:
+    def __init__(self, name: str, high: Bound = MOST - 1, low: Bound = 0) -> None:
         super().__init__(name)
-        self.low, self.high = low, bound(high)
+        self.low, self.high = bound(low), bound(high)
 
     def write(self, value: Any, chunks: Chunks) -> None:
         chunks.append(WORD.pack(value))
 
     def word(self, expected: Expected) -> Word:
-        return Word(self.name, self.low, self.high(expected) + 1)
+        return Word(self.name, self.low(expected), self.high(expected) + 1)
 
 
 class Flag(Whole):

@@ -157,7 +157,7 @@ TALLY = (Row("tally.products", "most_products"), Real("tally.slope"), Clients("t
 TOKEN = (
     Whole("index", last_token),
     Whole("t", last_iteration),
-    Whole("hop", "hops"),
+    Whole("hop", "hops", low=lambda e: -e.first_pass),
     Aggregate("aggregate"),
     Real("penalty"),
     Real("sync_penalty"),

@@ -67,10 +67,11 @@ class Watch:
         return None
 
     def visited(self, token: Token) -> None:
-        """A token is here. If it roams on because the server is gone, that is no further iteration."""
-        self._tokens[token.index] = token.t, token.hop, monotonic()
+        """A token is here. Hops of its first pass, and those it makes while the server is gone, are no iterations."""
+        hop = max(token.hop, 0)
+        self._tokens[token.index] = token.t, hop, monotonic()
         self.syncs = token.t
-        hop = token.hop if self._most_hops is None else min(token.hop, self._most_hops)
+        hop = hop if self._most_hops is None else min(hop, self._most_hops)
         self.iteration = max(self.iteration, token.t * self.per_sync + hop)
 
     def called(self, t: int) -> None:
