@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-faults recovery lint bench quick reproduce format clean
+.PHONY: demo test test-faults recovery lint bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -31,6 +31,11 @@ format: $(VENV)/.lint
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
+MUTANTS ?= 300
+SEED ?= 0
+mutants: $(VENV)/.mutants
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED)
+
 quick: $(VENV)/.light
 	$(BIN)/mtcd reproduce all --quick --out runs/quick
 
@@ -55,4 +60,8 @@ $(VENV)/.test: $(VENV)/.python pyproject.toml constraints.txt
 
 $(VENV)/.lint: $(VENV)/.test
 	$(PIP) install -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+$(VENV)/.mutants: $(VENV)/.test
+	$(PIP) install -c constraints.txt -e '.[test,mutants]'
 	touch $@

@@ -6,42 +6,17 @@ Results are kept in ``runs/mutants``: what is stopped goes on from there; surviv
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import random
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from benchmarks.mutants.mutations import Mutation, all_mutations
 from benchmarks.mutants.near import NEAR
+from benchmarks.mutants.results import Results, report
 from benchmarks.mutants.trying import Bench
 
 ROOT = Path(__file__).parents[2]
 SPARE = 30  # seconds on top of three times what the tests take
-AIM = 0.95
-
-
-class Results:
-    """What became of each mutant that was tried, as lines of JSON."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        lines = file.read_text().splitlines() if file.exists() else []
-        self.known: dict[str, dict[str, Any]] = {line["key"]: line for line in map(json.loads, lines)}
-        tests = sorted((ROOT / "tests").glob("*.py"))
-        self.tests = hashlib.sha256(b"".join(test.read_bytes() for test in tests)).hexdigest()[:16]
-
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What is known, unless tests have changed since it survived."""
-        found = self.known.get(key)
-        return found if found is not None and (found["killed"] or found["tests"] == self.tests) else None
-
-    def add(self, key: str, **facts: Any) -> dict[str, Any]:
-        self.known[key] = facts | {"key": key, "tests": self.tests}
-        with self.file.open("a") as lines:
-            lines.write(json.dumps(self.known[key]) + "\n")
-        return self.known[key]
 
 
 def tests_for(bench: Bench, mutation: Mutation) -> list[tuple[str, float]]:
@@ -77,19 +52,6 @@ def try_out(bench: Bench, results: Results, mutation: Mutation) -> dict[str, Any
     )
 
 
-def report(found: Iterable[dict[str, Any]]) -> None:
-    """The survivors, and a score per package and in all."""
-    rows = list(found)
-    for row in rows:
-        if not row["killed"]:
-            print(f"\n{row['place']} ({row['how']})\n{row['diff']}")
-    print("\npackage             killed    of   score")
-    for package in (*sorted({row["package"] for row in rows}), None):
-        mine = [row["killed"] for row in rows if package in (None, row["package"])]
-        print(f"{package or 'all':18} {sum(mine):7} {len(mine):5} {sum(mine) / max(len(mine), 1):7.1%}")
-    print(f"The aim is {AIM:.0%} of those that change something; mark the others, see CONTRIBUTING.md.")
-
-
 def main() -> None:
     """Sample, try, report."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -103,7 +65,7 @@ def main() -> None:
     count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
     sample = random.Random(asked.seed).sample(mutations, count)
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}", flush=True)
-    bench, results, found = Bench(ROOT, place), Results(place / "results.jsonl"), []
+    bench, results, found = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests"), []
     try:
         for number, mutation in enumerate(sample, 1):
             row = try_out(bench, results, mutation)

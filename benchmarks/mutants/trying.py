@@ -18,8 +18,8 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
-import hypothesis
 import pytest
+from hypothesis import HealthCheck, Phase, settings
 
 PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
 OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
@@ -35,11 +35,10 @@ class Selection:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection(self) -> None:
-        phases = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
-        hypothesis.settings.register_profile(
-            "mutants", hypothesis.settings.get_profile("repeat"), phases=phases, database=None, print_blob=False
-        )
-        hypothesis.settings.load_profile("mutants")
+        phases = (Phase.explicit, Phase.generate)
+        made = settings(derandomize=True, deadline=None, phases=phases, suppress_health_check=list(HealthCheck))
+        settings.register_profile("mutants", made)
+        settings.load_profile("mutants")
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         if self.order is not None:
@@ -85,11 +84,11 @@ class Outcome:
 class Bench:
     """Where tests run on mutated source."""
 
-    def __init__(self, root: Path, place: Path) -> None:
+    def __init__(self, root: Path, place: Path, preloaded: str = PRELOADED) -> None:
         self.root, self.place, self.source = root, place, place / "src"
         shutil.rmtree(self.source, ignore_errors=True)
         shutil.copytree(root / "src", self.source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
-        for name in PRELOADED.split():
+        for name in preloaded.split():
             __import__(name)
 
     def knows(self, test: str) -> Known:

@@ -1,0 +1,46 @@
+"""What became of the mutants that were tried: kept for the next run, and shown."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+AIM = 0.95
+
+
+class Results:
+    """What became of each mutant that was tried, as lines of JSON."""
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        self.file = file
+        lines = file.read_text().splitlines() if file.exists() else []
+        self.known: dict[str, dict[str, Any]] = {line["key"]: line for line in map(json.loads, lines)}
+        tests = b"".join(test.read_bytes() for test in sorted(folder.glob("*.py")))
+        self.tests = hashlib.sha256(tests).hexdigest()[:16]
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """What is known, unless tests have changed since it survived."""
+        found = self.known.get(key)
+        return found if found is not None and (found["killed"] or found["tests"] == self.tests) else None
+
+    def add(self, key: str, **facts: Any) -> dict[str, Any]:
+        self.known[key] = facts | {"key": key, "tests": self.tests}
+        with self.file.open("a") as lines:
+            lines.write(json.dumps(self.known[key]) + "\n")
+        return self.known[key]
+
+
+def report(found: Iterable[dict[str, Any]]) -> None:
+    """The survivors, and a score per package and in all."""
+    rows = list(found)
+    for row in rows:
+        if not row["killed"]:
+            print(f"\n{row['place']} ({row['how']})\n{row['diff']}")
+    print("\npackage             killed    of   score")
+    for package in (*sorted({row["package"] for row in rows}), None):
+        mine = [row["killed"] for row in rows if package in (None, row["package"])]
+        print(f"{package or 'all':18} {sum(mine):7} {len(mine):5} {sum(mine) / max(len(mine), 1):7.1%}")
+    print(f"The aim is {AIM:.0%} of those that change something; mark the others, see CONTRIBUTING.md.")
