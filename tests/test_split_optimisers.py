@@ -206,9 +206,10 @@ def test_what_the_full_batch_sends(aggregation: str) -> None:
     assert ledger.floats()["downlink"] == G * T * token
     crossing = one.train(MTCD(1, 1, 2, 0.05), mtcd.Stop(iterations=T)).ledger
     assert crossing.messages()["uplink"] == K + T
-    lone = one.train(STCD(1, 0.05), mtcd.Stop(iterations=20)).ledger
-    assert lone.messages() == {"client_client": 20, "uplink": 0, "downlink": 0}
-    assert lone.floats()["client_client"] == 20 * token
+    lone = one.train(STCD(1, 0.05, start="c0"), mtcd.Stop(iterations=20)).ledger
+    first_pass = K - 1  # a path, to its end
+    assert lone.messages() == {"client_client": first_pass + 20, "uplink": 0, "downlink": 0}
+    assert lone.floats()["client_client"] == (first_pass + 20) * token
     server = one.train(SVFL(1, 0.05, B), mtcd.Stop(iterations=T)).ledger
     assert server.messages() == {"client_client": 0, "uplink": K * (T + 1), "downlink": K * T}
     assert server.floats()["downlink"] == K * T * (B * width + theta_0)
