@@ -75,15 +75,19 @@ def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> No
     assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
 
 
-def test_what_was_killed_stays_so_and_survivors_are_tried_again_when_tests_change(project: Path) -> None:
+def test_what_was_killed_stays_so_and_survivors_are_tried_again_with_other_tests(project: Path) -> None:
     def results() -> Results:
         return Results(project / "results.jsonl", project / "tests")
 
-    results().add("one", killed=True)
-    results().add("two", killed=False)
-    assert [results().get(key) is not None for key in ("one", "two", "three")] == [True, True, False]
+    def known(seconds: float) -> list[bool]:
+        return [results().get(key, seconds) is not None for key in ("one", "two", "three")]
+
+    results().add("one", 10.0, killed=True)
+    results().add("two", 10.0, killed=False)
+    assert known(10.0) == [True, True, False]
+    assert known(11.0) == [True, False, False]
     (project / "tests" / "test_more.py").write_text(TESTS)
-    assert [results().get(key) is not None for key in ("one", "two", "three")] == [True, False, False]
+    assert known(10.0) == [True, False, False]
 
 
 def test_the_report_shows_survivors_and_a_score_per_package(capsys: pytest.CaptureFixture[str]) -> None:

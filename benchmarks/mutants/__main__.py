@@ -6,7 +6,9 @@ Results are kept in ``runs/mutants``: what is stopped goes on from there; surviv
 from __future__ import annotations
 
 import argparse
+import hashlib
 import random
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +21,39 @@ ROOT = Path(__file__).parents[2]
 SPARE = 30  # seconds on top of three times what the tests take
 
 
-def tests_for(bench: Bench, mutation: Mutation) -> list[tuple[str, float]]:
-    """Tests near the package that call the function; outside of functions, all that call something of the module."""
+def tests_for(bench: Bench, mutation: Mutation, seconds: float) -> list[tuple[str, float]]:
+    """Tests near the package that call the function; outside of functions, all that call something of the module.
+
+    The quickest ones, that together take so many seconds.
+    """
     module = mutation.path.removeprefix("src/")
-    wanted = f"{module}:{mutation.function}"
+    wanted, anything = f"{module}:{mutation.function}", f"{module}:" if not mutation.function else "\0"
     known = {name: facts for test in NEAR[mutation.package] for name, facts in bench.knows(f"tests/{test}.py").items()}
-    exact = [(name, seconds) for name, (seconds, calls) in known.items() if wanted in calls]
-    if mutation.function:
-        return exact
-    return [(name, spent) for name, (spent, calls) in known.items() if any(c.startswith(f"{module}:") for c in calls)]
+    called = {name: any(c == wanted or c.startswith(anything) for c in calls) for name, (_, calls) in known.items()}
+    quickest = sorted((spent, name) for name, (spent, _) in known.items() if called[name])
+    ends = accumulate(spent for spent, _ in quickest)
+    return [(name, spent) for (spent, name), end in zip(quickest, ends, strict=True) if end <= seconds]
 
 
-def try_out(bench: Bench, results: Results, mutation: Mutation) -> dict[str, Any]:
+def try_out(bench: Bench, results: Results, mutation: Mutation, seconds: float) -> dict[str, Any]:
     """Whether tests notice it."""
     source = mutation.mutated(ROOT)
-    key = mutation.key(ROOT)
-    if (known := results.get(key)) is not None:
+    key = hashlib.sha256(f"{mutation.path} {source}".encode()).hexdigest()[:16]
+    if (known := results.get(key, seconds)) is not None:
         return known
-    tests = tests_for(bench, mutation)
-    limit = int(SPARE + 3 * sum(seconds for _, seconds in tests))
+    tests = tests_for(bench, mutation, seconds)
+    limit = int(SPARE + 3 * sum(spent for _, spent in tests))
     ended = bench.attempt(mutation.path, source, tests, limit) if tests else None
     killer = next((line for line in ended.said.splitlines() if line.startswith("FAILED ")), "") if ended else ""
     return results.add(
         key,
+        seconds,
         place=f"{mutation.path}:{mutation.line}",
         package=mutation.package,
         killed=ended is not None and ended.status != "passed",
         how=ended.status if ended else "no test calls it",
         killer=killer.removeprefix("FAILED "),
-        seconds=round(ended.seconds, 1) if ended else 0.0,
+        spent=round(ended.seconds, 1) if ended else 0.0,
         diff=mutation.diff(ROOT),
     )
 
@@ -57,6 +63,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", default="300", help="how many mutants, or all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
+    parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each mutant, at most")
     parser.add_argument("--packages", nargs="*", default=list(NEAR), choices=list(NEAR), help="which to mutate")
     asked = parser.parse_args()
     place = ROOT / "runs" / "mutants"
@@ -68,10 +75,10 @@ def main() -> None:
     bench, results, found = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests"), []
     try:
         for number, mutation in enumerate(sample, 1):
-            row = try_out(bench, results, mutation)
+            row = try_out(bench, results, mutation, asked.seconds)
             found.append(row)
             verdict = "killed" if row["killed"] else "SURVIVED"
-            print(f"{number:5} {verdict:9}{row['seconds']:6} s  {row['place']} {mutation.operator}", flush=True)
+            print(f"{number:5} {verdict:9}{row['spent']:6} s  {row['place']} {mutation.operator}", flush=True)
     except KeyboardInterrupt:
         print("Interrupted; the next run goes on from here.")
     report(found)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import difflib
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,10 +54,6 @@ class Mutation:
         source = (root / self.path).read_text(encoding="utf-8")
         lines = difflib.unified_diff(source.splitlines(), self.mutated(root).splitlines(), lineterm="", n=0)
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
-
-    def key(self, root: Path) -> str:
-        """The same as long as its module stays the same."""
-        return hashlib.sha256(self.path.encode() + self.mutated(root).encode()).hexdigest()[:16]
 
 
 def all_mutations(root: Path, packages: Iterable[str]) -> list[Mutation]:

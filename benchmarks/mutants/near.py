@@ -1,7 +1,7 @@
 """Which test files are asked about the mutants of which package; of these, the tests that call what is mutated."""
 
 TRAINING = ("test_token", "test_steps", "test_ledger", "test_engines", "test_methods", "test_training")
-SPLIT = ("test_split_token", "test_split_training", "test_split_checkpoints", "test_split_twin")
+SPLIT = ("test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin")
 NEAR: dict[str, tuple[str, ...]] = {
     "methods": (
         *TRAINING, "test_acceleration", "test_optimal_sync", "test_dcpa", "test_relays", "test_membership",
@@ -16,11 +16,11 @@ NEAR: dict[str, tuple[str, ...]] = {
     "ledger": ("test_ledger", "test_token", "test_training", "test_engines"),
     "theory": (
         "test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect",
-        "test_steps", "test_training",
+        "test_stepsize", "test_smoothness", "test_training",
     ),
     "federation/custody": (
         "test_custody", "test_custody_absent", "test_custody_choose", "test_custody_codecs", "test_custody_end",
         "test_custody_journal", "test_custody_lone", "test_custody_lone_dead", "test_custody_methods",
-        "test_custody_overtime", "test_custody_overtime_cases", "test_custody_roaming",
+        "test_custody_overtime", "test_custody_search", "test_custody_overtime_cases", "test_custody_roaming",
     ),
 }  # fmt: skip

@@ -21,13 +21,16 @@ class Results:
         tests = b"".join(test.read_bytes() for test in sorted(folder.glob("*.py")))
         self.tests = hashlib.sha256(tests).hexdigest()[:16]
 
-    def get(self, key: str) -> dict[str, Any] | None:
-        """What is known, unless tests have changed since it survived."""
+    def get(self, key: str, seconds: float) -> dict[str, Any] | None:
+        """What is known, unless it survived and tests have changed since, or now get more time."""
         found = self.known.get(key)
-        return found if found is not None and (found["killed"] or found["tests"] == self.tests) else None
+        if found is None or found["killed"]:
+            return found
+        return found if found["tests"] == self.tests and found["limit"] >= seconds else None
 
-    def add(self, key: str, **facts: Any) -> dict[str, Any]:
-        self.known[key] = facts | {"key": key, "tests": self.tests}
+    def add(self, key: str, seconds: float, **facts: Any) -> dict[str, Any]:
+        """What came of it with tests of so many seconds."""
+        self.known[key] = facts | {"key": key, "tests": self.tests, "limit": seconds}
         with self.file.open("a") as lines:
             lines.write(json.dumps(self.known[key]) + "\n")
         return self.known[key]

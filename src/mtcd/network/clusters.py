@@ -212,7 +212,8 @@ def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[
 
     The client itself is counted. Depth first, because such a tree is long, and so can be cut anywhere.
     """
-    unseen, parents, stack = set(members), dict[int, int](), [(members[0], -1)]
+    root = (members[0], -1)  # no mutants: nobody looks at its parent
+    unseen, parents, stack = set(members), dict[int, int](), [root]
     while stack:
         k, parent = stack.pop()
         if k in unseen:
