@@ -201,3 +201,18 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
         ends.append([p.clone() for one_net in (*problem.nets, problem.fusion) for p in one_net.values()])
     for ours, theirs in zip(*ends, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
+
+
+def test_whoever_comes_first_the_copies_combine_to_the_same_numbers() -> None:
+    """To the last bit: sums are formed in the order of tokens."""
+    one, found = case(), []
+    for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)):
+        cast = MTCD(4, 3, 2, 0.05).split(one.problem(), one.network, one.seed).cast()
+        client, theta_0 = cast.clients[0], cast.server.stage.fusion.values()
+        for index in order:
+            H = torch.randn(12, 12, generator=torch.Generator().manual_seed(index))
+            client.visit(SplitToken(index, 0, 0, H, 0.0, theta_0=theta_0))
+        client.settle(1)
+        found.append(client.network.state())
+    for other in found[1:]:
+        assert all(torch.equal(value, other[name]) for name, value in found[0].items())
