@@ -250,3 +250,22 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
     next(told for told in LockstepEngine(cast.rounds, Ledger()).run() if told.hop >= end.hop)
     for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_who_finds_that_the_time_is_up_names_an_iteration_and_stops_there_itself(alone: bool) -> None:
+    """So many iterations later as there are clients; that the time is still up does not stop it any sooner."""
+    graph = make_network("path", DATA.clients)
+
+    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+        postman = make_postman(number, cast, journal, graph)
+        if number == 0 or not alone:
+            postman.limit = lambda told: "seconds" if told.iteration >= 10 else None
+        return postman
+
+    world = World(lambda: DCPA(stepsize=0.05).cast(MODEL.problem(DATA), graph, 7), 0, make=make)
+    while not all(ends(world)):
+        world.step()
+        assert world.time < 5000
+    found, now = {(end.status, end.hop) for end in ends(world) if end is not None}, 10 + 1
+    assert found == {("seconds", now + len(DATA.clients))}
