@@ -12,6 +12,7 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
+LARGE = 10  # from here on, a limit is a matter of taste
 MARK = "# no mutants: "  # at the end of a line whose mutants change nothing, and then why
 ARITHMETIC = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul BitOr_BitAnd BitAnd_BitOr LShift_RShift"
 COMPARISONS = "Eq_NotEq NotEq_Eq Lt_LtE Lt_GtE LtE_Lt LtE_Gt Gt_GtE Gt_LtE GtE_Gt GtE_Lt Is_IsNot IsNot_Is"
@@ -80,14 +81,22 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _left_out(tree: ast.Module, source: str) -> list[Span]:
-    """Annotations and decorators, which only declare, and lines that say why their mutants change nothing."""
+    """What only declares (annotations, decorators), limits that one more or less does not change (DENSE_LIMIT = 64),
+    and lines that say why their mutants change nothing."""
     found: list[Span] = []
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and _is_large(node.value.value):
+            found.append(((node.lineno, 0), (node.lineno + 1, 0)))
     for node in ast.walk(tree):
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
         for part in filter(None, (*hints, *getattr(node, "decorator_list", ()))):
             found.append(((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)))
     marked = [number for number, line in enumerate(source.splitlines(), 1) if MARK in line]
     return found + [((number, 0), (number + 1, 0)) for number in marked]
+
+
+def _is_large(value: object) -> bool:
+    return isinstance(value, int) and value >= LARGE
 
 
 def _functions(tree: ast.AST, outside: str = "") -> Iterator[tuple[int, int, str]]:
