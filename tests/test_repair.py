@@ -126,6 +126,16 @@ def tables_of(tour: list[int]) -> dict[int, list[int]]:
     return {k: sorted(b for a, b in pairwise([*tour, tour[0]]) if a == k) for k in set(tour)}
 
 
+def test_what_is_mended_is_given_up_where_it_is_a_quarter_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    everyone = make_network("complete", [f"c{k}" for k in range(9)])
+    for hops, kept in ((10, True), (11, False)):
+        walk = [k % 8 for k in range(hops)]
+        monkeypatch.setattr("mtcd.network.repair.mended", lambda *_, walk=walk: walk)
+        found = repaired(range(9), everyone, range(8))
+        assert (found == walk) == kept
+        assert kept or len(found) == 8
+
+
 def test_by_hand() -> None:
     ring = make_network("cycle", [f"c{k}" for k in range(6)])
     assert repaired([0, 1, 2, 3, 4, 5], ring, [0, 1, 2, 4, 5]) == [0, 1, 2, 1, 0, 5, 4, 5], "back the other way"
