@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mtcd.divergence import DIVERGED, Divergence
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.errors import MtcdError
@@ -23,10 +24,6 @@ from mtcd.stop import Stop
 
 Watch = Callable[[Measurement, float], None]
 Keep = Callable[["Training", Progress], None]
-# a training whose objective is this many times that of the start has diverged ...
-HOPELESS = 1e3
-# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
-WORST_END, WORST_NOISY_END = 1.0, 10.0
 
 
 class Scored(Protocol):
@@ -113,8 +110,8 @@ class Training:
         """Whatever was under way, the clients hold a model: measure that one."""
         with self.clock.paused():
             held = self.problem.score(self.cast.parameters())
-            if not held.objective <= self.worst_end * self.rows[0].objective:
-                return "diverged"
+            if self._rule().at_the_end(held.objective):
+                return DIVERGED
             row = self._row(progress, held)
             if row.iteration == self.rows[-1].iteration:
                 self.rows.pop()
@@ -129,9 +126,8 @@ class Training:
     def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
         with self.clock.paused():
             score = self._score(progress)
-            first = self.rows[0] if self.rows else None
-            if not math.isfinite(score.objective) or (first and score.objective > HOPELESS * first.objective):
-                return "diverged"
+            if self._rule(score.objective).on_the_way(score.objective):
+                return DIVERGED
             row = self._row(progress, score)
             if stop.reached(row) and progress.aggregate is not None:  # the last word has the model, not the token
                 row = self._row(progress, self.problem.score(self.cast.parameters()))
@@ -145,7 +141,11 @@ class Training:
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement was the last of all."""
         status, now = stop.reached(self.rows[-1]), self.rows[-1].objective
-        return "diverged" if status and now > self.worst_end * self.rows[0].objective else status
+        return DIVERGED if status and self._rule().at_the_end(now) else status
+
+    def _rule(self, start: float = math.nan) -> Divergence:
+        """By the first measurement; ``start`` is that one, if it is the first."""
+        return Divergence(self.rows[0].objective if self.rows else start, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:

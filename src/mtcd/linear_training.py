@@ -6,7 +6,8 @@ import numpy as np
 
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
-from mtcd.following import WORST_END, WORST_NOISY_END, Training, Watch, sentence
+from mtcd.divergence import DIVERGED, worst_end_of
+from mtcd.following import Training, Watch, sentence
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method, settle_stepsize
@@ -40,21 +41,21 @@ def train_linear(
     method, notes = settle_stepsize(method, smoothness)
     cast = method.cast(problem, network, seed)
     best = best_objective(data, model, problem) if stop.gap is not None else None
-    worst_end = WORST_END if method.batch is None else WORST_NOISY_END
+    worst_end = worst_end_of(method, linear=True)
     training = Training(problem, cast, costs, best, worst_end, pace=Growing(stop.epoch(method, data.samples)))
     status = training.follow(stop, watch)
     thetas = cast.parameters()
-    if status != "diverged" and not all(np.isfinite(theta).all() for theta in thetas):
-        status = "diverged"
+    if not all(np.isfinite(theta).all() for theta in thetas):
+        status = DIVERGED
     return Run(
         status=status,
-        message=_divergence(method, smoothness) if status == "diverged" else sentence(status, training.rows[-1]),
+        message=_divergence(method, smoothness) if status == DIVERGED else sentence(status, training.rows[-1]),
         method=method.describe(),
         stepsize=method.settled_stepsize(),
         history=History(training.rows),
         ledger=training.ledger,
         costs=costs,
-        model=None if status == "diverged" else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
+        model=None if status == DIVERGED else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
         notes=(*data.notes, *notes, *method.notes(network)),
     )
 

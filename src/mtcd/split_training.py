@@ -13,9 +13,10 @@ import torch
 
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
+from mtcd.divergence import DIVERGED, worst_end_of
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.files import CHECKPOINT, check_writable
-from mtcd.following import WORST_NOISY_END, Training, Watch, sentence
+from mtcd.following import Training, Watch, sentence
 from mtcd.history import History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -89,7 +90,8 @@ def train_split(
         kept = keeper.read() if keeping.resume else None
         cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
         keep = keeper.keep if keeping.path else None
-        training = Training(problem, cast, costs, None, WORST_NOISY_END, pace=pace, keep=keep, float_bytes=FLOAT_BYTES)
+        worst = worst_end_of(method, linear=False)
+        training = Training(problem, cast, costs, None, worst, pace=pace, keep=keep, float_bytes=FLOAT_BYTES)
         if kept is not None:
             training.go_on([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
         status = training.follow(stop, watch)
@@ -99,13 +101,13 @@ def train_split(
         )
     return Run(
         status=status,
-        message=_divergence(method) if status == "diverged" else sentence(status, training.rows[-1]),
+        message=_divergence(method) if status == DIVERGED else sentence(status, training.rows[-1]),
         method=method.describe(),
         stepsize=method.settled_stepsize(),
         history=History(training.rows),
         ledger=training.ledger,
         costs=costs,
-        model=None if status == "diverged" else assemble(problem),
+        model=None if status == DIVERGED else assemble(problem),
         notes=(*problem.data.notes, *problem.notes, *outside_guarantee(method), *method.notes(network)),
     )
 

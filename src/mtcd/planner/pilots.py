@@ -11,8 +11,9 @@ import numpy as np
 
 from mtcd.config.build import Setup
 from mtcd.data.scaling import standardise
+from mtcd.divergence import DIVERGED, worst_end_of
 from mtcd.errors import MtcdError
-from mtcd.following import WORST_END, WORST_NOISY_END, Training
+from mtcd.following import Training
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import LINKS
@@ -112,11 +113,11 @@ class Pilot:
         began = perf_counter()
         try:
             status = self._cast().advance(Stop(gap=self.task.target, iterations=limit), until=until)
-            self.status = status if status in ("converged", "diverged") else None
+            self.status = status if status in ("converged", DIVERGED) else None
         except MtcdError:  # a setting that cannot work here
             self.status = "refused"
         except np.linalg.LinAlgError:  # numbers beyond all bounds
-            self.status = "diverged"
+            self.status = DIVERGED
         if self.status is not None:
             self._training = None
         self.worked += perf_counter() - began
@@ -125,7 +126,7 @@ class Pilot:
         if self._training is None:
             task = self.task
             cast = self.method.cast(task.problem, task.network, task.seed)
-            worst = WORST_END if self.method.batch is None else WORST_NOISY_END
+            worst = worst_end_of(self.method, linear=True)
             self._training = Training(task.problem, cast, task.costs, task.best, worst, pausing=True)
             self.rows = self._training.rows
         return self._training
@@ -148,7 +149,7 @@ class Pilot:
         """When it gets to the target."""
         now = len(self.rows), self.status
         if self._seen is None or self._seen[0] != now:
-            lost = self.status in ("diverged", "refused")
+            lost = self.status in (DIVERGED, "refused")
             gaps = [row.gap or 0.0 for row in self.rows]
             jumps = isinstance(self.method, MTCD) and self.method.acceleration is not None
             self._seen = now, forecast([row.iteration for row in self.rows], gaps, self.task.target, lost, jumps)
@@ -194,7 +195,7 @@ class Pilot:
     def cautious(self) -> tuple[bool, float, float]:
         """By what it is chosen: rough guesses last, what was not measured as if it turned out badly; then the gap."""
         forecast, gap = self.forecast, math.inf
-        if self.status not in ("diverged", "refused"):
+        if self.status not in (DIVERGED, "refused"):
             gap = min((row.gap for row in self.rows if row.gap is not None), default=math.inf)
         if self.status == "converged" or not forecast.arrives:
             return not forecast.arrives, self.predicted, gap

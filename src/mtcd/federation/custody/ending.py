@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
+from mtcd.divergence import DIVERGED
 from mtcd.federation.custody.letters import End, Letter
 from mtcd.methods.hosting import TokenHost
 from mtcd.methods.optimal_parties import OptimalClient
 from mtcd.methods.svfl import SVFLServer
 from mtcd.methods.token_parties import TokenServer
 from mtcd.protocol.party import MONITOR, Message, Part, Party
-
-DIVERGED = "diverged"
 
 
 def end_at(told: Any, status: str, party: Party) -> End:
@@ -42,6 +42,10 @@ Limit = Callable[[Any], str | None]
 """Given what the monitor is told, progress or a lone token: the status with which the training ends there, or None."""
 
 
+Judge = Callable[[Any, str], str]
+"""Given that and a status, the same status; or that it has diverged, if that can be told."""
+
+
 class Ending(ABC):
     """A party that knows when it is over, and tells the others."""
 
@@ -55,6 +59,7 @@ class Ending(ABC):
         self.dead: frozenset[int] = frozenset()
         """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
         self.limit: Limit = lambda told: None
+        self.judge: Judge = lambda told, status: status
         self.finishing: tuple[str, int] | None = None
         """The status with which to end at the next moment, from so many hops on."""
         self.ended: End | None = None
@@ -94,7 +99,7 @@ class Ending(ABC):
                 if status is None and self.finishing is not None:
                     status = self.finishing[0] if end_at(told, "", self.party).hop >= self.finishing[1] else None
                 if status is not None:
-                    return messages[:count], end_at(told, status, self.party)
+                    return messages[:count], end_at(told, self.judge(told, status), self.party)
         return messages, None
 
     def end(self, end: End) -> None:
@@ -102,6 +107,12 @@ class Ending(ABC):
         self.ended, self.ended_here = end, True
         others = (k for k in range(self.clients) if k != self.number)
         self.tell_end(others if self.near is None else self.near)
+
+    def turn_out(self, status: str) -> None:
+        """It is known only now how the training ended."""
+        if self.ended is not None:
+            self.ended = replace(self.ended, status=status)
+            self.commit()
 
     def tell_end(self, to: Iterable[int]) -> None:
         """Unless they are being told."""

@@ -9,7 +9,7 @@ before it has finished iteration i + d. Of several that are named, the first cou
 
 from __future__ import annotations
 
-from mtcd.federation.custody.ending import DIVERGED
+from mtcd.divergence import DIVERGED
 from mtcd.federation.custody.letters import End, Letter
 from mtcd.federation.custody.postman import Postman
 from mtcd.methods.dcpa import DCPAClient

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.config.schema import Config, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
+from mtcd.divergence import Divergence, worst_end_of
 from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
@@ -26,7 +27,7 @@ from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.block import PartyBlock
 from mtcd.federation.own.keeping import Summary, keep_block
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.own.problem import glm_of, own_part, server_problem
+from mtcd.federation.own.problem import glm_of, own_part, scale_of, server_problem, start_of
 from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
 from mtcd.federation.own.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
@@ -122,6 +123,14 @@ class BringsTable:
         """Its part of a bound on the gap; only linear models have one."""
         return None
 
+    def evidence(self, party: Party) -> NDArray[np.float64]:
+        """Its part of what the objective is made of; only of linear models."""
+        raise NotImplementedError
+
+    def objective(self, total: NDArray[np.float64]) -> float:
+        """The objective, given the sum of all parts."""
+        raise NotImplementedError
+
     @property
     def awaits_words(self) -> bool:
         """Whether something is still to be told after the end."""
@@ -177,10 +186,27 @@ class LinearBrings(BringsTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         expected = expect(method, network, config.seed, samples, outputs, agreed.run)
-        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
-        reads = labels is not None and method.batch is None
+        reads = problem if labels is not None and method.batch is None else None
+        rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
+        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log, reads, rule)
         cast = method.cast(problem, network, config.seed)
-        return Role(cast, expected, watch, problem if reads else None, self.told_notes(told))
+        lone = cast.server is None and cast.rounds is None
+        return Role(cast, expected, watch, reads, self.told_notes(told), judged_by_token=lone)
+
+    def evidence(self, party: Party) -> NDArray[np.float64]:
+        """h_k on all samples, and r(theta_k): as shares of what the labels say that they may be, to be added up."""
+        assert isinstance(party, Client)
+        problem, theta = self.part.problem, party.parameters()
+        model = problem.client(self.part.number)
+        with np.errstate(all="ignore"):
+            z = model.represent(theta).ravel() / scale_of(problem)
+            return np.append(z, model.penalty(theta) / start_of(problem))
+
+    def objective(self, total: NDArray[np.float64]) -> float:
+        """f."""
+        problem = self.part.problem
+        z = (total[:-1] * scale_of(problem)).reshape(problem.labels.shape)
+        return problem.read_off(z, float(total[-1]) * start_of(problem))
 
     def gap_part(self, party: Party, token: Any) -> float | None:
         """Its part of the duality gap, of the model that the token knows."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
+from mtcd.divergence import DIVERGED
 from mtcd.engines.wire import expect
 from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
-from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import BringsTable, summary_of

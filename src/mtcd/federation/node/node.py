@@ -12,7 +12,9 @@ from time import monotonic
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.custody.choose import make_postman
 from mtcd.federation.custody.journal import FileJournal
@@ -28,6 +30,7 @@ from mtcd.federation.node.opening import Agreed, Leading, Opening
 from mtcd.federation.node.role import Brings, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
+from mtcd.federation.node.verdict import Verdict
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.methods.hosting import Share
@@ -53,6 +56,7 @@ class Node:
         self.folder = RunFolder(out)
         self.trainer: Trainer | None = None
         self.watch: Watch | None = None
+        self.verdict: Verdict | None = None
         self.agreed: Agreed | None = None
         self.leading: Leading | None = None
         self.status: str | None = None
@@ -116,14 +120,15 @@ class Node:
         def make() -> Postman:
             cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
             postman = make_postman(self.number, cast, journal, network)
-            postman.limit = role.watch.limit
+            postman.limit, postman.judge = role.watch.limit, role.watch.judge
             postman.ledger.float_bytes = role.expected.dtype.itemsize
             return postman
 
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
-        self.trainer.awaits_words = lambda: self.brings.awaits_words
+        self.verdict = None if role.judged_by_token else Verdict(self.station, self.kit.config, agreed.run, self)
+        self.trainer.awaits_words = lambda: self.brings.awaits_words or bool(self.verdict and self.verdict.pending)
         for note in role.notes:
             self.log.say("note", note)
         if self.leading is None:
@@ -185,19 +190,42 @@ class Node:
             self._told(payload)
         elif isinstance(payload, Share | Shared):
             self.watch.called(payload.t if isinstance(payload, Share) else payload.round)
+        if self.trainer is not None and self.watch.is_hopeless(payload):
+            self.trainer.tell_diverged()
 
     # The end
 
+    def evidence(self) -> NDArray[np.float64]:
+        """This party's part of the objective, as it ended."""
+        assert self.trainer is not None
+        return self.brings.evidence(self.trainer.postman.party)
+
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """Whether training has, given all parties' parts."""
+        assert self.watch is not None
+        return self.watch.has_diverged(self.brings.objective(total))
+
     def _end(self) -> None:
         assert self.trainer is not None
+        assert self.trainer.postman.ended is not None
+        if self.verdict is None or self.trainer.postman.ended.status == DIVERGED:
+            self._conclude(diverged=False)
+        else:
+            self.verdict.begin(self._conclude)
+        leaving = Leaving(self.trainer, self.questions)
+        self.loop.call(leaving.step)
+
+    def _conclude(self, diverged: bool) -> None:
+        """It is known how training ended."""
+        assert self.trainer is not None
+        if diverged:
+            self.trainer.postman.turn_out(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
         words = self.brings.last_words()
         if words is not None and self.trainer.postman.ended_here:
             config = self.kit.config
             self.questions.ask(WORDS, dict.fromkeys((name for name in config.parties if name != config.name), words))
-        leaving = Leaving(self.trainer, self.questions)
-        self.loop.call(leaving.step)
 
     def _keep(self) -> Summary:
         assert self.trainer is not None

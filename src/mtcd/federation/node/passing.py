@@ -41,6 +41,11 @@ def to_sums(values: NDArray[Any]) -> Sums:
     return np.rint(numbers * STEPS).astype(np.int64).view(np.uint64)
 
 
+def fits(values: NDArray[Any], parties: int) -> bool:
+    """Whether the values are finite, and small enough for the parts of so many parties to be added up."""
+    return bool(np.isfinite(values).all()) and not (values.size and np.abs(values).max() >= LARGEST / parties)
+
+
 def from_sums(sums: Sums) -> Array:
     """Back again."""
     return sums.view(np.int64) / STEPS

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from mtcd.engines.wire import Expected
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.node.log import Log
@@ -26,6 +29,8 @@ class Role:
     problem: Any
     """Reads the objective off an aggregate of all samples; None where this party cannot."""
     notes: tuple[str, ...] = ()
+    judged_by_token: bool = True
+    """Whether who ends the training can tell from the token whether it has diverged."""
 
 
 class Brings(Part, Protocol):
@@ -36,6 +41,12 @@ class Brings(Part, Protocol):
 
     def gap_part(self, party: Party, token: Any) -> float | None:
         """Its part of a bound on the gap, with a token that is here; None where it knows none."""
+
+    def evidence(self, party: Party) -> NDArray[np.float64]:
+        """Its part of what the objective is made of, as it ended."""
+
+    def objective(self, total: NDArray[np.float64]) -> float:
+        """The objective, given the sum of all parts."""
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """Write down what the run leaves with this party; again when it has heard more."""

@@ -12,10 +12,10 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
+from mtcd.divergence import DIVERGED
 from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
 from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
-from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.custody.letters import Letter, Receipt
 from mtcd.federation.custody.postman import Postman
 from mtcd.federation.names import SERVER as SERVER_NAME
@@ -131,21 +131,21 @@ class Trainer(Presence):
         try:
             body = encode_letter(letter, self.run)
         except WireError:
-            self._diverged()
+            self.tell_diverged()
             return
         straight = type(letter.message.payload) not in OF_POSTMEN
         done = partial(self._answered, place)
         self.mail.ask(self.names[letter.to], "letter", body, done, straight)
 
-    def _diverged(self) -> None:
-        """What was to be sent is not finite. The server ends the run; where there is none, this party does."""
+    def tell_diverged(self) -> None:
+        """What is to be sent is not finite, or there is no hope. The server ends the run; without one, this party."""
         if SERVER_NAME not in self.mail.link.peers:
             self.finish(DIVERGED)
             return
 
         def told(answer: bytes | None, why: str) -> None:
             if answer is None and self.postman.ended is None:
-                self.loop.later(LATEST, self._diverged)
+                self.loop.later(LATEST, self.tell_diverged)
 
         self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), told)
 

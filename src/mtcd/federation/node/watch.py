@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.federation.custody.ending import DIVERGED
+from mtcd.divergence import DIVERGED, Divergence
 from mtcd.federation.node.log import Log
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
+from mtcd.methods.svfl import Shared
 from mtcd.network.topology import Network
 from mtcd.pace import Growing
 from mtcd.protocol.token import Token
@@ -26,9 +27,20 @@ class Watch:
     """Sees what a party tells its monitor, and tokens that come by."""
 
     def __init__(
-        self, stop: Stop, method: Method, network: Network, costs: Costs, tokens: int, samples: int, log: Log
+        self,
+        stop: Stop,
+        method: Method,
+        network: Network,
+        costs: Costs,
+        tokens: int,
+        samples: int,
+        log: Log,
+        problem: Any = None,
+        rule: Divergence | None = None,
     ) -> None:
         self.log, self.stop = log, stop
+        self.problem, self.rule = problem, rule
+        """What reads the objective off an aggregate of all samples, and what has diverged; None if not known here."""
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.gap_part: float | None = None
         self.final = False
@@ -46,6 +58,7 @@ class Watch:
             self.limits["cost"] = math.ceil(stop.cost / cost) * self.per_sync
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._said = Growing(), 0.0, 0.0, 0.0
+        self._look_at = 0.0
 
     def limit(self, payload: Any) -> str | None:
         """The status with which the run ends here, or None."""
@@ -56,7 +69,41 @@ class Watch:
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED
         status = self._reached(hop)
-        return DIVERGED if status is not None and not _is_finite(payload) else status
+        if status is None and hop >= self._look_at:
+            self._look_at = self._pace.next(hop, near=False)
+            if self.rule is not None and (f := self._objective(payload)) is not None and self.rule.on_the_way(f):
+                return DIVERGED
+        return status
+
+    def judge(self, payload: Any, status: str) -> str:
+        """The status of an end at this moment: where the objective can be told, it may have diverged."""
+        f = self._objective(payload)
+        known = self.rule is not None and f is not None and self.rule.at_the_end(f)
+        return DIVERGED if known or not _is_finite(payload) else status
+
+    def is_hopeless(self, payload: Any) -> bool:
+        """Whether what the server sends out at the start of an iteration shows that training has diverged."""
+        if self.rule is None or self.problem is None or not self._tells_all(payload):
+            return False
+        with np.errstate(all="ignore"):
+            return self.rule.on_the_way(self.problem.read_off(payload.aggregate, getattr(payload, "penalty", 0.0)))
+
+    def _tells_all(self, payload: Any) -> bool:
+        """Z^t: before anything is done with it. What accelerates mixes it anew, and looks at f itself."""
+        if isinstance(payload, Token):
+            return self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
+        return isinstance(payload, Shared)
+
+    def has_diverged(self, objective: float) -> bool:
+        """Whether a training that ended with this objective has."""
+        return self.rule is not None and self.rule.at_the_end(objective)
+
+    def _objective(self, payload: Any) -> float | None:
+        aggregate = getattr(payload, "aggregate", None)
+        if self.problem is None or aggregate is None:
+            return None
+        with np.errstate(all="ignore"):
+            return float(self.problem.read_off(aggregate, payload.penalty))
 
     def _reached(self, hop: int) -> str | None:
         for name, limit in self.limits.items():

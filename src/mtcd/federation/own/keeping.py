@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.ending import DIVERGED
 from mtcd.federation.own.block import CSV, NPZ, PartyBlock
 from mtcd.federation.private_files import write_files
 from mtcd.files import plain

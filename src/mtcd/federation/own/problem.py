@@ -53,6 +53,16 @@ class OwnPart:
         return float(np.vdot(theta, c)) + penalty.value(theta) + conjugate
 
 
+def start_of(problem: LinearProblem) -> float:
+    """f before the first update, where theta is 0."""
+    return problem.read_off(np.zeros(problem.labels.shape), 0.0)
+
+
+def scale_of(problem: LinearProblem) -> float:
+    """How large representations are, about."""
+    return max(1.0, float(np.abs(problem.labels).max()))
+
+
 def glm_of(config: KitConfig) -> Glm:
     """The linear model that a kit names."""
     if not isinstance(config.model, GlmSection):

@@ -1,0 +1,44 @@
+"""When a training has diverged: one rule, whatever carries its messages."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from mtcd.methods.method import Method
+
+DIVERGED = "diverged"
+# a training whose objective is this many times that of the start has diverged ...
+HOPELESS = 1e3
+# ... and at the end it must not be above the start at all; mini-batches are noisy, and may be a little
+WORST_END, WORST_NOISY_END = 1.0, 10.0
+ROUNDING = 1e-6  # an end that is above by no more than this share is at the start
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The rule for a training whose objective was ``start`` before the first update.
+
+    ``worst_end``: at the end, the objective may be so many times that of the start. What is not finite has diverged at
+    any time: an objective, or a parameter.
+    """
+
+    start: float
+    worst_end: float
+
+    def on_the_way(self, objective: float) -> bool:
+        """Whether there is no hope left, so that training need not go on."""
+        return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
+
+    def at_the_end(self, objective: float) -> bool:
+        """Whether a training that ends with this objective has no model."""
+        return self.on_the_way(objective) or objective > self._times(self.worst_end) + ROUNDING * abs(self.start)
+
+    def _times(self, factor: float) -> float:
+        """So many times the start; losses of one's own may be negative."""
+        return self.start + (factor - 1) * abs(self.start)
+
+
+def worst_end_of(method: Method, linear: bool) -> float:
+    """How many times the start an end may be: noise comes from mini-batches, and from networks."""
+    return WORST_END if linear and method.batch is None else WORST_NOISY_END

@@ -1,0 +1,133 @@
+"""After the end: has the training diverged? The objective takes what all parties hold, and nobody has that.
+
+The holder of the labels asks the others whether they have ended; then a token pass adds up their representations and
+penalties, as for predictions: only the holder learns the sum. It evaluates the objective, as a training in one process
+does at its end, and tells everybody the verdict. Until then no block is kept. Where somebody is away, the holder does
+not wait for long, and the run ends with the status that its limit gave.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.divergence import DIVERGED
+from mtcd.errors import WireError
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.names import SERVER
+from mtcd.federation.node.asking import Answers
+from mtcd.federation.node.mail import Asked
+from mtcd.federation.node.passing import Passing, Seeing, Sums, fits, from_sums, to_sums
+from mtcd.federation.node.station import Station
+
+JUDGE, VERDICT = "judge", "verdict"
+FINE = b"fine"
+PATIENCE = 5.0  # seconds that the holder waits for all parties ...
+LONGER = 10.0  # ... and all parties for the holder
+
+
+class Evidence(Protocol):
+    """What a party can say of the end."""
+
+    def evidence(self) -> NDArray[np.float64]:
+        """Its part of what the objective is made of; all parts are added up."""
+
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """Whether the training has diverged, given the sum of all parts."""
+
+
+class Verdict:
+    """Of one party, or of the server. ``then`` is called once, with whether the training has diverged."""
+
+    def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence) -> None:
+        self.mail, self.questions, self.loop, self.log = station.mail, station.questions, station.loop, station.log
+        self.run, self.own, self.name = run.encode(), own, config.name
+        self.holder = config.labels.held_by
+        self.parties = [name for name in config.parties if name != self.holder]
+        self.others = [*self.parties, *([SERVER] if SERVER in config.peers else [])]
+        self.clients = len(config.parties)
+        self._then: Callable[[bool], None] | None = None
+        self.known = False
+        seen = config.model_copy(update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})})
+        if self.name == self.holder:
+            self._seeing = Seeing(self.mail, self.questions, seen)
+            return
+        self.mail.on(VERDICT, self._hear)
+        if not config.is_server:
+            Passing(self.mail, self.questions, seen, self._sums)
+            self.mail.on(JUDGE, self._be_asked)
+
+    def begin(self, then: Callable[[bool], None]) -> None:
+        """This party has ended."""
+        self._then = then
+        if self.name == self.holder:
+            self.loop.later(PATIENCE, lambda: self._tell(diverged=False))
+            self.questions.ask(JUDGE, dict.fromkeys(self.parties, self.run), self._answered)
+        else:
+            self.loop.later(LONGER, lambda: self._conclude(diverged=False))
+
+    @property
+    def pending(self) -> bool:
+        """Whether it is still to come."""
+        return self._then is not None and not self.known
+
+    def _conclude(self, diverged: bool) -> None:
+        if self.pending and self._then is not None:
+            self.known = True
+            self._then(diverged)
+
+    # The holder
+
+    def _answered(self, answers: Answers) -> None:
+        own = self.own.evidence()
+        if DIVERGED.encode() in answers.values() or not fits(own, self.clients):
+            self._tell(diverged=True)
+        elif not self.parties:
+            self._tell(self.own.has_diverged(own))
+        elif not self.known:
+            certificates = {name: b64encode(told).decode() for name, told in answers.items()}
+            certificates[self.name] = b64encode(self._certificate()).decode()
+            self._seeing.begin(own.shape, certificates, self._see)
+
+    def _see(self, others: Sums) -> None:
+        self._tell(self.own.has_diverged(from_sums(others + self._sums())))
+
+    def _tell(self, diverged: bool) -> None:
+        if self.pending:
+            body = self.run + b" " + (DIVERGED.encode() if diverged else FINE)
+            self._conclude(diverged)
+            self.questions.ask(VERDICT, dict.fromkeys(self.others, body))
+
+    # The others
+
+    def _be_asked(self, asked: Asked) -> None:
+        """For the certificate to lock sums with; or this party's numbers are such that no sum is needed."""
+        if asked.sender != self.holder or asked.body != self.run:
+            raise WireError("sender", "is not the one who asks for this")
+        if self._then is None:
+            asked.let_go()  # to be asked again, when it has ended here too
+        else:
+            asked.answer(self._certificate() if fits(self.own.evidence(), self.clients) else DIVERGED.encode())
+
+    def _hear(self, asked: Asked) -> None:
+        verdicts = {self.run + b" " + DIVERGED.encode(): True, self.run + b" " + FINE: False}
+        if asked.sender != self.holder or asked.body not in verdicts:
+            raise WireError("verdict", "is none, or not from the one who gives it")
+        if self._then is None:
+            asked.let_go()
+            return
+        self._conclude(verdicts[asked.body])
+        asked.answer()
+
+    def _sums(self) -> Sums:
+        if self._then is None:
+            raise WireError("pass", "comes before the end")
+        return to_sums(self.own.evidence())
+
+    def _certificate(self) -> bytes:
+        assert self.mail.seal is not None  # it is a party
+        return self.mail.seal.certificate
