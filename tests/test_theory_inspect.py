@@ -148,7 +148,8 @@ def test_auto_says_which_rule_it_follows(method: Method, l1: float, says: str, p
 
 def test_inspect_says_what_it_leaves_out(theory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shown_theory, "VISIT_WORK", 10)
-    monkeypatch.setattr(walk_theory, "MIXING_WORK", 3)
+    for limit in ("MIXING_WORK", "HITTING_WORK"):
+        monkeypatch.setattr(walk_theory, limit, 3)
     monkeypatch.setattr(walk_theory, "LINK_WORK", 3)
     found = theory(method="kind: mtcd, hops: 9")
     assert (found["pi"]["value"], found["pi"]["shown"]) == (None, LEFT_OUT)

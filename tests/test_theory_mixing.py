@@ -58,6 +58,54 @@ def test_mixing_time_against_powers(make, data: st.DataObject, size: int, distan
     assert hops == high == math.inf or low - 1e-6 <= hops <= math.ceil(high + 1e-6)
 
 
+@pytest.mark.parametrize("make", CHAINS.values(), ids=list(CHAINS))
+@settings(deadline=None, max_examples=50)
+@given(data=st.data(), size=st.integers(1, 9))
+def test_mixing_to_half_the_least_share_against_powers(make, data: st.DataObject, size: int) -> None:
+    chain = make(data.draw(networks(size, connected=True)))
+    P, share = chain
+    quarter, tau = mixing.mixing_times(P, share, [0.25, share.min() / 2])
+    assert (quarter, tau) == (brute_mixing(chain, 0.25), brute_mixing(chain, share.min() / 2))
+    if math.isfinite(tau):  # what equation (5) takes from it: after tau hops everybody is visited half as often
+        assert np.linalg.matrix_power(P.toarray(), int(tau)).min() >= share.min() / 2 - 1e-9
+        assert mixing._by_squaring(P, share, share.min() / 2) == tau or tau == 0
+
+
+@pytest.mark.parametrize("K", [3, 10, 400])
+def test_mixing_to_half_the_least_share_of_complete_networks(K: int) -> None:
+    P, share = lazy_chain(network_of("complete", K))
+    assert mixing_time(P, share, share.min() / 2) == 1  # a hop leads anywhere
+    # P^t = (1 - c) J/K + c I, c = (-1/(K - 1))^t: at a distance of |c| (K - 1)/K, which 1/(2K) asks to be (1/2)/(K - 1)
+    P, share = metropolis_chain(network_of("complete", K))
+    assert mixing_time(P, share, share.min() / 2) == 2
+
+
+@pytest.mark.parametrize(
+    ("K", "make", "stays"),
+    [(9, lazy_chain, 1 / 3), (30, lazy_chain, 1 / 3), (401, lazy_chain, 1 / 3), (31, metropolis_chain, 0.0)],
+)
+def test_mixing_to_half_the_least_share_of_a_cycle(K: int, make, stays: float) -> None:
+    """In closed form: (P^t)_0j = 1/K sum over m of (stays + (1 - stays) cos(2 pi m/K))^t cos(2 pi m j/K)."""
+    values = stays + (1 - stays) * np.cos(2 * np.pi * np.arange(K) / K)
+
+    def distance(t: int) -> float:
+        return float(np.abs(np.fft.fft(values**t).real / K - 1 / K).sum()) / 2
+
+    tau = int(mixing_time(*make(network_of("cycle", K)), 1 / (2 * K)))
+    assert distance(tau) <= 1 / (2 * K) + 1e-12
+    assert distance(tau - 1) > 1 / (2 * K)
+
+
+def test_mixing_times_take_one_decomposition(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Squaring a matrix of 1,000 clients would take some fifty products; the eigenvectors serve all hops."""
+    calls, eigh = [], np.linalg.eigh
+    monkeypatch.setattr(np.linalg, "eigh", lambda M: calls.append(M.shape) or eigh(M))
+    monkeypatch.setattr(mixing, "_by_squaring", None)
+    quarter, tau = mixing.mixing_times(*lazy_chain(network_of("path", 300)), [0.25, 1e-3])
+    assert calls == [(300, 300)]
+    assert quarter < tau
+
+
 def brute_hitting(P: np.ndarray, into: np.ndarray) -> np.ndarray:
     """Hops to the states ``into``: one linear system, by least squares."""
     away = ~into

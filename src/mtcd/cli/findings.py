@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from mtcd.theory.known import DECLARE, NOT_KNOWN
+
 LEFT_OUT = "left out: it would take long here"
 
 
@@ -26,6 +28,11 @@ def finding(key: str, title: str, value: float | None, meaning: str, unit: str =
     if math.isinf(value):
         return Finding(key, title, None, "infinite", meaning)
     return Finding(key, title, value, (f"{value:,}" if isinstance(value, int) else f"{value:.4g}") + unit, meaning)
+
+
+def not_known(key: str, title: str) -> Finding:
+    """A number that the theory cannot say, as it does not know the walk."""
+    return Finding(key, title, None, NOT_KNOWN, DECLARE)
 
 
 def as_plain(found: Sequence[Finding]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rich.table import Table
 from mtcd.cli.findings import Finding, as_plain
 from mtcd.cli.inspect_split import examine_split, held_by, network_rows, split_rows
 from mtcd.cli.show import screen, show_notes
-from mtcd.cli.theory import guarantee, theory_of
+from mtcd.cli.theory import guarantee, lone_guarantee, theory_of
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config
 from mtcd.config.schema import SplitSection
@@ -59,6 +59,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         tokens, floats = plan.tokens, plan.floats
         theory = theory_of(setup, method, plan)
         theory += guarantee(theory, method, smoothness, chosen)
+        theory += lone_guarantee(theory, method, smoothness, chosen, changes=bool(setup.network.changes))
     return {
         "method": method.describe(),
         "samples": data.samples,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from mtcd.cli.findings import LEFT_OUT, Finding, finding
+from mtcd.cli.findings import LEFT_OUT, Finding, finding, not_known
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
 from mtcd.methods.combine import OPTIMAL
@@ -16,12 +16,13 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
 from mtcd.network.topology import Network
 from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
-from mtcd.theory.bounds import Guarantee
+from mtcd.theory.bounds import Guarantee, LoneGuarantee
 from mtcd.theory.breakeven import Comparison
+from mtcd.theory.known import NOT_KNOWN, hops_as, is_known
 from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.stepsize import Smoothness
 from mtcd.theory.touring import random_tour_work
-from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, walk_bound
+from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
 
 VISIT_WORK = 8e9  # a second or two; beyond, inspect says that it leaves the number out
 
@@ -36,7 +37,7 @@ def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
     if plan.hops is not None:
         roams = [_roam(region, start) for region, start in zip(regions, plan.roaming.starts, strict=True)]
         found += _visits(network, roams, walks, plan.hops, overlap=clusters is None and plan.tokens > 1)
-    found += walk_findings(network, dict(zip(regions, walks, strict=True)))
+    found += walk_findings(network, [pair[:2] for pair in unlike(regions, walks)], lone=plan.hops is None)
     if plan.hops is None:
         found.append(Finding("breakeven_cost", "pi, break-even", None, "none", "they are about syncs: stcd has none"))
     else:
@@ -55,44 +56,54 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
 
 
 def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool) -> Iterator[Finding]:
-    quick = sum(_work(network, roam, walk, S) for roam, walk in dict(zip(roams, walks, strict=True)).items())
-    exact = least_visits(network, roams, S, walks) if quick <= VISIT_WORK else None
-    yield finding(
-        "pi",
-        "pi",
-        exact and exact.per_token,
-        "the least chance that a token visits a client in one iteration, exactly; the theorems promise progress "
-        "in proportion to it",
+    known = all(map(is_known, walks))
+    quick = known and sum(_work(network, roam, walk, S) for roam, walk, _ in unlike(roams, walks)) <= VISIT_WORK
+    exact = least_visits(network, roams, S, walks) if quick else None
+    yield (
+        not_known("pi", "pi")
+        if not known
+        else finding(
+            "pi",
+            "pi",
+            exact and exact.per_token,
+            "the least chance that a token visits a client in one iteration, exactly; the theorems promise progress "
+            "in proportion to it",
+        )
     )
     if overlap:
-        yield finding(
-            "pi_any_token",
-            "pi, any token",
-            exact and exact.any_token,
-            "the same for a visit by at least one token; the theorem for overlapping tokens rests on the former",
+        yield (
+            not_known("pi_any_token", "pi, any token")
+            if not known
+            else finding(
+                "pi_any_token",
+                "pi, any token",
+                exact and exact.any_token,
+                "the same for a visit by at least one token; the theorem for overlapping tokens rests on the former",
+            )
         )
     yield finding(
         "pi_start_bound", "pi, from starts", start_bound(roams), "the paper's bound p_0: the least likely start"
     )
-    if walks[0].length is None:  # no tour
+    if known and walks[0].length is None:  # no tour
         yield finding(
             "pi_walk_bound",
             "pi, from walks",
-            walk_bound(network, roams, S),
-            "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be above the diameter",
+            walk_bound(network, roams, S, walks),
+            "the paper's bound p_0 (1 + d_max)^-S from the likeliest start; 0 where S may not be above the diameter, "
+            "or the walk takes some link less often than 1/(1 + d_max)",
         )
 
 
 def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
     """Multiplications that the exact pi takes; those of dense products count less, others more, as they are slow."""
     K = len(roam.clients)
-    if isinstance(walk, TourWalk):
+    if hops_as(walk, TourWalk):
         return 10.0 * min(S, len(walk.tour)) * K
-    if isinstance(walk, RandomTourWalk):
+    if hops_as(walk, RandomTourWalk):
         place = {k: i for i, k in enumerate(roam.clients)}
         return 4 * random_tour_work([[place[j] for j in walk.tree[k]] for k in roam.clients], S)
     links = sum(len(network.neighbours[k]) for k in roam.clients)
-    if isinstance(walk, NonBacktrackingWalk):
+    if hops_as(walk, NonBacktrackingWalk):
         return 10.0 * S * K * links
     entries = K + links
     return float(S) * K * (entries if entries <= DENSE_SHARE * K * K else K * K / 8)
@@ -105,8 +116,10 @@ def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, st
     ours = method.combine_rule == OPTIMAL
     if pi is None or pi.shown == LEFT_OUT or method.hops is None or method.batch or ours or not limit.proven:
         return
-    problem, eta = smoothness.problem, min(stepsize, limit.value)
-    start = problem.fit.objective(np.zeros(problem.labels.shape), 0.0)
+    if pi.shown == NOT_KNOWN:
+        yield not_known("guarantee", "guarantee")
+        return
+    eta, start = min(stepsize, limit.value), _start_value(smoothness)
     which = "this step size" if stepsize <= limit.value else "the step-size limit (for the larger one chosen, nothing)"
     meaning = (
         "what the theorems promise: the mean of |grad f|^2 over T iterations is no more, 2 Δ/(η π T) with η = "
@@ -117,6 +130,42 @@ def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, st
         return
     promise = Guarantee(start, eta, pi.value, method.hops, method.local_updates, smoothness.overall).after(1)
     yield Finding("guarantee", "guarantee", promise, f"{promise:.4g}/T", meaning)
+
+
+def lone_guarantee(
+    found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float, changes: bool
+) -> Iterator[Finding]:
+    """What equation (5) promises of stcd: C/r, with the Q and the (pi_min/2)-mixing time of the setting."""
+    smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
+    if method.hops is not None or method.acceleration or changes or not smooth:
+        return
+    key, title, by_key = "guarantee_stcd", "guarantee, eq. 5", {f.key: f for f in found}
+    if "mixing_time" in by_key and by_key["mixing_time"].shown == NOT_KNOWN:
+        yield not_known(key, title)
+        return
+    tau, pi_min = by_key.get("mixing_time_pi_min"), by_key.get("pi_min")
+    if tau is None or pi_min is None or tau.shown == "infinite":
+        why = "it is about walks that are Markov chains on clients and forget their start: this one is not"
+        yield Finding(key, title, None, "none", why)
+    elif tau.value is None or not pi_min.value:
+        yield finding(key, title, None, tau.meaning)
+    elif stepsize >= 2 / (block := float(smoothness.blocks.max())):
+        yield Finding(key, title, None, "none", f"it holds for step sizes below 2/max_k L_k = {2 / block:.4g}")
+    else:
+        start, Q = _start_value(smoothness), method.local_updates
+        promise = LoneGuarantee(start, stepsize, pi_min.value, tau.value, Q, smoothness.overall, block)
+        meaning = (
+            "what equation (5) promises: the least |grad f|^2 in r local updates (Q a hop) is, on average, no more: "
+            f"(Ω₁ (Q τ - 1)² + Ω₂) Δ/r with Q = {Q}, τ = {tau.value:.6g}, Ω₁ = {promise.omega_1:.4g}, "
+            f"Ω₂ = {promise.omega_2:.4g} and Δ = f(θ⁰) - f* taken as f(θ⁰) = {start:.4g}"
+        )
+        yield Finding(key, title, promise.constant, f"{promise.constant:.4g}/r", meaning)
+
+
+def _start_value(smoothness: Smoothness) -> float:
+    """f at theta = 0, which is no less than Delta: no loss is below 0."""
+    problem = smoothness.problem
+    return problem.fit.objective(np.zeros(problem.labels.shape), 0.0)
 
 
 def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:

@@ -2,73 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 
-from mtcd.cli.findings import Finding, finding
+from mtcd.cli.findings import Finding, finding, not_known
 from mtcd.network.topology import Network
-from mtcd.network.walks import MetropolisWalk, NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
-from mtcd.theory.chains import Chain, cover_bound, inside, lazy_chain, longest_hitting_time, metropolis_chain
+from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
+from mtcd.theory.chains import Chain, chain_of, cover_bound, inside, longest_hitting_time
+from mtcd.theory.known import hops_as, is_known
 from mtcd.theory.links import longest_link_hitting_time
-from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap
+from mtcd.theory.mixing import DISTANCE, is_reversible, mixing_bounds, mixing_times, spectral_gap
 from mtcd.theory.touring import random_tour_cover, random_tour_wait, tour_cover, tour_wait
 
 Region = tuple[int, ...]
 
 # a second or two each; beyond, inspect says that it leaves the number out
-MIXING_WORK = 1e9
+MIXING_WORK = 3e10
+SQUARING_WORK = 1e9  # of walks that are not reversible
+HITTING_WORK = 1e9
 LINK_WORK = 4e9
 TOUR_WORK = 1e8
 LINKS = 1_000_000
 
 
-def walk_findings(network: Network, walks: Mapping[Region, Walk]) -> Iterator[Finding]:
-    """``walks`` has the walk in each cluster, or the one over all clients."""
+def walk_findings(network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False) -> Iterator[Finding]:
+    """``walks`` has the walk in each cluster, or those over all clients; ``lone``: that of stcd."""
     where = "" if len(walks) == 1 else ", in the slowest cluster"
-    walk = next(iter(walks.values()))
-    if isinstance(walk, TourWalk | RandomTourWalk):
-        yield from _touring(list(walks.values()), where)
-    elif isinstance(walk, NonBacktrackingWalk):
+    walk = walks[0][1]
+    if not is_known(walk):
+        yield not_known("mixing_time", "mixing time")
+        yield not_known("hitting_time", "hitting time")
+        yield not_known("cover", "cover time")
+    elif hops_as(walk, TourWalk) or hops_as(walk, RandomTourWalk):
+        yield from _touring([walk for _, walk in walks], where)
+    elif hops_as(walk, NonBacktrackingWalk):
         depends = "where it goes depends on where it came from, so it is no Markov chain on clients: see hitting time"
         yield Finding("mixing_time", "mixing time", None, "none", depends)
-        regions = [inside(network, region) for region in walks]
+        regions = [inside(network, region) for region, _ in walks]
         work = sum(region.size * (2.0 * region.edges) ** 3 for region in regions)
         quick_regions = regions if work <= LINK_WORK else []
         yield from _getting_about([(r.size, longest_link_hitting_time(r)) for r in quick_regions], where)
     else:
-        chains = None
+        chains = []
         if network.edges <= LINKS:
-            make = metropolis_chain if isinstance(walk, MetropolisWalk) else lazy_chain
-            chains = [make(inside(network, region)) for region in walks]
-        small = sum(len(region) ** 3 for region in walks) <= MIXING_WORK
-        yield from _mixing(chains, small, where)
-        quick_chains = chains if chains and small else []
+            chains = [chain for region, walk in walks if (chain := chain_of(network, region, walk))]
+        yield from _mixing(chains, where, lone)
+        quick_chains = chains if _work(chains) <= HITTING_WORK else []
         yield from _getting_about([(chain.share.size, longest_hitting_time(chain)) for chain in quick_chains], where)
 
 
-def _mixing(chains: list[Chain] | None, small: bool, where: str) -> Iterator[Finding]:
-    gap: float | None = None
-    hops: float | None = None
-    low: float | None = None
-    high: float | None = None
-    if chains is not None:
-        gaps = [spectral_gap(P, share) for P, share in chains]
-        bounds = [mixing_bounds(g, float(share.min())) for g, (_, share) in zip(gaps, chains, strict=True)]
-        gap, low, high = min(gaps), max(b[0] for b in bounds), max(b[1] for b in bounds)
-        if gap == 0 or small:
-            hops = max(mixing_time(P, share) for P, share in chains)
-    yield finding(
-        "spectral_gap",
-        "spectral gap",
-        gap,
+def _work(chains: Sequence[Chain]) -> float:
+    return sum(float(chain.share.size) ** 3 for chain in chains)
+
+
+def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
+    """Gap and mixing time; for stcd also those numbers that the bound of equation (5) asks for."""
+    reversible = all(is_reversible(P, share) for P, share in chains)
+    gaps = [spectral_gap(P, share) for P, share in chains] if reversible else []
+    forgets = (
         "how much of what a walk remembers of its start a hop wipes out (0: nothing, in a network in pieces or where "
-        f"a walk that never stays alternates between two halves; 1: all){where}",
+        f"a walk that never stays alternates between two halves; 1: all){where}"
     )
-    near = f"until where a token is says little of where it started (total variation 1/4){where}"
-    if hops is not None or high is None:
-        yield finding("mixing_time", "mixing time", hops, near, " hop(s)")
+    if reversible:
+        yield finding("spectral_gap", "spectral gap", min(gaps, default=None), forgets)
     else:
-        shown = f"{low:.3g} to {high:.3g} hops"
+        yield Finding("spectral_gap", "spectral gap", None, "none", "the walk is not reversible: see mixing time")
+    pi_min = min((float(share.min()) for _, share in chains), default=None)
+    distances = [DISTANCE] if pi_min is None or not lone else [DISTANCE, pi_min / 2]
+    exact: list[float | None] = [None] * len(distances)
+    if 0.0 in gaps or (chains and _work(chains) <= (MIXING_WORK if reversible else SQUARING_WORK)):
+        exact = [max(times) for times in zip(*(mixing_times(*chain, distances) for chain in chains), strict=True)]
+    near = f"until where a token is says little of where it started (total variation 1/4){where}"
+    bounds = [mixing_bounds(gap, float(share.min())) for gap, (_, share) in zip(gaps, chains, strict=False)]
+    if exact[0] is None and bounds:
+        shown = f"{max(b[0] for b in bounds):.3g} to {max(b[1] for b in bounds):.3g} hops"
         yield Finding("mixing_time", "mixing time", None, shown, f"{near}; bounds from the gap")
+    else:
+        yield finding("mixing_time", "mixing time", exact[0], near, " hop(s)")
+    if lone:
+        yield finding("pi_min", "pi_min", pi_min, "the least share of its time that the walk spends at a client")
+        bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)[1] if gaps and pi_min else None
+        yield _lone_mixing(exact[-1], bound)
+
+
+def _lone_mixing(exact: float | None, bound: float | None) -> Finding:
+    key, title = "mixing_time_pi_min", "mixing time, pi_min/2"
+    near = "the same to a total variation of pi_min/2, the tau of equation (5)"
+    if exact is None and bound is not None:
+        return Finding(key, title, bound, f"at most {bound:.4g} hops", f"{near}; an upper bound from the spectral gap")
+    return finding(key, title, exact, near, " hop(s)")
 
 
 def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Finding]:
@@ -90,7 +111,7 @@ def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Findi
     )
 
 
-def _touring(walks: list[Walk], where: str) -> Iterator[Finding]:
+def _touring(walks: Sequence[Walk], where: str) -> Iterator[Finding]:
     waits, covers, length = [], [], 0
     for walk in walks:
         if isinstance(walk, TourWalk):

@@ -37,6 +37,14 @@ class Walk(ABC):
         is hop number ``hop`` since then, counted from 1. ``draw`` is uniform in [0, 1).
         """
 
+    def transitions(self, client: int) -> Mapping[int, float] | None:
+        """The probability of each next client, if it depends on ``client`` alone; None: not declared.
+
+        The theory computes with what a walk of your own declares here, and says 'not known' of one that declares
+        nothing. A subclass that overrides ``next`` must override this too: what it inherits no longer counts.
+        """
+        return None
+
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
         """The same walk over these clients, when some have left or joined."""
         return type(self)(network, members)

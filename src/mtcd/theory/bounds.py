@@ -76,3 +76,70 @@ class Guarantee:
     @property
     def _noise(self) -> float:
         return self.stepsize * (self.hops * self.local_updates) ** 2 * self.variance * self.smoothness / self.pi
+
+
+@dataclass(frozen=True)
+class LoneGuarantee:
+    """Equation (5), for STCD: for a step size eta below 2/L_b, after r local updates,
+
+        E[min over i = 1..r of |grad f(theta^i)|^2]  <=  (Omega_1 (Q tau - 1)^2 + Omega_2) Delta/r
+
+        Omega_1 = 4 eta L^2/(pi_min (1 - eta L_b/2)),     Omega_2 = 4/(pi_min eta (1 - eta L_b/2)).
+
+    ``mixing_time`` is tau, the hops until the walk is within pi_min/2 of its long run in total variation, wherever it
+    started; ``pi_min`` the least share of the long run. ``smoothness`` is L, ``block_smoothness`` L_b, the largest of
+    the clients' L_k. The paper leaves Omega_1 and Omega_2 open; docs/theory.md derives these.
+
+    >>> LoneGuarantee(
+    ...     delta=3.0, stepsize=0.5, pi_min=0.25, mixing_time=1, local_updates=2, smoothness=2.0, block_smoothness=2.0
+    ... ).after(100)
+    3.84
+    """
+
+    delta: float
+    stepsize: float
+    pi_min: float
+    mixing_time: float
+    local_updates: int
+    smoothness: float
+    block_smoothness: float
+
+    def __post_init__(self) -> None:
+        for name in ("delta", "mixing_time"):
+            check_number(name, getattr(self, name))
+        for name in ("stepsize", "pi_min", "smoothness", "block_smoothness"):
+            check_number(name, getattr(self, name), above=0)
+        check_whole("local_updates", self.local_updates)
+        if self.pi_min > 1:
+            raise ConfigError(f"pi_min is a share of the time, so at most 1, but is {self.pi_min}.")
+        if self.stepsize >= 2 / self.block_smoothness:
+            raise ConfigError(
+                f"the bound holds for step sizes below 2/max_k L_k = {2 / self.block_smoothness:.4g}, but this one is "
+                f"{self.stepsize:.4g}: make it smaller."
+            )
+
+    @property
+    def omega_1(self) -> float:
+        """Omega_1: what the square of Q tau - 1 is multiplied by."""
+        return self.stepsize**2 * self.smoothness**2 * self.omega_2
+
+    @property
+    def omega_2(self) -> float:
+        """Omega_2: what is left where the next client does not depend on the last one."""
+        return 4 / (self.pi_min * self.stepsize * (1 - self.stepsize * self.block_smoothness / 2))
+
+    @property
+    def constant(self) -> float:
+        """C of the bound C/r."""
+        waits = max(self.local_updates * self.mixing_time - 1, 0)  # tau = 0: one client, visited all the time
+        return (self.omega_1 * waits**2 + self.omega_2) * self.delta
+
+    def after(self, updates: int) -> float:
+        """The right-hand side for r local ``updates``: Q at every hop."""
+        check_whole("updates", updates)
+        return self.constant / updates
+
+    def updates(self, target: float) -> int:
+        """The least r for which the right-hand side is at most ``target``."""
+        check_number("target", target, above=0)
+        return max(1, math.ceil(self.constant / target * (1 - 1e-12)))

@@ -11,9 +11,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
+from scipy.sparse.linalg import spsolve
 
+from mtcd.errors import ConfigError
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network
+from mtcd.network.walks import LazyWalk, MetropolisWalk, Walk
+from mtcd.theory.known import declares_transitions, hops_as
 
 Array = NDArray[np.float64]
 
@@ -81,9 +85,56 @@ def metropolis_chain(network: Network) -> Chain:
     return Chain(metropolis_walk(network), np.full(network.size, 1.0 / network.size))
 
 
+def chain_of(network: Network, clients: Sequence[int], walk: Walk) -> Chain | None:
+    """The walk inside these clients as a Markov chain on them; None if it is not one, or not known."""
+    if hops_as(walk, LazyWalk):
+        return lazy_chain(inside(network, clients))
+    if hops_as(walk, MetropolisWalk):
+        return metropolis_chain(inside(network, clients))
+    return declared_chain(network, clients, walk) if declares_transitions(walk) else None
+
+
+def declared_chain(network: Network, clients: Sequence[int], walk: Walk) -> Chain:
+    """The chain that a walk declares by ``transitions``, checked: rows are probabilities, hops are to neighbours."""
+    place, who = {k: i for i, k in enumerate(clients)}, type(walk).__name__
+    rows: list[tuple[int, int, float]] = []
+    for k in clients:
+        row = walk.transitions(k) or {}
+        far = [j for j in row if j not in place or (j != k and j not in network.neighbours[k])]
+        if far:
+            raise ConfigError(
+                f"{who}.transitions({k}) leads to client {far[0]}, which is no neighbour inside the cluster: list "
+                f"only those and {k} itself."
+            )
+        if not all(p >= 0 for p in row.values()) or not abs(sum(row.values()) - 1.0) < 1e-9:
+            raise ConfigError(f"{who}.transitions({k}) must be probabilities, 0 or more, that add up to 1.")
+        rows += [(place[k], place[j], p) for j, p in row.items() if p > 0]
+    here, there, p = zip(*rows, strict=True)
+    P = sp.csr_array((p, (here, there)), shape=(len(place), len(place)))
+    return Chain(P, stationary(P))
+
+
+def stationary(P: sp.csr_array) -> Array:
+    """The share of time at each client in the long run; zeros if the walk does not get from everywhere to everywhere.
+
+    share P = share, solved with the share of client 0 set to 1, and scaled.
+
+    >>> stationary(sp.csr_array(np.array([[0.5, 0.5], [1.0, 0.0]]))).round(3).tolist()
+    [0.667, 0.333]
+    """
+    K = P.shape[0]
+    if not in_one_piece(P):
+        return np.zeros(K)
+    share = np.ones(K)
+    if K > 1:
+        back = sp.csc_array(sp.eye_array(K) - P.T)
+        share[1:] = spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())
+    return np.asarray(share / share.sum())
+
+
 def in_one_piece(P: sp.csr_array) -> bool:
     """Whether the walk gets from every client to every other."""
-    return int(connected_components(P, directed=False, return_labels=False)) == 1
+    return int(connected_components(P, connection="strong", return_labels=False)) == 1
 
 
 def longest_hitting_time(chain: Chain) -> float:

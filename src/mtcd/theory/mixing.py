@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from mtcd.errors import ConfigError
@@ -18,6 +21,7 @@ from mtcd.theory.chains import in_one_piece
 Array = NDArray[np.float64]
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
+ROUNDING = 1e-12
 
 
 def spectral_gap(P: sp.csr_array, pi: Array) -> float:
@@ -32,9 +36,9 @@ def spectral_gap(P: sp.csr_array, pi: Array) -> float:
         return 1.0
     if not _forgets(P):
         return 0.0
-    M = sp.csr_array(sp.diags_array(np.sqrt(pi)) @ P @ sp.diags_array(1 / np.sqrt(pi)))
-    if abs(M - M.T).max() > 1e-9:
+    if not is_reversible(P, pi):
         raise ConfigError("this walk is not reversible, so its spectral gap says nothing: use mixing_time instead.")
+    M = sp.csr_array(sp.diags_array(np.sqrt(pi)) @ P @ sp.diags_array(1 / np.sqrt(pi)))
     if K <= DENSE_LIMIT:
         values = scipy.linalg.eigvalsh(M.toarray())
         return float(1 - max(abs(values[0]), abs(values[-2])))
@@ -59,17 +63,64 @@ def mixing_bounds(gap: float, least_stationary: float, distance: float = DISTANC
 def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float:
     """The hops after which the walk is within ``distance`` of pi in total variation, wherever it started.
 
-    min t with max_k 1/2 sum_j |(P^t)_kj - pi_j| <= distance; infinite where the gap is 0. The distance never grows
-    with t: so P, P^2, P^4, ... are formed until one is near enough, and t is then found bit by bit.
+    min t with max_k 1/2 sum_j |(P^t)_kj - pi_j| <= distance; infinite where the gap is 0.
     """
+    return mixing_times(P, pi, [distance])[0]
+
+
+def mixing_times(P: sp.csr_array, pi: Array, distances: Sequence[float]) -> list[float]:
+    """The mixing time for each of these distances."""
     if not _forgets(P):
-        return math.inf
+        return [math.inf] * len(distances)
+    find = _by_spectrum(P, pi) if is_reversible(P, pi) else partial(_by_squaring, P, pi)
+    return [0 if 1.0 - pi.min() <= distance + ROUNDING else find(distance) for distance in distances]
+
+
+def is_reversible(P: sp.csr_array, pi: Array) -> bool:
+    """Whether pi_k P_kj = pi_j P_jk: the walk looks the same run backwards."""
+    flow = sp.csr_array(sp.diags_array(pi) @ P)
+    return bool(abs(flow - flow.T).max() <= 1e-9 * pi.max())
+
+
+def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
+    """For a reversible walk: the distance after t hops, from the eigenvalues and -vectors of D^1/2 P D^-1/2 = U V U^T.
+
+    (P^t)_kj - pi_j = sqrt(pi_j/pi_k) sum over i of v_i^t u_ki u_ji, without the eigenvalue 1. At the t that matter few
+    v_i^t are above rounding, so a t takes little time, and the bounds from the gap say between which to look.
+    """
+    root = np.sqrt(pi)
+    M = sp.diags_array(root) @ P @ sp.diags_array(1 / root)
+    values, U = np.linalg.eigh((M + M.T).toarray() / 2)
+    values, U = values[:-1], U[:, :-1]
+
+    def is_near(t: int, distance: float) -> bool:
+        powers = values**t
+        kept = np.abs(powers) > 1e-14 * root.min()  # the rest is below 1e-14 in total variation
+        apart = (U[:, kept] * powers[kept]) @ U[:, kept].T
+        return float((np.abs(apart) @ root / root).max()) / 2 <= distance + ROUNDING
+
+    def find(distance: float) -> int:
+        low, high = mixing_bounds(1 - float(np.abs(values).max()), float(pi.min()), distance)
+        far, near = max(0, int(low) - 1), math.ceil(high) + 1
+        if far > 0 and is_near(far, distance):  # by rounding, of a long walk
+            far = 0
+        while not is_near(near, distance):
+            near *= 2
+        while near - far > 1:
+            middle = (far + near) // 2
+            far, near = (far, middle) if is_near(middle, distance) else (middle, near)
+        return near
+
+    return find
+
+
+def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
+    """For any walk. The distance never grows with t: P, P^2, P^4, ... are formed until one is near enough, and t is
+    then found bit by bit."""
 
     def near(Pt: Array) -> bool:
-        return float(np.abs(Pt - pi).sum(axis=1).max()) / 2 <= distance + 1e-12
+        return float(np.abs(Pt - pi).sum(axis=1).max()) / 2 <= distance + ROUNDING
 
-    if near(np.eye(P.shape[0])):
-        return 0
     powers = [P.toarray()]
     while not near(powers[-1]):
         powers.append(powers[-1] @ powers[-1])
@@ -82,12 +133,16 @@ def mixing_time(P: sp.csr_array, pi: Array, distance: float = DISTANCE) -> float
 
 
 def _forgets(P: sp.csr_array) -> bool:
-    """Whether the walk gets everywhere, and not only at every other hop.
+    """Whether the walk gets everywhere, and not only at every other hop (or third, ...).
 
-    It does if every client can be reached in an even and in an odd number of hops. Where it never stays, and every
-    link leads from one half of the clients to the other, the parity of the hops tells for ever where it started.
+    Its period divides what the lengths of two ways to the same client differ by: so it is the greatest common divisor
+    of level_k + 1 - level_j over all hops k -> j, level being the hops from client 0.
     """
-    return in_one_piece(sp.csr_array(sp.block_array([[None, P], [P, None]])))
+    if not in_one_piece(P):
+        return False
+    hops = sp.coo_array(P)
+    level = dijkstra(P, indices=0, unweighted=True).astype(np.int64)
+    return bool(np.gcd.reduce(level[hops.row] + 1 - level[hops.col]) == 1)
 
 
 def _lowest_eigenvalue(M: sp.csr_array) -> float:

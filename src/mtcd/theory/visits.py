@@ -6,24 +6,26 @@ after the last visit leads to the server).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
+from mtcd.errors import ConfigError
 from mtcd.network.spectrum import diameter
 from mtcd.network.topology import Network
 from mtcd.network.walks import LazyWalk, MetropolisWalk, NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
-from mtcd.theory.chains import inside, lazy_walk, metropolis_walk
+from mtcd.theory.chains import chain_of, inside
+from mtcd.theory.known import DECLARE, declares_transitions, hops_as
 from mtcd.theory.links import link_visits
 from mtcd.theory.starts import Roam, checked_start
 from mtcd.theory.touring import random_tour_visits, tour_visits
 
 Array = NDArray[np.float64]
+R = TypeVar("R")
 
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K
 DENSE_SHARE = 0.05  # from this share of nonzeros on, dense products are quicker
@@ -71,30 +73,46 @@ class LeastVisits(NamedTuple):
 
 
 def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
-    """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly."""
-    if isinstance(walk, TourWalk | RandomTourWalk):
-        place = {k: i for i, k in enumerate(roam.clients)}
-        if isinstance(walk, TourWalk):
-            return tour_visits([place[k] for k in walk.tour], roam.start, S)
+    """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly.
+
+    Refused for a walk of which the theory knows nothing: see ``known.py``.
+    """
+    place = {k: i for i, k in enumerate(roam.clients)}
+    if hops_as(walk, TourWalk):
+        return tour_visits([place[k] for k in walk.tour], roam.start, S)
+    if hops_as(walk, RandomTourWalk):
         return random_tour_visits([[place[j] for j in walk.tree[k]] for k in roam.clients], roam.start, S)
-    region = inside(network, roam.clients)
-    if isinstance(walk, NonBacktrackingWalk):
-        return link_visits(region, roam.start, S)
-    P = metropolis_walk(region) if isinstance(walk, MetropolisWalk) else lazy_walk(region)
-    return visit_probabilities(P, roam.start, S)
+    if hops_as(walk, NonBacktrackingWalk):
+        return link_visits(inside(network, roam.clients), roam.start, S)
+    chain = chain_of(network, roam.clients, walk)
+    if chain is None:
+        raise ConfigError(f"the probability of a visit is not known for {type(walk).__name__}: {DECLARE}.")
+    return visit_probabilities(chain.P, roam.start, S)
 
 
 def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
     """pi for these tokens, exactly. ``walks`` has one for each; the lazy walk unless given."""
-    walk_of = dict(zip(roams, [LazyWalk(network)] * len(roams) if walks is None else walks, strict=True))
     least, seen = 1.0, np.zeros(network.size)
-    for roam, tokens in Counter(roams).items():
-        p = token_visits(network, roam, walk_of[roam], S)
+    each = [LazyWalk(network)] * len(roams) if walks is None else walks
+    for roam, walk, tokens in unlike(roams, each):
+        p = token_visits(network, roam, walk, S)
         least = min(least, float(p.min()))
         at = list(roam.clients)
         for _ in range(tokens):
             seen[at] += (1.0 - seen[at]) * p
     return LeastVisits(least, float(seen.min()))
+
+
+def unlike(roams: Sequence[R], walks: Sequence[Walk]) -> list[tuple[R, Walk, int]]:
+    """Each pair of where a token roams and its walk, and how many tokens have it.
+
+    Built-in walks of one kind are alike, whatever the token; those that declare their transitions may not be.
+    """
+    found: dict[tuple[R, Walk | None], tuple[Walk, int]] = {}
+    for roam, walk in zip(roams, walks, strict=True):
+        key = roam, walk if declares_transitions(walk) else None
+        found[key] = walk, found.get(key, (walk, 0))[1] + 1
+    return [(roam, walk, tokens) for (roam, _), (walk, tokens) in found.items()]
 
 
 def start_bound(roams: Sequence[Roam]) -> float:
@@ -107,11 +125,11 @@ def start_bound(roams: Sequence[Roam]) -> float:
     return min(min(roam.start) for roam in roams)
 
 
-def walk_bound(network: Network, roams: Sequence[Roam], S: int) -> float:
+def walk_bound(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> float:
     """pi >= p_0 (1 + d_max)^-S, p_0 that of the likeliest start; 0 where the bound does not hold.
 
-    For walks that take any way to a neighbour with probability 1/(1 + d_max) or more: all but the tours. (A
-    non-backtracking walk does so along a shortest path, which never goes back.)
+    For walks that take any way to a neighbour with probability 1/(1 + d_max) or more: lazy (unless ``walks`` are
+    given), Metropolis and non-backtracking (along a shortest path, which never goes back), others if they declare it.
 
     It holds if S is *above* the diameter of every cluster. (The paper says S >= diameter; but S visits are S - 1
     hops, so with S = diameter the client at the far end is never reached.)
@@ -124,4 +142,16 @@ def walk_bound(network: Network, roams: Sequence[Roam], S: int) -> float:
             return 0.0
         p_0 = min(p_0, max(roam.start))
         d_max = max(d_max, *map(len, region.neighbours))
+    for roam, walk, _ in unlike(roams, walks) if walks else ():
+        if not _takes_every_link(network, roam, walk, 1.0 / (1.0 + d_max)):
+            return 0.0
     return float(p_0 * (1.0 + d_max) ** -S)
+
+
+def _takes_every_link(network: Network, roam: Roam, walk: Walk, least: float) -> bool:
+    """Whether the walk takes every way to a neighbour with at least this probability."""
+    if not declares_transitions(walk):
+        return any(hops_as(walk, kind) for kind in (LazyWalk, MetropolisWalk, NonBacktrackingWalk))
+    rows = {k: walk.transitions(k) or {} for k in roam.clients}
+    links = ((k, j) for k in roam.clients for j in network.neighbours[k] if j in rows)
+    return all(rows[k].get(j, 0.0) >= least * (1 - 1e-12) for k, j in links)
