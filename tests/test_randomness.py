@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd.errors import ConfigError
-from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.roaming import StartAt, plan_roaming
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
 from mtcd.seeding import BLOCK, shuffled, stream, uniform
@@ -95,6 +95,15 @@ def test_a_token_in_a_cluster_starts_and_stays_there() -> None:
         for hop in range(300):
             assert client in cluster
             client = roaming.next(token, 0, hop, client, -1)
+
+
+def test_the_largest_draw_starts_at_the_last_client() -> None:
+    """Rounding must not lead beyond it."""
+    last = math.nextafter(1.0, 0.0)
+    assert StartAt([3, 5]).pick(last) == 5
+    for weight in np.random.default_rng(0).random(200):
+        assert StartAt([3, 5, 4], [weight, 0.1, 0.2]).pick(last) == 4
+        assert StartAt([3, 5, 4], [weight, 0.1, 0.2]).pick(0.0) == 3
 
 
 def test_a_start_outside_the_cluster_is_refused() -> None:

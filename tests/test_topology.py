@@ -65,6 +65,8 @@ class TestKinds:
     def test_erdos_renyi_is_a_plain_graph_and_repeats(self, K, p, seed):
         network = make_network("erdos-renyi", names(K), p=p, seed=seed)
         assert network.neighbours == make_network("erdos-renyi", names(K), p=p, seed=seed).neighbours
+        plain = make_network("erdos-renyi", names(K), p=p)
+        assert plain.neighbours == make_network("erdos-renyi", names(K), p=p, seed=0).neighbours
         for k, near in enumerate(network.neighbours):
             assert list(near) == sorted(set(near) - {k})
             assert all(k in network.neighbours[j] for j in near)

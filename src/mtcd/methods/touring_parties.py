@@ -37,7 +37,8 @@ class TouringClient(TokenClient):
         began = state["acceleration"] is not None
         plan = self.plan
         z = plan.batches.zeros(plan.outputs)
-        self.acceleration = plan.accelerate(z, 0.0, self.model.fit, 0) if began else None
+        empty = plan.accelerate(z, 0.0, self.model.fit, 0) if began else None  # no mutants: it is filled next
+        self.acceleration = empty
         super().restore(state)
 
     def receive(self, message: Message) -> Sequence[Message]:

@@ -135,7 +135,7 @@ def _rotated_path(near: dict[int, list[int]], start: int, most: int, rng: np.ran
             return path
         fresh = [k for k in near[end] if k not in place]
         if fresh:  # those with few ways left first: they are the hard ones to reach later
-            dense = 2 * len(near[end]) > len(near)  # there, none is
+            dense = 2 * len(near[end]) > len(near)  # no mutants: a rule of thumb; there, none is hard to reach
             chosen = fresh[0] if dense else min(fresh, key=lambda k: (sum(j not in place for j in near[k]), k))
             place[chosen] = len(path)
             path.append(chosen)

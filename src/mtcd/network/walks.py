@@ -126,8 +126,8 @@ class TourWalk(Walk):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,
-        token: int = 0,
+        seed: int = 0,  # no mutants: not used
+        token: int = 0,  # no mutants: not used
         tour: list[int] | None = None,
     ) -> None:
         super().__init__(network, within)
@@ -155,8 +155,8 @@ class RandomTourWalk(Walk):
         self,
         network: Network,
         within: Iterable[int] | None = None,
-        seed: int = 0,
-        token: int = 0,
+        seed: int = 0,  # no mutants: always given
+        token: int = 0,  # no mutants: always given
         tree: dict[int, list[int]] | None = None,
     ) -> None:
         super().__init__(network, within)

@@ -204,5 +204,5 @@ def random_tour_work(tree: Tree, S: int) -> float:
     sizes, total = branch_sizes(tree), 0.0
     for u, near in enumerate(tree):
         kinds = len({sizes[u, v] for v in near})
-        total += S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)
+        total += S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)  # no mutants: about
     return total

@@ -28,7 +28,7 @@ Array = NDArray[np.float64]
 R = TypeVar("R")
 
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K
-DENSE_SHARE = 0.05  # from this share of nonzeros on, dense products are quicker
+DENSE_SHARE = 0.05  # no mutants: only the time; from this share of nonzeros on, dense products are quicker
 
 
 def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array:
@@ -44,7 +44,7 @@ def visit_probabilities(P: Any, start: Sequence[float] | Array, S: int) -> Array
     check_whole("S, the number of visits,", S)
     p = checked_start(start, P.shape[0])
     back = sp.csr_array(P).T.tocsr()
-    if back.nnz > DENSE_SHARE * p.size**2:
+    if back.nnz > DENSE_SHARE * p.size**2:  # no mutants: only the time
         back = back.toarray()
     visited = p.copy()
     for first in range(0, p.size, TARGETS):
