@@ -222,7 +222,7 @@ def test_bad_input_is_told_in_words(
     folder: Path, capsys: pytest.CaptureFixture[str], command: str, change: str
 ) -> None:
     clean = ["--set", "model.client_settings={}"] if "model.client=" in change else []
-    out = ["--out", "here"] if command == "train" else []
+    out = ["--out", "here"] if command == "train" else ["--run-code"]
     assert run(command, "config.yaml", *out, *clean, "--set", change) == 2
     said = capsys.readouterr().err.replace("\n", " ")
     for word in BAD[change]:

@@ -37,7 +37,10 @@ def test_a_run_of_the_command_line_predicts_again(client: str, tmp_path, monkeyp
     (tmp_path / "nets.py").write_text(NETS.replace("WIDE", "5"))
     train(tmp_path, "out")
     monkeypatch.chdir("/")
-    back = mtcd.load_run(tmp_path / "out")
+    if client != "mlp":
+        with pytest.raises(ConfigError, match=r"nets:make.*run_code=True"):
+            mtcd.load_run(tmp_path / "out")
+    back = mtcd.load_run(tmp_path / "out", run_code=client != "mlp")
     X = {name: np.random.default_rng(0).normal(size=(6, 4)).astype("f4") for name in ("client_0", "client_1")}
     inputs = {name: torch.as_tensor(x) for name, x in X.items()}
     by_hand = back.fusion(sum(net(inputs[name]) for name, net in back.modules.items()))

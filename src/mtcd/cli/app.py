@@ -92,11 +92,19 @@ def train(
         "of the theorems, and the communication cost of an iteration."
     )
 )
-def inspect(config: ConfigFile, changes: Changes = None, seed: Seed = None, as_json: AsJson = False) -> None:
+def inspect(
+    config: ConfigFile,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    run_code: Annotated[
+        bool, typer.Option("--run-code", help="Make networks that are not built in, which runs their code.")
+    ] = False,
+) -> None:
     """Show what CONFIG.yaml would run, without running it."""
     from mtcd.cli.inspect import inspect_config
 
-    inspect_config(config, changes or [], seed, as_json)
+    inspect_config(config, changes or [], seed, as_json, run_code)
 
 
 @app.command(
@@ -289,7 +297,8 @@ def main(arguments: list[str] | None = None) -> Any:
         app(arguments)
     except MtcdError as error:
         from rich.console import Console
-        from rich.markup import escape
+
+        from mtcd.report.plain_text import escape
 
         Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)

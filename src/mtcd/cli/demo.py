@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rich.markup import escape
-
 from mtcd.cli.show import live_progress, runs_table, screen
 from mtcd.cli.train import write_run
 from mtcd.config.build import build
 from mtcd.config.read import check_config
 from mtcd.files import check_folder
+from mtcd.report.plain_text import escape
 from mtcd.report.plots import plot_runs
 
 PROBLEM = {

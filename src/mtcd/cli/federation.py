@@ -119,10 +119,11 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
     from rich.table import Table
 
     from mtcd.cli.show import screen
+    from mtcd.report.plain_text import escape
 
     table = Table("name", "address", "until", "days left", "certificate")
     for s in standings:
-        table.add_row(s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
+        table.add_row(s.name, escape(s.address or ""), f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
     screen.print(table)
 
 

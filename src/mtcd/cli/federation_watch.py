@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
 from mtcd.cli.show import screen
@@ -16,6 +15,7 @@ from mtcd.errors import MtcdError
 from mtcd.extras import find
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
+from mtcd.report.plain_text import escape
 
 NOBODY = "Nobody answers: is the federation up, and can this host reach it?"
 

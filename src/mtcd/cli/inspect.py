@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from mtcd.cli.findings import Finding, as_plain
@@ -16,7 +15,7 @@ from mtcd.cli.inspect_split import examine_split, held_by, network_rows, split_r
 from mtcd.cli.show import screen, show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of
 from mtcd.config.build import Setup, build
-from mtcd.config.read import read_config
+from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
@@ -25,12 +24,16 @@ from mtcd.network.changes import told
 from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
+from mtcd.report.plain_text import escape
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
-def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool) -> None:
-    """Say what would run."""
-    setup = build(read_config(path, changes, seed))
+def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool, run_code: bool = False) -> None:
+    """Say what would run. Networks of somebody's own are made, which runs their code, only with ``run_code``."""
+    config = read_config(path, changes, seed)
+    if not run_code:
+        refuse_code(config, f"inspect it with its networks: mtcd inspect {path} --run-code")
+    setup = build(config)
     split = isinstance(setup.config.model, SplitSection)
     found = examine_split(setup) if split else examine(setup)
     if as_json:

@@ -38,11 +38,18 @@ def run_party(wish: Wish, server: bool = False) -> int:
         others = "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
         raise ConfigError(f"{wish.kit} is the kit of {config.name}: use {others} with it.")
     brings = find("mtcd.federation.node.brings").make_brings(kit, _given(wish))
-    node = find("mtcd.federation.node.node").Node(
-        kit, wish.out or wish.kit / "run", brings, None if wish.quiet else typer.echo
-    )
+    out = wish.out or own_run(wish.kit)
+    node = find("mtcd.federation.node.node").Node(kit, out, brings, None if wish.quiet else typer.echo)
     status: str = node.run()
     return 1 if status == "diverged" else 0
+
+
+def own_run(kit: Path) -> Path:
+    """The run folder in a kit; a link to elsewhere may be the founder's, so the party has to name such a folder."""
+    run = kit / "run"
+    if run.is_symlink():
+        raise ConfigError(f"{run} is a symbolic link: name the folder that it stands for yourself (--out, or --run).")
+    return run
 
 
 def _given(wish: Wish) -> dict[str, Any]:

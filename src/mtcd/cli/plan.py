@@ -10,19 +10,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from mtcd.cli.show import aside, screen, show_notes
 from mtcd.config.build import build
 from mtcd.config.read import read_config
+from mtcd.config.schema import GlmSection
 from mtcd.errors import ConfigError
 from mtcd.files import check_writable, write_whole
 from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.screening import kind
+from mtcd.report.plain_text import escape
 from mtcd.report.regions import regions_png
 
 ROWS = 8
@@ -54,6 +55,8 @@ def plan_config(wish: Wish) -> None:
     if out.suffix == ".png":
         raise ConfigError(f"--out {out} is the name of a picture: choose one that ends with .yaml.")
     picture = _checked(out.with_suffix(".png"), wish.config)
+    if not isinstance(config.model, GlmSection):  # before anything of it is made
+        raise ConfigError("mtcd plan is for linear models: the config is about a split network.")
     setup = build(config)
     links = None if wish.links is None else read_links(wish.links, setup.network)
     with _progress() as watch:

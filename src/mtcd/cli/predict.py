@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from mtcd.cli.party import interrupt
+from mtcd.cli.party import interrupt, own_run
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 
@@ -35,7 +35,7 @@ def predict(wish: Wish) -> None:
     samples, config = find("mtcd.federation.node.new_samples"), kit.config
     if config.is_operator:
         raise ConfigError(f"{wish.kit} is the operator's kit: predictions are made by the parties.")
-    run = wish.run or wish.kit / "run"
+    run = wish.run or own_run(wish.kit)
     if config.seen_by == config.name:
         samples.check_out(wish.out)
     new = decide = None

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -17,6 +16,7 @@ from mtcd.errors import ConfigError, DataError, NotInstalledError
 from mtcd.files import check_writable
 from mtcd.report.figures import write_figure
 from mtcd.report.page import write_page
+from mtcd.report.plain_text import escape
 from mtcd.report.tables import results_table, span
 from mtcd.reproduce.claims import check_claims
 from mtcd.reproduce.plan import FigurePlan, plan_figure

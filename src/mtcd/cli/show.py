@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from mtcd.following import Watch
 from mtcd.history import Measurement
+from mtcd.report.plain_text import escape
 from mtcd.run import Run
 
 COUNTED = ("iteration", "hops", "syncs")
@@ -70,5 +70,7 @@ def runs_table(runs: Sequence[Run]) -> Table:
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
         counts = [f"{getattr(last, name):,.10g}" for name in counted]
         shares = [f"{getattr(last, name):.1%}" for name in learnt]
-        table.add_row(run.method, run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}")
+        table.add_row(
+            escape(run.method), run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}"
+        )
     return table

@@ -9,14 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.markup import escape
-
 from mtcd.cli.show import aside, live_progress, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.config.schema import SplitSection
 from mtcd.errors import ConfigError
 from mtcd.files import CHECKPOINT, check_folder, check_unfinished, check_writable, fresh_folder
+from mtcd.report.plain_text import escape
 from mtcd.report.plots import plot_runs
 from mtcd.run import Run
 

@@ -59,6 +59,16 @@ def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
     return content
 
 
+def refuse_code(config: Config, how_to_run: str) -> None:
+    """Refuse a config that names code, where nobody expects it to run: it may be somebody else's."""
+    if isinstance(config.model, SplitSection) and config.model.own_networks:
+        listed = ", ".join(f"model.{key} {name}" for key, name in config.model.own_networks.items())
+        raise ConfigError(
+            f"This config names code of somebody's own: {listed}, looked for in {config.model.code}. Making these "
+            f"networks runs that code. Read it first; if you trust it, {how_to_run}"
+        )
+
+
 def check_config(content: dict[str, Any], where: str = "the config") -> Config:
     """A Config from plain values; one error that names every wrong key. Empty sections count as left out."""
     given = {key: value for key, value in content.items() if value is not None}

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtcd.config.read import read_config
+from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.errors import MtcdError
 from mtcd.extras import find
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 CONFIG = "config.yaml"
 
 
-def load_run(folder: str | Path, model: SplitModel | None = None) -> Run:
+def load_run(folder: str | Path, model: SplitModel | None = None, run_code: bool = False) -> Run:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
 
     Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them, which tells how to make
-    the modules again; for a run of your own, ``model`` brings them.
+    the modules again; for a run of your own, ``model`` brings them. Modules that are not built in are made by the code
+    that the config names: it runs only with ``run_code``, so that the folder of a stranger is safe to read.
     """
     place = Path(folder)
     if model is None and (place / CONFIG).exists():
-        model = _configured_model(place)
+        model = _configured_model(place, run_code)
     return Run.load(place, model)
 
 
-def _configured_model(place: Path) -> SplitModel | None:
+def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
     """The split network of the config in a run folder; None where the run has none."""
     try:
         told = json.loads((place / MARKER).read_text()).get("split")
@@ -42,6 +43,8 @@ def _configured_model(place: Path) -> SplitModel | None:
     config = read_config(place / CONFIG)
     if not isinstance(config.model, SplitSection):
         raise MtcdError(f"{place} holds a split network, but its {CONFIG} is of a linear model.")
+    if not run_code:
+        refuse_code(config, "use load_run(folder, run_code=True); or bring the modules: load_run(folder, model).")
     find("mtcd.splitnet.model")
     from mtcd.config.split import saved_model
 

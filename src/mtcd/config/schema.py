@@ -113,6 +113,11 @@ class SplitSection(Section):
     loss: str | None = None
     optimiser: OptimiserSection = OptimiserSection()
 
+    @property
+    def own_networks(self) -> dict[str, str]:
+        """The networks that are not built in, by their keys: to make them is to run somebody's code."""
+        return {key: name for key, name in (("client", self.client), ("fusion", self.fusion)) if ":" in name}
+
 
 def _model_kind(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)

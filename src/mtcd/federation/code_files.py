@@ -19,9 +19,7 @@ BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 def own_names(model: GlmSection | SplitSection) -> dict[str, str]:
     """The networks of the model that are not built in, by their keys."""
-    if not isinstance(model, SplitSection):
-        return {}
-    return {key: name for key, name in (("client", model.client), ("fusion", model.fusion)) if ":" in name}
+    return model.own_networks if isinstance(model, SplitSection) else {}
 
 
 def built_in_only(model: GlmSection | SplitSection) -> GlmSection | SplitSection:

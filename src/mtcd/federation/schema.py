@@ -39,6 +39,13 @@ def _words(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
+def _inside(path: Path) -> Path:
+    """A kit comes from somebody else: it may name a table in its own folder, never another file of the host."""
+    if path.is_absolute() or ".." in path.parts:
+        raise ValueError(f"'{path}' is not a path inside the kit: leave it out, the party names its table with --data")
+    return path
+
+
 Name = Annotated[str, AfterValidator(usable_name)]
 AddressText = Annotated[str, AfterValidator(_address)]
 ListenText = Annotated[str, AfterValidator(_listening)]
@@ -49,7 +56,7 @@ Alignment = Literal["psi", "hashed", "given order"]
 class PartyData(Section):
     """The party's own table; all of it can also be given when the party starts."""
 
-    table: Path | None = None
+    table: Annotated[Path, AfterValidator(_inside)] | None = None
     columns: list[str] | None = None
     id: str | None = None
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.markup import escape
 from rich.table import Table
 
 from mtcd.report.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
@@ -20,6 +19,7 @@ from mtcd.report.numbers import (
     spread_columns,
     targets,
 )
+from mtcd.report.plain_text import escape
 from mtcd.report.styles import scientific
 from mtcd.reproduce.results import Results
 

@@ -20,6 +20,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        _refuse_links(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -74,3 +75,10 @@ class RunFolder:
     def close(self) -> None:
         """Let another process have it."""
         os.close(self._lock)
+
+
+def _refuse_links(path: Path) -> None:
+    """A run folder may have come with a kit: a link in it would have log or journal written over another file."""
+    for one in path.iterdir() if path.is_dir() else ():
+        if one.is_symlink():
+            raise ConfigError(f"{one} is a symbolic link, which a run folder never has: give another folder (--out).")
