@@ -26,8 +26,9 @@ from mtcd.federation.node.station import Station
 
 JUDGE, VERDICT = "judge", "verdict"
 FINE = b"fine"
-PATIENCE = 5.0  # seconds that the holder waits for all parties ...
-LONGER = 10.0  # ... and all parties for the holder
+FOR_THE_GONE = 5.0  # seconds that a party whose link is down is waited for ...
+FOR_THE_SLOW = 15.0  # ... and any other
+FOR_THE_HOLDER = 20.0
 
 
 class Evidence(Protocol):
@@ -65,10 +66,18 @@ class Verdict:
         """This party has ended."""
         self._then = then
         if self.name == self.holder:
-            self.loop.later(PATIENCE, lambda: self._tell(diverged=False))
+            self.loop.later(FOR_THE_GONE, lambda: self._give_up(self.questions.waits_for))
+            self.loop.later(FOR_THE_SLOW, lambda: self._tell(diverged=False))
             self.questions.ask(JUDGE, dict.fromkeys(self.parties, self.run), self._answered)
         else:
-            self.loop.later(LONGER, lambda: self._conclude(diverged=False))
+            self.loop.later(FOR_THE_GONE, lambda: self._give_up({self.holder}))
+            self.loop.later(FOR_THE_HOLDER, lambda: self._conclude(diverged=False))
+
+    def _give_up(self, awaited: set[str]) -> None:
+        """If one of them is away: there is no telling when it is back."""
+        link = self.mail.link
+        if awaited & (link.peers - link.up):
+            self._tell(diverged=False) if self.name == self.holder else self._conclude(diverged=False)
 
     @property
     def pending(self) -> bool:
