@@ -99,10 +99,10 @@ def test_two_messages_per_link_and_iteration_are_sent_and_charged(network) -> No
     assert ledger.messages() == {"client_client": expected, "uplink": 0, "downlink": 0}
     assert ledger.floats()["client_client"] == 9 * expected
     assert Costs(50).total(ledger) == pytest.approx(T * method.iteration_cost(network, 1, Costs(50)))
-    # one by one, some clients have begun the next iteration when the last one ends this one
+    # one by one, some clients have begun the next iteration when the last one ends this one: that counts later
     next(itertools.islice(LocalEngine(start(case, method), messages).run(), T, None))
-    assert expected <= messages.messages()["client_client"] <= expected + 2 * network.edges
-    assert messages.floats()["client_client"] == 9 * messages.messages()["client_client"]
+    assert messages.messages() == ledger.messages()
+    assert messages.floats() == ledger.floats()
 
 
 @pytest.mark.parametrize("variant", ["B", "A"])

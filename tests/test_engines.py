@@ -16,6 +16,7 @@ from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.topology import make_network
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message
@@ -72,7 +73,7 @@ def carried(payload: Any) -> int:
     return sum(carried(part) for part in payload) if isinstance(payload, tuple) else 0
 
 
-@pytest.mark.parametrize("model", [MODELS[0], MODELS[6]], ids=lambda m: m.kind)
+@pytest.mark.parametrize("model", [MODELS[0], MODELS[7]], ids=lambda m: m.kind)
 @pytest.mark.parametrize(
     "method",
     [
@@ -80,6 +81,7 @@ def carried(payload: Any) -> int:
         SVFL(stepsize=1e-3),
         SVFL(stepsize=1e-3, batch=4),
         DCPA(stepsize=1e-3),
+        TreeCG(),
         *(
             MTCD(tokens=2, hops=3, stepsize=1e-3, combine=combine, batch=batch)
             for combine in ("average", "cluster", "visitors")

@@ -39,6 +39,11 @@ def test_without_a_server_the_method_is_stcd(tmp_path: Path) -> None:
     assert "hops" in notes[0]
 
 
+def test_conjugate_gradients_on_a_tree_are_for_one_process(tmp_path: Path) -> None:
+    with pytest.raises(MtcdError, match="tree-cg trains in one process only.*acceleration: conjugate"):
+        read_federation(written(tmp_path, server=None, method={"kind": "tree-cg"}))
+
+
 @pytest.mark.parametrize("kind", LOSSES)
 def test_every_model_and_method_can_be_federated(kind: str, tmp_path: Path) -> None:
     for method in ("mtcd", "svfl"):

@@ -144,7 +144,7 @@ def test_with_links_it_is_the_wall_clock_that_counts(tmp_path) -> None:
         links = mtcd.planner.read_links(file, setup.network)
         chosen[name] = plan(setup, target=TARGET, budget=1.0, links=links)
     # one message over a slow link takes 0.9 s, so hardly any may go there
-    assert chosen["near"].chosen.method.kind in ("stcd", "dcpa")
+    assert chosen["near"].chosen.method.kind in ("stcd", "dcpa", "tree-cg")
     assert chosen["far"].chosen.method.kind in ("svfl", "mtcd")
     assert all(found.chosen.compute_seconds < found.chosen.wall_seconds < 0.9 for found in chosen.values())
 
@@ -189,7 +189,7 @@ def test_regions_are_where_each_is_cheapest() -> None:
     assert regions[0][1:2] == (RATIOS[0],)
     assert regions[-1][2] == RATIOS[-1]
     assert regions[0][0] == "svfl"  # where neighbours are dearer than the server
-    assert regions[-1][0] in ("stcd", "dcpa")  # where the server is dearer than anything
+    assert regions[-1][0] in ("stcd", "dcpa", "tree-cg")  # where the server is dearer than anything
     for kind, start, end in regions:
         inside = (start <= RATIOS) & (end >= RATIOS)
         assert all(lines[kind][inside] <= np.min([line[inside] for line in lines.values()], axis=0) * 1.01)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd import DCPA, MTCD, STCD, SVFL, make_network
+from mtcd import DCPA, MTCD, STCD, SVFL, TreeCG, make_network
 from mtcd.config.build import build
 from mtcd.config.read import check_config
 from mtcd.errors import ConfigError, NetworkError
@@ -130,6 +130,8 @@ def test_time_on_the_wire_by_hand(slow_b_c) -> None:
     assert seconds(STCD(walk="tour"), slow_b_c) == pytest.approx((1 + 10 + 10 + 1) / 4, rel=1e-6)
     assert seconds(SVFL(), slow_b_c) == pytest.approx(2 * 200, rel=1e-6)
     assert seconds(DCPA(), slow_b_c) == pytest.approx(10, rel=1e-6)
+    # the root is b: a and c send at the same time, and so does b
+    assert seconds(TreeCG(), slow_b_c) == pytest.approx(10 + 10, rel=1e-6)
     clusters = MTCD(hops=2, clusters=[["a", "b"], ["c"]], start=["a", "c"], walk="tour")
     # a-b: down 100, hop 1, up 100; c: down 200, stays, up 200. Two hops to a sync.
     assert seconds(clusters, slow_b_c) == pytest.approx(400 / 2, rel=1e-6)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.problems import make_data
 
-from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, make_network
+from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, TreeCG, make_network
 from mtcd.planner.candidates import Space, further, longest_tour, neighbours
 from mtcd.planner.forecast import FURTHEST, Forecast, forecast
 from mtcd.planner.halving import race, survivors
@@ -164,7 +164,7 @@ def test_every_candidate_and_neighbour_can_be_cast(kind, K, model) -> None:
     assert len({repr(method) for method in methods}) == len(methods)
     families = {method.kind for method in methods}
     connected = task.network.connected
-    assert families == {"svfl", "mtcd"} | ({"stcd"} if connected else set()) | (
+    assert families == {"svfl", "mtcd"} | ({"stcd", "tree-cg"} if connected else set()) | (
         {"dcpa"} if connected and model.kind == "ridge" else set()
     )
     around = [near for method in methods[::7] for near in neighbours(space, method)]
@@ -180,7 +180,13 @@ def test_the_batch_of_the_config_is_kept_and_nothing_is_accelerated_with_it() ->
 
 
 def test_without_a_server_there_are_only_methods_without() -> None:
-    assert {method.kind for method in space_of(make_task(), server=False).candidates()} == {"stcd", "dcpa"}
+    assert {method.kind for method in space_of(make_task(), server=False).candidates()} == {"stcd", "dcpa", "tree-cg"}
+
+
+def test_with_l1_there_are_no_conjugate_gradients_on_a_tree() -> None:
+    task = make_task(model=Glm("linear", l1=0.1))
+    assert "tree-cg" not in {method.kind for method in space_of(task).candidates()}
+    assert list(neighbours(space_of(task), TreeCG())) == []
 
 
 def test_clusters_of_the_config_are_candidates_too() -> None:
@@ -209,7 +215,7 @@ def test_screening_prefers_tours_to_lazy_walks_and_long_visits_to_short_ones() -
     methods = list(space_of(task).candidates())
     order = ordered(task, methods, math.inf)
     assert sorted(map(repr, order)) == sorted(map(repr, methods))
-    assert {method.kind for method in order[:4]} == {"svfl", "dcpa", "stcd", "mtcd"}
+    assert {method.kind for method in order[:5]} == {"svfl", "dcpa", "stcd", "mtcd", "tree-cg"}
     assert len(ordered(task, methods, 0.0)) == 1  # out of time after the first
 
 
@@ -217,11 +223,11 @@ def test_a_pilot_goes_on_where_it_stopped() -> None:
     """In many small pieces it measures the same as a training at one go, and stops at its limit."""
     model = Glm("ridge", alpha=1.0)
     task = make_task(model=model)
-    for method in (STCD(5, 1e-3), MTCD(2, 4, 5, 1e-3), SVFL(2, 1e-3), DCPA(1e-2)):
+    for method in (STCD(5, 1e-3), MTCD(2, 4, 5, 1e-3), SVFL(2, 1e-3), DCPA(1e-2), TreeCG()):
         pieces, whole = Pilot(task, method), Pilot(task, method)
         most = whole.cost_rate * 200
         whole.advance(math.inf, most)
-        for _ in range(3000):
+        for _ in range(5000):
             pieces.advance(perf_counter(), most)
         strip = [(row.iteration, row.objective, row.messages) for row in whole.rows]
         assert [(row.iteration, row.objective, row.messages) for row in pieces.rows] == strip

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mtcd.methods.mtcd import MTCD, STCD
     from mtcd.methods.schedule import Schedule
     from mtcd.methods.svfl import SVFL
+    from mtcd.methods.tree_cg import TreeCG
     from mtcd.model.linear import Glm
     from mtcd.network.changes import with_changes
     from mtcd.network.edges import network_from_edges, read_network
@@ -59,6 +60,7 @@ _HOMES = {
     "SplitModel": "mtcd.splitnet.model",
     "Stop": "mtcd.stop",
     "TableShare": "mtcd.data.tables",
+    "TreeCG": "mtcd.methods.tree_cg",
     "VerticalData": "mtcd.data.vertical",
     "VerticalDataset": "mtcd.data.dataset",
     "load_dataset": "mtcd.data.datasets.catalogue",
@@ -93,6 +95,7 @@ __all__ = [
     "SplitModel",
     "Stop",
     "TableShare",
+    "TreeCG",
     "VerticalData",
     "VerticalDataset",
     "load_dataset",

@@ -51,7 +51,7 @@ def train_linear(
         status=status,
         message=_divergence(method, smoothness) if status == DIVERGED else sentence(status, training.rows[-1]),
         method=method.describe(),
-        stepsize=method.settled_stepsize(),
+        stepsize=None if method.stepsize is None else method.settled_stepsize(),
         history=History(training.rows),
         ledger=training.ledger,
         costs=costs,
@@ -67,6 +67,11 @@ def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> fl
 
 
 def _divergence(method: Method, smoothness: Smoothness) -> str:
+    if method.stepsize is None:
+        return (
+            "Diverged: the numbers grew beyond what floats can hold. The features are too large, or too different in "
+            "size: scale them (standardise: true)."
+        )
     limit = method.stepsize_limit(smoothness)
     said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
     if method.batch is not None and method.settled_stepsize() <= limit.value:

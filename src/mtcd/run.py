@@ -44,7 +44,8 @@ class Run:
     status: str
     message: str
     method: str
-    stepsize: float
+    stepsize: float | None
+    """The step size that was used; None of a method without one."""
     history: History
     ledger: Ledger
     costs: Costs
@@ -54,8 +55,9 @@ class Run:
     def __repr__(self) -> str:
         last = self.final
         gap = "" if last.gap is None else f", gap={last.gap:.3g}"
+        stepsize = "" if self.stepsize is None else f", stepsize={self.stepsize:.4g}"
         return (
-            f"Run(status={self.status!r}, method={self.method!r}, stepsize={self.stepsize:.4g},\n"
+            f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, cost={last.cost:.6g}, "
             f"seconds={last.seconds:.3g},\n"
             f"    model={self.model!r})"

@@ -47,9 +47,9 @@ def train(
     for every client, on vertical data or a :class:`VerticalDataset`.
 
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
-    ``method`` is MTCD(...), STCD(...), SVFL(...) or DCPA(...). ``watch`` is called with every measurement and how far
-    along it is. For split networks, ``compute`` says where they run; ``checkpoint`` names a folder in which the state
-    is kept at every measurement, and with ``resume`` the training goes on from the one that is there.
+    ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
+    how far along it is. For split networks, ``compute`` says where they run; ``checkpoint`` names a folder in which
+    the state is kept at every measurement, and with ``resume`` the training goes on from the one that is there.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -58,7 +58,9 @@ def train(
     ('converged', (12,))
     """
     if not isinstance(method, Method):
-        raise ConfigError(f"train needs a method, MTCD(...), STCD(...), SVFL(...) or DCPA(...), but got {method!r}.")
+        raise ConfigError(
+            f"train needs a method, MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), but got {method!r}."
+        )
     costs = costs or Costs()
     for given, kind in ((data, (VerticalData, VerticalDataset)), (stop or Stop(gap=1), Stop), (costs, Costs)):
         if not isinstance(given, kind):

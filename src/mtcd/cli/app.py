@@ -18,8 +18,8 @@ app = typer.Typer(
         "Parties hold different features of the same samples. A token, the aggregate of what they all know, "
         "roams from neighbour to neighbour; each party it visits improves its own part of the model. "
         "Several tokens can roam at once and sync at a server now and then (mtcd), one can roam without any "
-        "server (stcd), the server can ask everybody in every round (svfl), or all neighbours can talk all the time "
-        "(dcpa).\n\n"
+        "server (stcd), the server can ask everybody in every round (svfl), all neighbours can talk all the time "
+        "(dcpa), or sums can go up and down a spanning tree (tree-cg).\n\n"
         "Start with: [bold]mtcd demo[/bold], then write a config and [bold]mtcd train[/bold] it."
     ),
     epilog="Exit codes: 0 ended as asked, 1 the training diverged, 2 something in the input is wrong, 130 interrupted.",

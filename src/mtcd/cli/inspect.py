@@ -13,13 +13,15 @@ from rich.table import Table
 from mtcd.cli.findings import Finding, as_plain
 from mtcd.cli.inspect_split import examine_split, held_by, network_rows, split_rows
 from mtcd.cli.show import screen, show_notes
-from mtcd.cli.theory import guarantee, lone_guarantee, theory_of
+from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
+from mtcd.methods.method import Method, settle_stepsize
 from mtcd.methods.mtcd import MTCD
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.changes import told
 from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
@@ -53,16 +55,18 @@ def examine(setup: Setup) -> dict[str, Any]:
     smoothness = Smoothness(problem)
     method, seed = setup.method, setup.config.seed
     method.check_network(setup.network)
-    limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
-    chosen = auto.value if isinstance(method.stepsize, str) else method.stepsize
+    method.check_problem(problem)
     theory: list[Finding] = []
     tokens, floats = 0, Batches(problem.samples, method.batch, seed).length * problem.outputs
     if isinstance(method, MTCD):  # making the plan refuses what cannot work
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
         theory = theory_of(setup, method, plan)
+        chosen = settle_stepsize(method, smoothness)[0].settled_stepsize()
         theory += guarantee(theory, method, smoothness, chosen)
         theory += lone_guarantee(theory, method, smoothness, chosen, changes=bool(setup.network.changes))
+    if isinstance(method, TreeCG):
+        theory.append(tree_finding(setup.network))
     return {
         "method": method.describe(),
         "samples": data.samples,
@@ -77,15 +81,25 @@ def examine(setup: Setup) -> dict[str, Any]:
             "largest_block": float(smoothness.blocks.max()),
             "blocks": smoothness.blocks.tolist(),
         },
-        "stepsize": chosen,
+        **_stepsizes(method, smoothness),
+        "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
+        "theory": as_plain(theory),
+        "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
+    }
+
+
+def _stepsizes(method: Method, smoothness: Smoothness) -> dict[str, Any]:
+    """The step size and its limits; of a method without one, that there is none."""
+    if method.stepsize is None:
+        return {"stepsize": None}
+    limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
+    return {
+        "stepsize": auto.value if isinstance(method.stepsize, str) else method.stepsize,
         "stepsize_limit": limit.value,
         "stepsize_limit_rule": limit.reason,
         "stepsize_auto": auto.value,
         "stepsize_auto_rule": auto.reason,
         "stepsize_stability": stability_limit(smoothness),
-        "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
-        "theory": as_plain(theory),
-        "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
     }
 
 
@@ -112,12 +126,20 @@ def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
         **network_rows(found),
         "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
-        "step size": f"{found['stepsize']:.4g}",
-        "step size, auto": f"{found['stepsize_auto']:.4g}, which is {found['stepsize_auto_rule']}",
-        "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
+        **_stepsize_rows(found),
         "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
     }
     return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
+
+
+def _stepsize_rows(found: dict[str, Any]) -> dict[str, str]:
+    if found["stepsize"] is None:
+        return {"step size": "none: each step is the best one in the plane of gradient and last direction"}
+    return {
+        "step size": f"{found['stepsize']:.4g}",
+        "step size, auto": f"{found['stepsize_auto']:.4g}, which is {found['stepsize_auto_rule']}",
+        "step-size limit": f"{found['stepsize_limit']:.4g}, which is {found['stepsize_limit_rule']}",
+    }
 
 
 def _facts_table(rows: Mapping[str, str]) -> Table:

@@ -14,6 +14,7 @@ from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.hosting import Plan
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
+from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
 from mtcd.theory.bounds import Guarantee, LoneGuarantee
@@ -166,6 +167,17 @@ def _start_value(smoothness: Smoothness) -> float:
     """f at theta = 0, which is no less than Delta: no loss is below 0."""
     problem = smoothness.problem
     return problem.fit.objective(np.zeros(problem.labels.shape), 0.0)
+
+
+def tree_finding(network: Network) -> Finding:
+    """Where sums meet, and how long an iteration of tree-cg takes at least."""
+    tree, K = spanning_tree(network), network.size
+    shown = f"depth {tree.depth}, root {network.clients[tree.root]}"
+    meaning = (
+        f"an iteration sends 2(K - 1) = {2 * (K - 1)} messages between neighbours, {2 * tree.depth} of them one after "
+        "the other"
+    )
+    return Finding("tree_depth", "spanning tree", tree.depth, shown, meaning)
 
 
 def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:

@@ -183,9 +183,9 @@ class ScheduleSection(Section):
 
 
 class MethodSection(Section):
-    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL and mtcd.DCPA."""
+    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL, mtcd.DCPA and mtcd.TreeCG."""
 
-    kind: Literal["mtcd", "stcd", "svfl", "dcpa"] = "mtcd"
+    kind: Literal["mtcd", "stcd", "svfl", "dcpa", "tree-cg"] = "mtcd"
     tokens: Whole | None = None
     hops: Whole = 16
     local_updates: Whole = 1

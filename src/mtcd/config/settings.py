@@ -13,6 +13,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.svfl import SVFL
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
@@ -38,6 +39,7 @@ USED = {
     "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", "first_pass", *ACCELERATION},
     "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
     "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
+    "tree-cg": set(),
 }
 
 
@@ -75,7 +77,7 @@ def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
     if "depth" in section.model_fields_set - set(unused) and section.acceleration in NO_DEPTH:
         unused.append("depth")
     notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
-    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA}
+    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA, "tree-cg": TreeCG}
     return makers[section.kind](**settings_of(section)), notes
 
 

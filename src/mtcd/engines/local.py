@@ -19,6 +19,7 @@ class LocalEngine:
         self.opening = cast.opening
         self.ledger = ledger
         self.monitor = Monitor(len(cast.clients))
+        self._ahead: dict[int, list[Message]] = {}
 
     def run(self) -> Iterator[Progress]:
         """Deliver messages while there are any; yields whenever the parties hold one model, before it changes."""
@@ -36,11 +37,24 @@ class LocalEngine:
                         told = self.monitor.hear(message)
                     if told is not None:
                         yield told
+                        self._catch_up(told.hop)
                 else:
-                    record(message, self.ledger)
+                    self._record(message)
                     waiting.append(message)
             if not waiting:
                 return
             message = waiting.popleft()
             outgoing = self.parties[message.to].receive(message)
             yield None
+
+    def _record(self, message: Message) -> None:
+        """A client that is ahead of others sends for the next iteration: that counts when this one has been told."""
+        iteration = self.monitor.ahead(message.sender)
+        if iteration is None:
+            record(message, self.ledger)
+        else:
+            self._ahead.setdefault(iteration, []).append(message)
+
+    def _catch_up(self, iteration: int) -> None:
+        for message in self._ahead.pop(iteration, ()):
+            record(message, self.ledger)

@@ -127,6 +127,11 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
 
 def _check_server(federation: Federation) -> None:
     kind = federation.method.kind
+    if kind == "tree-cg":
+        raise ConfigError(
+            "method.kind: tree-cg trains in one process only, with mtcd train. In a federation without a server use "
+            "stcd (walk: tour, acceleration: conjugate), which needs about as few messages."
+        )
     if federation.server is not None and kind in WITHOUT_SERVER:
         raise ConfigError(
             f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which syncs there."

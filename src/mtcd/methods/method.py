@@ -23,7 +23,8 @@ WITHOUT_SERVER = ("stcd", "dcpa")
 class Method(ABC):
     """A training method. Subclasses are frozen dataclasses of settings."""
 
-    stepsize: Stepsize
+    stepsize: Stepsize | None
+    """None: the method has none."""
     local_updates: int
     batch: int | None
     schedule: Schedule | None = None
@@ -64,6 +65,9 @@ class Method(ABC):
                 "representation on the next batch. Leave batch out, or the changes."
             )
 
+    def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
+        """Refuse a problem that the method cannot solve."""
+
     def notes(self, network: Network) -> tuple[str, ...]:
         """What to know of the method on this network."""
         return ()
@@ -101,6 +105,8 @@ class Method(ABC):
 
     def settled_stepsize(self) -> float:
         """The step size as a number; 'auto' must have been settled by then."""
+        if self.stepsize is None:
+            raise ConfigError(f"{self.kind} has no step size.")
         if isinstance(self.stepsize, str):
             raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
         return self.stepsize

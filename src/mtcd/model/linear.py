@@ -174,10 +174,15 @@ class LinearClient:
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
 
+    def gradient(self, theta: Array, slope: Array) -> Array:
+        """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial gradient of f."""
+        gradient: Array = self.X.T.dot(slope)
+        self.regulariser.add_gradient(theta, gradient)
+        return gradient
+
     def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
         """theta after a proximal gradient step along X_k^T y: what a primal-dual method does."""
-        gradient: Array = self.X.T.dot(dual)
-        self.regulariser.add_gradient(theta, gradient)
+        gradient = self.gradient(theta, dual)
         gradient *= -mu
         gradient += theta
         self.regulariser.prox(gradient, mu)

@@ -16,6 +16,7 @@ from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
@@ -37,7 +38,7 @@ CROSSING_TOKENS = (2, 4, 8)
 CROSSING_HOPS = (1, 4)  # times the number of clients
 TOURS = (1, 3)  # of a cluster between syncs, without acceleration
 MOST_TOKENS = 64
-SERVERLESS = ("stcd", "dcpa")
+SERVERLESS = ("stcd", "dcpa", "tree-cg")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,6 +90,8 @@ class Space:
     def _all(self) -> Iterator[Method]:
         yield from self._stcd()
         yield from self._dcpa()
+        if self.network.connected and not self.smoothness.problem.kinked:
+            yield TreeCG()
         if self.server:
             yield from self._svfl()
             yield from self._clustered()
@@ -160,6 +163,8 @@ class Space:
 
 def short(method: Method) -> Method:
     """The same with a step size of four digits: more are of no use, and hard to read."""
+    if method.stepsize is None:
+        return method
     return method.with_stepsize(float(f"{method.settled_stepsize():.4g}"))
 
 
@@ -180,6 +185,8 @@ def neighbours(space: Space, method: Method) -> Iterator[Method]:
 
 
 def _changed(space: Space, method: Method) -> Iterator[Method]:
+    if method.stepsize is None:  # nothing to set
+        return
     if isinstance(method, MTCD):
         yield from _other_roams(space, method)
     for factor in (2.0, 0.5):

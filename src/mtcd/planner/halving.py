@@ -1,7 +1,7 @@
 """Successive halving: all pilots get a little time, the better half gets twice as much, and so on.
 
-The best pilot of each family (svfl, dcpa, stcd, mtcd) stays to the end, and so does the config's own method: the
-picture and the comparison need them. A pilot that has cost more than another needed to reach the target has lost.
+The best pilot of each family (svfl, dcpa, stcd, mtcd, tree-cg) stays to the end, and so does the config's own method:
+the picture and the comparison need them. A pilot that has cost more than another needed to reach the target has lost.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class Pilot:
 
     @property
     def family(self) -> str:
-        """svfl, dcpa, stcd or mtcd."""
+        """svfl, dcpa, stcd, mtcd or tree-cg."""
         return self.method.kind
 
     @property

@@ -23,8 +23,8 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.planner.pilots import Task
 
-# what extrapolation is worth, and what a primal-dual iteration is, until something is known
-ACCELERATED, PRIMAL_DUAL = 3.0, 0.1
+# what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until something is known
+ACCELERATED, PRIMAL_DUAL, CONJUGATE = 3.0, 0.1, 1.0
 VISIT = 20  # local updates of a visit that is timed
 PASSES = 12  # over all clients, that a pilot should at least come to: extrapolation begins after some tours
 MEMORY = 1e9  # bytes that the matrices of all pilots may take together
@@ -34,10 +34,13 @@ def score(task: Task, method: Method) -> float:
     """Progress per unit of cost, or of time on the wire."""
     way = task.travel(method)
     price = task.iteration_cost(method) if way.wire is None else way.wire
-    curvature = float(task.smoothness.blocks.mean())
-    done = 1.0 - (1.0 - min(1.0, method.settled_stepsize() * curvature)) ** method.local_updates
-    if not method.gradient_steps:
+    if method.stepsize is None:
+        done = CONJUGATE
+    elif not method.gradient_steps:
         done = PRIMAL_DUAL
+    else:
+        curvature = float(task.smoothness.blocks.mean())
+        done = 1.0 - (1.0 - min(1.0, method.settled_stepsize() * curvature)) ** method.local_updates
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
         done /= way.parallel if method.combine_rule == "average" else 1

@@ -1,6 +1,6 @@
 """Where tokens would go, without training anything: visits to different clients, and time on the wire.
 
-Both are per iteration as histories count them: a hop per token of MTCD and STCD, a round of SVFL and DCPA.
+Both are per iteration as histories count them: a hop per token of MTCD and STCD, a round of SVFL, DCPA and Tree-CG.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.svfl import SVFL
+from mtcd.methods.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
+from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.planner.links import Links
@@ -48,6 +50,8 @@ def travel(method: Method, network: Network, samples: int, outputs: int, seed: i
     if isinstance(method, SVFL):
         floats = Batches(samples, method.batch, seed).length * outputs
         return Travel(K, None if links is None else _server_round(links, floats), K)
+    if isinstance(method, TreeCG):
+        return Travel(K, None if links is None else _up_and_down(network, links, samples * outputs), K)
     return Travel(K, None if links is None else _neighbours(network, links, samples * outputs), K)
 
 
@@ -63,6 +67,19 @@ def _neighbours(network: Network, links: Links, floats: int) -> float:
     """All neighbours talk at once: the slowest link."""
     times = [links.seconds(k, j, floats) for k, near in enumerate(network.neighbours) for j in near]
     return max(times, default=0.0)
+
+
+def _up_and_down(network: Network, links: Links, floats: int) -> float:
+    """The slowest way from a leaf of the spanning tree to its root, and the slowest way back."""
+    tree = spanning_tree(network)
+    up, down = np.zeros(network.size), np.zeros(network.size)  # from below each client, to below it
+    for level in reversed(tree.levels[1:]):
+        for k in level:
+            parent = tree.parents[k]
+            assert parent is not None
+            up[parent] = max(up[parent], up[k] + links.seconds(k, parent, floats + INNER_PRODUCTS))
+            down[parent] = max(down[parent], down[k] + links.seconds(parent, k, floats + COEFFICIENTS))
+    return float(up[tree.root] + down[tree.root])
 
 
 def _roams(plan: Plan, K: int, links: Links | None) -> Travel:

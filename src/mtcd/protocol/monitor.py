@@ -13,15 +13,22 @@ class Monitor:
     def __init__(self, clients: int) -> None:
         self.clients = clients
         self._parts: dict[int, dict[int, Part]] = {}
+        self._latest: dict[int, int] = {}
 
     def hear(self, message: Message) -> Any:
         """The progress that this message completes, or None."""
         part = message.payload
         if not isinstance(part, Part):
             return part
+        self._latest[message.sender] = part.iteration
         parts = self._parts.setdefault(part.iteration, {})
         parts[message.sender] = part
         if len(parts) < self.clients:
             return None
         del self._parts[part.iteration]
         return Progress(part.iteration, 0, None, 0.0, [parts[k].parameters for k in range(self.clients)])
+
+    def ahead(self, sender: int) -> int | None:
+        """The iteration of which this client has told its part, as long as others have yet to tell theirs."""
+        latest = self._latest.get(sender)
+        return latest if latest in self._parts else None

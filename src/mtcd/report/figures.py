@@ -143,7 +143,7 @@ def _legend_texts(results: Results, cases: Sequence[str]) -> list[str]:
 
 
 def _tuned_text(curves: Sequence[CurveResult]) -> str:
-    chosen = sorted({curve.stepsize for curve in curves if curve.tuned})
+    chosen = sorted({curve.stepsize for curve in curves if curve.tuned and curve.stepsize is not None})
     if not chosen:
         return ""
     if len(chosen) == 1:

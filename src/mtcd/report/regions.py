@@ -19,8 +19,14 @@ Array = NDArray[np.float64]
 
 RATIOS = np.logspace(-1, 4, 251)
 # the same colour for a family in every picture
-LOOKS = {kind: (COLOURS[i], DASHES[i]) for i, kind in enumerate(("svfl", "stcd", "mtcd", "dcpa"))}
-NAMES = {"svfl": "SVFL, client-server", "stcd": "STCD, one token", "mtcd": "MTCD, tokens and server", "dcpa": "DCPA"}
+LOOKS = {kind: (COLOURS[i], DASHES[i]) for i, kind in enumerate(("svfl", "stcd", "mtcd", "dcpa", "tree-cg"))}
+NAMES = {
+    "svfl": "SVFL, client-server",
+    "stcd": "STCD, one token",
+    "mtcd": "MTCD, tokens and server",
+    "dcpa": "DCPA",
+    "tree-cg": "Conjugate gradients on a tree",
+}
 HEADROOM = 0.12  # of the height, for the names of the regions
 LEAST_SHARE = 0.06  # of the width, that a region must have to be named
 

@@ -95,11 +95,13 @@ def plain(text: str) -> str:
     return text.replace("$", r"\$")
 
 
-def scientific(value: float) -> str:
-    """A step size, shortly.
+def scientific(value: float | None) -> str:
+    """A step size, shortly; a dash where there is none.
 
     >>> scientific(4e-4), scientific(2.5e-5), scientific(0.020003)
     ('4e-04', '2.5e-05', '2e-02')
     """
+    if value is None:
+        return "-"
     digits, power = f"{value:.2e}".split("e")
     return f"{digits.rstrip('0').rstrip('.')}e{power}"

@@ -19,7 +19,7 @@ from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.schema import Changes, Experiment, Measure, Tune
 
 # methods that draw nothing themselves, on the full batch
-STEADY = frozenset({"svfl", "dcpa"})
+STEADY = frozenset({"svfl", "dcpa", "tree-cg"})
 
 
 @dataclass(frozen=True, eq=False)

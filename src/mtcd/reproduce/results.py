@@ -27,7 +27,7 @@ class Trained:
 
     seed: int
     status: str
-    stepsize: float
+    stepsize: float | None  # None: the method has none
     seconds: float
     columns: dict[str, Array]
     notes: tuple[str, ...] = ()
@@ -99,8 +99,8 @@ class CurveResult:
     trial_seconds: float = 0.0  # time spent trying out step sizes
 
     @property
-    def stepsize(self) -> float:
-        """The step size that was used."""
+    def stepsize(self) -> float | None:
+        """The step size that was used; None of a method without one."""
         return self.trained[0].stepsize
 
     @property

@@ -79,7 +79,7 @@ def as_trained(record: Record) -> Trained:
     return Trained(
         seed=int(record["config"]["seed"]),
         status=str(record["status"]),
-        stepsize=float(record["stepsize"]),
+        stepsize=None if record["stepsize"] is None else float(record["stepsize"]),
         seconds=float(record["seconds"]),
         columns=columns,
         notes=tuple(str(note) for note in record["notes"]),

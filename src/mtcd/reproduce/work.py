@@ -185,7 +185,7 @@ def train_record(
         "config": setup.config.model_dump(mode="json", exclude_none=True),
         "status": run.status,
         "message": run.message,
-        "stepsize": float(run.stepsize),
+        "stepsize": run.stepsize if run.stepsize is None else float(run.stepsize),
         "seconds": run.final.seconds,
         "notes": list(setup.data.notes),
         "columns": _columns(run.history.rows, measure_of(config)),

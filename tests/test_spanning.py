@@ -1,0 +1,50 @@
+"""Spanning trees: made of links, as shallow as can be, the same for everybody."""
+
+import networkx as nx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mtcd.network.spanning import SEARCHES, spanning_tree
+from mtcd.network.topology import Network, make_network
+from problems import networks
+
+
+def names(count: int) -> list[str]:
+    return [f"c{k}" for k in range(count)]
+
+
+@given(st.integers(1, 12).flatmap(lambda size: networks(size, connected=True)))
+def test_it_spans_the_network_with_the_least_depth_there_is(network: Network) -> None:
+    tree = spanning_tree(network)
+    links = [(k, parent) for k, parent in enumerate(tree.parents) if parent is not None]
+    assert all(parent in network.neighbours[k] for k, parent in links)
+    graph = nx.Graph(links)
+    graph.add_nodes_from(range(network.size))
+    assert nx.is_tree(graph)
+    assert tree.parents[tree.root] is None
+    assert tree.depth == nx.radius(network.graph) == nx.eccentricity(graph, tree.root)
+    depths = nx.single_source_shortest_path_length(graph, tree.root)
+    assert all(depths[k] == d for d, level in enumerate(tree.levels) for k in level)
+    assert sorted((child, k) for k, below in enumerate(tree.children) for child in below) == sorted(links)
+
+
+@pytest.mark.parametrize(
+    ("kind", "clients", "depth"),
+    [("path", 81, 40), ("path", 80, 40), ("star", 500, 1), ("complete", 200, 1), ("grid", 900, 30), ("cycle", 101, 50)],
+)
+def test_the_depth_on_networks_of_known_kinds(kind: str, clients: int, depth: int) -> None:
+    assert spanning_tree(make_network(kind, names(clients))).depth == depth
+
+
+def test_the_search_for_a_centre_is_short_on_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches = []
+    levels = __import__("mtcd.network.spanning", fromlist=["_levels"])._levels
+    monkeypatch.setattr("mtcd.network.spanning._levels", lambda *given: searches.append(0) or levels(*given))
+    spanning_tree(make_network("cycle", names(2000)))
+    assert len(searches) <= SEARCHES + 4
+
+
+def test_two_networks_with_the_same_links_have_the_same_tree() -> None:
+    first, second = (make_network("erdos-renyi", names(60), p=0.1, seed=5) for _ in range(2))
+    assert spanning_tree(first) == spanning_tree(second)
