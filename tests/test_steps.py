@@ -1,5 +1,7 @@
 """Local updates: the squared loss's shortcuts against plain steps, and plain steps against the definition."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -48,6 +50,16 @@ def test_the_squared_loss_at_once_is_the_same_as_step_by_step(penalty, shape, sp
 def test_summed_powers_against_the_sum(eigenvalue: float, Q: int, eta: float) -> None:
     expected = eta * sum((1 - eta * eigenvalue) ** q for q in range(Q))
     np.testing.assert_allclose(summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-10)
+
+
+@pytest.mark.parametrize("eigenvalue", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 400.0, 499.0, 600.0, 1500.0])
+@pytest.mark.parametrize("Q", [1, 2, 50])
+def test_summed_powers_lose_no_digits(eigenvalue: float, Q: int) -> None:
+    """Against exact fractions, also where the terms nearly cancel."""
+    eta = 1e-3
+    factor = 1 - Fraction(eta) * Fraction(eigenvalue)
+    expected = float(Fraction(eta) * sum(factor**q for q in range(Q)))
+    np.testing.assert_allclose(summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-13)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
