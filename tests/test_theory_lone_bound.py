@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +108,7 @@ def test_inspect_of_a_large_network_shows_an_upper_bound_and_says_so(
     theory = inspected(tmp_path, capsys, K=5, method="kind: stcd, stepsize: 0.001")["theory"]
     chain = lazy_chain(make_network("path", [f"c{k}" for k in range(5)]))
     bound = mixing_bounds(spectral_gap(*chain), chain.share.min(), chain.share.min() / 2)[1]
-    assert theory["mixing_time_pi_min"]["value"] == pytest.approx(bound)
+    assert theory["mixing_time_pi_min"]["value"] == math.ceil(bound) >= mixing_time(*chain, chain.share.min() / 2)
     assert theory["mixing_time_pi_min"]["shown"].startswith("at most ")
     assert "upper bound from the spectral gap" in theory["mixing_time_pi_min"]["meaning"]
     assert theory["guarantee_stcd"]["value"] > 0

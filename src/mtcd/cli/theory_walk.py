@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from mtcd.cli.findings import Finding, finding, not_known
@@ -80,15 +81,16 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
         yield finding("mixing_time", "mixing time", exact[0], near, " hop(s)")
     if lone:
         yield finding("pi_min", "pi_min", pi_min, "the least share of its time that the walk spends at a client")
-        bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)[1] if gaps and pi_min else None
+        bound = mixing_bounds(gaps[0], pi_min, pi_min / 2)[1] if gaps and pi_min else math.inf
         yield _lone_mixing(exact[-1], bound)
 
 
-def _lone_mixing(exact: float | None, bound: float | None) -> Finding:
+def _lone_mixing(exact: float | None, bound: float) -> Finding:
     key, title = "mixing_time_pi_min", "mixing time, pi_min/2"
     near = "the same to a total variation of pi_min/2, the tau of equation (5)"
-    if exact is None and bound is not None:
-        return Finding(key, title, bound, f"at most {bound:.4g} hops", f"{near}; an upper bound from the spectral gap")
+    if exact is None and math.isfinite(bound):
+        most = math.ceil(bound)
+        return Finding(key, title, most, f"at most {most:,} hops", f"{near}; an upper bound from the spectral gap")
     return finding(key, title, exact, near, " hop(s)")
 
 
