@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.network import spanning
 from mtcd.network.spanning import SEARCHES, spanning_tree
 from mtcd.network.topology import Network, make_network
 from problems import networks
@@ -38,9 +39,8 @@ def test_the_depth_on_networks_of_known_kinds(kind: str, clients: int, depth: in
 
 
 def test_the_search_for_a_centre_is_short_on_large_networks(monkeypatch: pytest.MonkeyPatch) -> None:
-    searches = []
-    levels = __import__("mtcd.network.spanning", fromlist=["_levels"])._levels
-    monkeypatch.setattr("mtcd.network.spanning._levels", lambda *given: searches.append(0) or levels(*given))
+    searches, search = [], spanning.breadth_first
+    monkeypatch.setattr(spanning, "breadth_first", lambda *given: searches.append(0) or search(*given))
     spanning_tree(make_network("cycle", names(2000)))
     assert len(searches) <= SEARCHES + 4
 
