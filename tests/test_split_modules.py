@@ -134,9 +134,10 @@ def test_the_fusions_running_statistics_take_in_each_batch_once_however_many_ste
 
 def test_with_the_full_batch_each_visit_counts_once() -> None:
     one = case(made=normed)
-    run = one.train(STCD(3, 0.1), mtcd.Stop(iterations=20))
-    counts = [int(run.modules[c][1].num_batches_tracked) for c in one.data.clients]
-    assert sum(counts) == 20
+    for first_pass in (True, False):
+        run = one.train(STCD(3, 0.1, first_pass=first_pass), mtcd.Stop(iterations=20))
+        counts = [int(run.modules[c][1].num_batches_tracked) for c in one.data.clients]
+        assert sum(counts) == 20 + 4 * first_pass
     run = one.train(SVFL(3, 0.1), mtcd.Stop(iterations=5))
     assert {int(run.modules[c][1].num_batches_tracked) for c in one.data.clients} == {1 + 5}
 
