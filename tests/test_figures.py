@@ -287,7 +287,7 @@ def test_the_picture_has_the_resolution_asked_for(tmp_path: Path) -> None:
     assert pixels.shape[1] == pytest.approx(6.4 * 150, abs=2)
 
 
-@pytest.mark.parametrize("width", [100, 120])
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
 @every_shape
 def test_the_table_fits_and_cuts_no_number(shape: Shape, width: int) -> None:
     result = shape()

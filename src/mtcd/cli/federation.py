@@ -116,15 +116,12 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
         ]
         typer.echo(json.dumps(rows))
         return
-    from rich.table import Table
-
     from mtcd.cli.show import screen
-    from mtcd.report.plain_text import escape
+    from mtcd.report.screen_table import ScreenTable
 
-    table = Table("name", "address", "until", "days left", "certificate")
-    for s in standings:
-        table.add_row(s.name, escape(s.address or ""), f"{s.until:%Y-%m-%d}", str(s.days_left), s.state)
-    screen.print(table)
+    rows_shown = [[s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state] for s in standings]
+    titles = ["name", "address", "until", "days left", "certificate"]
+    screen.print(ScreenTable(titles, rows_shown, words=["name", "address", "until", "certificate"]))
 
 
 OperatorKit = Annotated[

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from mtcd.cli.show import screen
 from mtcd.errors import MtcdError
 from mtcd.extras import find
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
-from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
 
 NOBODY = "Nobody answers: is the federation up, and can this host reach it?"
 
@@ -30,7 +29,7 @@ def show_status(kits: Path, as_json: bool, every: float | None) -> int:
         if as_json:
             typer.echo(json.dumps(summary))
         else:
-            _print(summary)
+            show_summary(summary)
         if every is None or all(one["phase"] in ("ended", "not reached") for one in summary["parties"].values()):
             return 0 if answers else 1
         time.sleep(every)
@@ -75,8 +74,10 @@ def _places(told: dict[str, Any]) -> dict[str, str]:
     return {str(index): name for index, (_, name) in sorted(last.items())}
 
 
-def _print(summary: dict[str, Any]) -> None:
-    table = Table("party", "phase", "iteration", "tokens", "connected", "gone", "waits for")
+def show_summary(summary: dict[str, Any]) -> None:
+    """The parties as a table, and how far they are in a line."""
+    titles = ["party", "phase", "iteration", "tokens", "connected", "gone", "waits for"]
+    rows = []
     held: dict[str, list[str]] = {}
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
@@ -85,8 +86,8 @@ def _print(summary: dict[str, Any]) -> None:
         cells = [name, phase or one["phase"], str(one.get("iteration", "")), ", ".join(held.get(name, []))]
         cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
         cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
-        table.add_row(*map(escape, cells))
-    screen.print(table)
+        rows.append(cells)
+    screen.print(ScreenTable(titles, rows, words=["party", "phase", "tokens", "gone", "waits for"]))
     facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
     if summary["syncs"]:
         facts.insert(0, f"syncs {summary['syncs']}")

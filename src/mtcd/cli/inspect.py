@@ -27,6 +27,7 @@ from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
@@ -103,19 +104,17 @@ def _stepsizes(method: Method, smoothness: Smoothness) -> dict[str, Any]:
     }
 
 
-def _clients_table(network: Network, clients: Mapping[str, Any]) -> Table:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("client", "holds", "neighbours"):
-        table.add_column(title)
-    limit = 20
+def _clients_table(network: Network, clients: Mapping[str, Any]) -> ScreenTable:
+    rows, limit = [], 20
     for k, (name, held) in enumerate(clients.items()):
         if k == limit:
-            table.add_row(f"and {network.size - limit} more", "", "")
+            rows.append([f"and {network.size - limit} more", "", ""])
             break
         near = listing([network.clients[j] for j in network.neighbours[k]], 3)
         holds = held_by(held) if isinstance(held, dict) else f"{len(held)}: {listing(held, 4)}"
-        table.add_row(escape(name), escape(holds), escape(near or "none"))
-    return table
+        rows.append([name, holds, near or "none"])
+    titles = ["client", "holds", "neighbours"]
+    return ScreenTable(titles, rows, words=titles)
 
 
 def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
@@ -144,7 +143,7 @@ def _stepsize_rows(found: dict[str, Any]) -> dict[str, str]:
 
 def _facts_table(rows: Mapping[str, str]) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold")
+    table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows.items():
         table.add_row(name, escape(value))

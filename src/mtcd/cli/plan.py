@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from mtcd.cli.show import aside, screen, show_notes
 from mtcd.config.build import build
@@ -25,6 +24,7 @@ from mtcd.planner.halving import Watch
 from mtcd.planner.screening import kind
 from mtcd.report.plain_text import escape
 from mtcd.report.regions import regions_png
+from mtcd.report.screen_table import ScreenTable
 
 ROWS = 8
 LONG = 5.0  # seconds for the optimum that are worth a word
@@ -114,16 +114,11 @@ def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
     return shown
 
 
-def candidates_table(found: Plan) -> Table:
+def candidates_table(found: Plan) -> ScreenTable:
     """What each is expected to take, and how sure that is."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    table.add_column("method")  # the one that may wrap
-    titles = ["cost", "hops", "server", "compute"]
-    titles += ["wall-clock"] if found.by_time else []
-    for title in titles:
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("how sure", no_wrap=True)
-    for place, proposal in enumerate(best_of_each(found)):
+    titles = ["method", "cost", "hops", "server", "compute", *(["wall-clock"] if found.by_time else []), "how sure"]
+    rows = []
+    for proposal in best_of_each(found):
         told = proposal.messages
         counts = (told["client_client"], told["uplink"] + told["downlink"])
         known = proposal.arrives
@@ -131,9 +126,8 @@ def candidates_table(found: Plan) -> Table:
         cells += [_number(count) if known else "-" for count in counts]
         cells.append(_seconds(proposal.compute_seconds))
         cells += [_seconds(proposal.wall_seconds)] if proposal.wall_seconds is not None else []
-        name = escape(proposal.label()) + (" (yours)" if proposal.own else "")
-        table.add_row(f"[bold]{name}[/]" if place == 0 else name, *cells, _sure(proposal))
-    return table
+        rows.append([proposal.label() + (" (yours)" if proposal.own else ""), *cells, _sure(proposal)])
+    return ScreenTable(titles, rows, words=["method", "how sure"], best=True)
 
 
 def verdict(found: Plan) -> str:

@@ -9,7 +9,6 @@ from pathlib import Path
 from time import monotonic
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from mtcd.cli.show import aside, screen, show_notes
 from mtcd.errors import ConfigError, DataError, NotInstalledError
@@ -17,6 +16,7 @@ from mtcd.files import check_writable
 from mtcd.report.figures import write_figure
 from mtcd.report.page import write_page
 from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
 from mtcd.report.tables import results_table, span
 from mtcd.reproduce.claims import check_claims
 from mtcd.reproduce.plan import FigurePlan, plan_figure
@@ -46,15 +46,14 @@ class Wish:
 
 def list_experiments() -> None:
     """The experiments that can be named."""
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for title in ("name", "title", "about"):
-        table.add_column(title, no_wrap=title == "name")
+    rows = []
     for name, path in known_experiments().items():
         experiment = read_experiment(path)
         data = experiment.problem.get("data", {})
         title = experiment.title.replace("{clients}", str(data.get("clients", "some")))
-        table.add_row(escape(name), escape(title), escape(experiment.about))
-    screen.print(table)
+        rows.append([name, title, experiment.about])
+    titles = ["name", "title", "about"]
+    screen.print(ScreenTable(titles, rows, words=titles))
 
 
 def run_experiments(wish: Wish) -> int:

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
 
 from mtcd.following import Watch
 from mtcd.history import Measurement
 from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
 from mtcd.run import Run
 
 COUNTED = ("iteration", "hops", "syncs")
@@ -52,25 +52,20 @@ def show_notes(notes: Iterable[str]) -> None:
         aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
 
 
-def runs_table(runs: Sequence[Run]) -> Table:
+def runs_table(runs: Sequence[Run]) -> ScreenTable:
     """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost, seconds."""
     relative = all(run.gap is not None for run in runs)
     known = ("test_accuracy", "accuracy")
     learnt = [name for name in known if all(getattr(run.final, name) is not None for run in runs)][:1]
-    table = Table(box=None, header_style="bold", pad_edge=False)
     counted = ("epoch", "syncs") if learnt and all(run.final.epoch is not None for run in runs) else COUNTED
-    table.add_column("method", min_width=12, overflow="fold")  # the one that may wrap
-    table.add_column("status", no_wrap=True)
     measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
     titles = {"iteration": "iterations", "epoch": "epochs"}
-    for title in (*(titles.get(name, name) for name in counted), *measured, "cost", "seconds"):
-        table.add_column(title, justify="right", no_wrap=True)
+    rows = []
     for run in runs:
         last = run.final
         value = f"{last.gap:.2e}" if relative else f"{last.objective:.6g}"
         counts = [f"{getattr(last, name):,.10g}" for name in counted]
         shares = [f"{getattr(last, name):.1%}" for name in learnt]
-        table.add_row(
-            escape(run.method), run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}"
-        )
-    return table
+        rows.append([run.method, run.status, *counts, value, *shares, f"{last.cost:,.1f}", f"{last.seconds:.1f}"])
+    counters = [titles.get(name, name) for name in counted]
+    return ScreenTable(["method", "status", *counters, *measured, "cost", "seconds"], rows, words=["method", "status"])

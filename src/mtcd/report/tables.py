@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.table import Table
-
 from mtcd.report.accuracies import CAPTION, accuracy_cells, accuracy_headings, accuracy_summary
 from mtcd.report.numbers import (
     Entry,
@@ -19,28 +17,20 @@ from mtcd.report.numbers import (
     spread_columns,
     targets,
 )
-from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
 from mtcd.report.styles import scientific
 from mtcd.reproduce.results import Results
 
 WORDS = ("case", "curve")  # may wrap; the other columns are numbers, and must not
 
 
-def results_table(results: Results) -> Table:
+def results_table(results: Results) -> ScreenTable:
     """One row per case and curve, for the screen. A single case needs no column."""
-    title = f"{escape(results.name)}: {_what(results)}, means over seeds"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, header_style="bold", pad_edge=False)
-    first = 0 if len(results.case_names()) > 1 else 1
-    for heading in headings(results, brief=True)[first:]:
-        words = heading in WORDS
-        table.add_column(heading, justify="left" if words else "right", no_wrap=not words, overflow="fold")
-    before = None
-    for entry in entries(results):
-        case, *rest = cells(results, entry, brief=True)
-        row = ["" if entry.case == before else case, *rest]
-        table.add_row(*map(escape, row[first:]))
-        before = entry.case
-    return table
+    caption = f"{results.name}: {_what(results)}, means over seeds"
+    several = len(results.case_names()) > 1
+    first = 0 if several else 1
+    rows = [cells(results, entry, brief=True)[first:] for entry in entries(results)]
+    return ScreenTable(headings(results, brief=True)[first:], rows, WORDS, caption, grouped=several)
 
 
 def _what(results: Results) -> str:
