@@ -110,6 +110,7 @@ class TestKinds:
             ("grid", {"rows": -2}, "do not fill -2 rows"),
             ("erdos-renyi", {}, "needs p"),
             ("erdos-renyi", {"p": 1.5}, "from 0 to 1; got 1.5"),
+            ("erdos-renyi", {"p": -0.5}, "from 0 to 1; got -0.5"),
             ("erdos-renyi", {"p": math.nan}, "got nan"),
         ],
     )
@@ -248,6 +249,11 @@ class TestFacts:
         assert calls == ["SA", "LM"]
         assert value == pytest.approx(np.linalg.eigvalsh(L.toarray())[1], rel=1e-8)
         np.testing.assert_allclose(L @ vector, value * vector, atol=1e-8)
+
+    def test_two_that_know_all_do_not_make_the_others_neighbours(self):
+        edges = [(0, 1), *((hub, k) for hub in (0, 1) for k in (2, 3, 4))]
+        near = tuple(tuple(sorted({a + b - k for a, b in edges if k in (a, b)})) for k in range(5))
+        assert spectrum.diameter(Network(tuple(names(5)), near)) == (2, True)
 
     @settings(max_examples=60, deadline=None)
     @given(st.integers(1, 25), st.floats(0, 0.6), st.integers(0, 999))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import networkx as nx
 import numpy as np
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import closed_walk, walk_through_all
-from mtcd.network.walks import NOWHERE, WALKS, LazyWalk, Walk, make_walk
+from mtcd.network.tours import closed_walk, hamiltonian_cycle, round_trip, walk_through_all
+from mtcd.network.walks import NOWHERE, WALKS, LazyWalk, Pieces, Walk, make_walk
 from mtcd.seeding import stream
 from problems import networks
 
@@ -207,13 +207,47 @@ def test_tours_are_as_short_as_can_be(kind, K, rows, length) -> None:
     assert set(tour) == set(range(K))
 
 
-def test_large_networks_have_tours_too() -> None:
-    for kind in ("path", "grid", "complete"):
-        network = make_network(kind, [f"c{k}" for k in range(600)])
-        tour = closed_walk(network, range(600))
-        assert set(tour) == set(range(600))
-        assert len(tour) == (1198 if kind == "path" else 600)
-        assert all(b in network.neighbours[a] for a, b in pairwise([*tour, tour[0]]))
+@pytest.mark.parametrize("kind", ["path", "grid", "complete"])
+def test_large_networks_have_tours_too(kind: str) -> None:
+    network = make_network(kind, [f"c{k}" for k in range(600)])
+    tour = closed_walk(network, range(600))
+    assert set(tour) == set(range(600))
+    assert len(tour) == (1198 if kind == "path" else 600)
+    assert all(b in network.neighbours[a] for a, b in pairwise([*tour, tour[0]]))
+
+
+def test_cycles_through_all_are_found_where_there_are_some() -> None:
+    grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(4, 6))
+    for graph in (nx.cycle_graph(9), nx.complete_graph(7), grid, nx.gnp_random_graph(20, 0.5, seed=1)):
+        cycle = hamiltonian_cycle(graph)
+        assert cycle is not None
+        assert sorted(cycle) == sorted(graph)
+        assert all(graph.has_edge(a, b) for a, b in pairwise([*cycle, cycle[0]]))
+    assert hamiltonian_cycle(nx.cycle_graph(3)) is not None
+    for none in (*map(nx.path_graph, (1, 2, 4)), nx.star_graph(4), nx.complete_bipartite_graph(2, 4)):
+        assert hamiltonian_cycle(none) is None
+
+
+def test_a_round_trip_is_turned_round_until_nothing_makes_it_shorter() -> None:
+    """Also where each turn saves one hop only: here to the shortest there is."""
+    graph = nx.gnp_random_graph(8, 0.3, seed=7)
+    order = np.random.default_rng(7).permutation(8).tolist()
+    far = dict(nx.all_pairs_shortest_path_length(graph))
+    shortest = min(sum(far[a][b] for a, b in pairwise((0, *way, 0))) for way in permutations(range(1, 8)))
+    assert sum(far[a][b] for a, b in pairwise([*order, order[0]])) > shortest
+    trip = round_trip(graph, order)
+    assert len(trip) == shortest
+    assert set(trip) == set(graph)
+    assert all(graph.has_edge(a, b) for a, b in pairwise([*trip, trip[0]]))
+
+
+def test_pieces_are_as_long_as_the_longest_of_their_tours() -> None:
+    network = make_network("path", [f"c{k}" for k in range(6)])
+    tours = {piece: make_walk("tour", network, piece) for piece in ((0, 1), (3, 4, 5))}
+    pieces = Pieces(tours)
+    assert [tours[piece].length for piece in tours] == [2, 4]
+    assert pieces.length == 4
+    assert [pieces.covers(k) for k in range(6)] == [True, True, False, True, True, True]
 
 
 @pytest.mark.parametrize("kind", TOURS)

@@ -81,15 +81,16 @@ Span = tuple[tuple[int, int], tuple[int, int]]
 
 
 def _left_out(tree: ast.Module, source: str) -> list[Span]:
-    """What only declares (annotations, decorators), limits that one more or less does not change (DENSE_LIMIT = 64),
-    and lines that say why their mutants change nothing."""
+    """What only declares (annotations, decorators, ``strict``), limits that one more or less does not change
+    (DENSE_LIMIT = 64), and lines that say why their mutants change nothing."""
     found: list[Span] = []
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and _is_large(node.value.value):
             found.append(((node.lineno, 0), (node.lineno + 1, 0)))
     for node in ast.walk(tree):
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
-        for part in filter(None, (*hints, *getattr(node, "decorator_list", ()))):
+        strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
+        for part in filter(None, (*hints, strict, *getattr(node, "decorator_list", ()))):
             found.append(((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)))
     marked = [number for number, line in enumerate(source.splitlines(), 1) if MARK in line]
     return found + [((number, 0), (number + 1, 0)) for number in marked]

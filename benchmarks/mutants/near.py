@@ -10,8 +10,8 @@ NEAR: dict[str, tuple[str, ...]] = {
     "model": (*TRAINING, "test_optimum", "test_views", "test_own_problem", "test_own_block"),
     "protocol": (*TRAINING, "test_randomness", "test_dcpa", "test_optimal_sync", "test_wire", *SPLIT),
     "network": (
-        "test_topology", "test_walks", "test_clusters", "test_repair", "test_changes", "test_membership",
-        "test_methods", "test_dcpa", "test_theory_mixing",
+        "test_topology", "test_walks", "test_clusters", "test_communities", "test_repair", "test_changes",
+        "test_membership", "test_methods", "test_dcpa", "test_theory_mixing",
     ),
     "ledger": ("test_ledger", "test_token", "test_training", "test_engines"),
     "theory": (

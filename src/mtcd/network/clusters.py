@@ -114,8 +114,7 @@ def _bisect(network: Network, A: scipy.sparse.csr_array, members: Cluster, count
     if len(sides[0]) != target:
         cut = _tree_cut(network, members, target)
         sides = min(sides, cut, key=lambda pair: abs(len(pair[0]) - target))
-    sizes = [len(side) for side in sides]
-    shares = [half, count - half] if sizes[0] == target else _shares(sizes, count)
+    shares = _shares([len(side) for side in sides], count)
     return [(tuple(sorted(side)), share) for side, share in zip(sides, shares, strict=True)]
 
 
@@ -130,7 +129,7 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
     try:
         along = _fiedler(laplacian(inner))
     except ArpackError:  # by distance from a client at the edge: cruder, but it cannot fail
-        edge = breadth_first(network.neighbours, members[0], set(members))[-1][0]
+        edge = breadth_first(network.neighbours, members[0], set(members))[-1][0]  # no mutants: any at the edge
         return [k for level in breadth_first(network.neighbours, edge, set(members)) for k in level]
     # rounded: clients that are alike but for rounding errors go by their numbers
     return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]
@@ -143,7 +142,7 @@ def _fiedler(L: scipy.sparse.csr_array) -> NDArray[np.float64]:
     this is left to where ``fiedler_sparse`` starts.)
     """
     numbers = np.linspace(-1, 1, L.shape[0])
-    if L.shape[0] > DENSE_LIMIT:
+    if L.shape[0] > DENSE_LIMIT:  # no mutants: only the time
         vector = fiedler_sparse(L)[1]
         return vector if vector @ numbers >= 0 else -vector
     values, vectors = scipy.linalg.eigh(L.toarray())

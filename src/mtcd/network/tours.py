@@ -115,7 +115,7 @@ def following(branches: Sequence[int], previous: int) -> int:
 def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     """A cycle through all, by Posa's rotations: a path is extended where it can be, and turned round where not."""
     nodes = sorted(graph)
-    if len(nodes) > LARGEST_CYCLE or min(dict(graph.degree).values()) < 2 or not nx.is_biconnected(graph):
+    if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph):
         return None
     near = {k: sorted(graph[k]) for k in nodes}
     for attempt in range(ATTEMPTS):
@@ -136,7 +136,8 @@ def _rotated_path(near: dict[int, list[int]], start: int, most: int, rng: np.ran
         fresh = [k for k in near[end] if k not in place]
         if fresh:  # those with few ways left first: they are the hard ones to reach later
             dense = 2 * len(near[end]) > len(near)  # no mutants: a rule of thumb; there, none is hard to reach
-            chosen = fresh[0] if dense else min(fresh, key=lambda k: (sum(j not in place for j in near[k]), k))
+            easiest = fresh[0]  # no mutants: any will do
+            chosen = easiest if dense else min(fresh, key=lambda k: (sum(j not in place for j in near[k]), k))
             place[chosen] = len(path)
             path.append(chosen)
             continue

@@ -25,7 +25,13 @@ class Walk(ABC):
     length: int | None = None
     """Of a tour: after so many hops it is back where it started, and has been everywhere."""
 
-    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,  # no mutants: not used
+        token: int = 0,  # no mutants: not used
+    ) -> None:
         self._neighbours = network.neighbours
         self._within = None if within is None else frozenset(within)
 
@@ -73,7 +79,13 @@ class Walk(ABC):
 class LazyWalk(Walk):
     """The paper's walk: uniform over the neighbours and the client itself."""
 
-    def __init__(self, network: Network, within: Iterable[int] | None = None, seed: int = 0, token: int = 0) -> None:
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,  # no mutants: not used
+        token: int = 0,  # no mutants: not used
+    ) -> None:
         super().__init__(network, within)
         self._choices: dict[int, Sequence[int]] = {}  # of the clients seen so far
 
