@@ -116,6 +116,7 @@ def verdict(frame: bytes, wire: Expected) -> str:
         if isinstance(thing, Letter):
             check(thing.message, wire)
             assert thing.to != MONITOR
+            assert thing.iteration >= 0
             assert thing.gone <= set(range(wire.clients))
             assert thing.iteration == getattr(thing.message.payload, "t", thing.iteration)
             assert getattr(thing.message.payload, "down", frozenset()) <= set(range(wire.clients))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, lone_world
-from mtcd.federation.custody.letters import Freeze, Frozen, Letter, Thaw
+from mtcd.federation.custody.letters import End, Freeze, Frozen, Letter, Thaw
 from mtcd.federation.custody.lone_token import LonePostman, is_cut
 from mtcd.federation.custody.search import Search, Verdict
 from mtcd.network.topology import make_network
@@ -121,11 +121,11 @@ class Client:
         self.postman = next(one for one in world.postmen.values() if not one.waiting())
         self.sequences = dict.fromkeys(world.numbers, 0)
 
-    def hears(self, who: int, payload: object, generation: int = 0) -> bool:
+    def hears(self, who: int, payload: object, gone: frozenset[int] = frozenset(), generation: int = 0) -> bool:
         """Whether it takes in what somebody tells it."""
         assert isinstance(self.postman, LonePostman)
         me = self.postman.number
-        letter = Letter(who, me, self.sequences[who], 0, generation, {}, Message(who, me, payload))
+        letter = Letter(who, me, self.sequences[who], 0, generation, {}, Message(who, me, payload), gone)
         taken = self.postman.deliver(letter).receipt is not None
         self.sequences[who] += taken
         return taken
@@ -184,3 +184,26 @@ def test_a_question_that_is_over_is_not_answered_again(client: Client) -> None:
     assert client.answers() == []
     assert client.hears(first, Freeze(HOP, 25, FIRM))
     assert client.answers() == [(first, 25, 25)]
+
+
+def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for_whom(client: Client) -> None:
+    first, *rest = others(client)
+    client.postman.lost(first)
+    assert client.hears(first, Token(0, 0, 3, np.zeros(DATA.samples), 0.0), gone=frozenset(rest))
+    assert isinstance(client.postman, LonePostman)
+    said = client.postman.unreachable()
+    assert said is not None
+    assert f"until {DATA.clients[first]} is back" in said
+    assert said.endswith(f"to go round {', '.join(DATA.clients[k] for k in rest)}.")
+    client.postman.found(first)
+    assert client.postman.unreachable() is None
+
+
+def test_who_asks_after_the_end_is_told_of_it_once(client: Client) -> None:
+    first, second, *_ = others(client)
+    assert client.hears(first, End("stopped", 0, 7))
+    for number in (20, 25):
+        assert client.hears(second, Freeze(HOP, number, SOFT))
+    ends = [letter.to for letter in client.postman.waiting() if isinstance(letter.message.payload, End)]
+    assert sorted(ends) == sorted(set(ends))
+    assert second in ends

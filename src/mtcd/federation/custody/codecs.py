@@ -157,7 +157,7 @@ def _decode(data: Any, expected: Expected) -> tuple[Message, Envelope, int, Fenc
     rest = Reader(view, length, expected, message.sender)
     iteration = rest.whole("iteration", 0, expected.iterations)
     count = rest.whole("fences", 0, MOST_FENCES + 1)
-    absent = rest.whole("gone", 0, expected.clients + 1)
+    absent = rest.whole("gone", 0, expected.clients + 1)  # no mutants: no more are in order and below that
     keys = rest.wholes("fences", count, MOST)
     fences = {key: rest.whole("fences", 0, MOST) for key in keys}
     gone = frozenset(rest.wholes("gone", absent, expected.clients))

@@ -32,8 +32,8 @@ class Search:
     to: int
     near: frozenset[int]
     witnesses: frozenset[int] | None
-    number: int = 0
-    firm: bool = False
+    number: int = 0  # no mutants: the question sets it
+    firm: bool = False  # no mutants: the question sets it
     hops: dict[int, int] = field(default_factory=dict)
     """What others have answered to the question as it is now."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)

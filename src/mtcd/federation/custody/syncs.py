@@ -65,7 +65,8 @@ class ServerPostman(IterationPostman):
 
     def deliver(self, letter: Letter) -> Delivery:
         """Who sends something of iteration t has settled all before."""
-        self.heard[letter.sender] = max(letter.iteration, self.heard.get(letter.sender, 0))
+        before = self.heard.get(letter.sender, 0)  # no mutants: no iteration is below 0
+        self.heard[letter.sender] = max(letter.iteration, before)
         floor = min(self.heard.get(k, 0) for k in range(self.party.clients))
         self.fences = {t: generation for t, generation in self.fences.items() if t >= floor}
         return super().deliver(letter)

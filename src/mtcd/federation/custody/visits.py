@@ -74,7 +74,8 @@ class ClientPostman(IterationPostman):
 
     def heed(self, fences: Fences) -> bool:
         """Copies of an iteration that was started anew are dropped. Only the server starts one anew."""
-        party, known = self.party, self.fences.get(self.party.t, 0)
+        party = self.party
+        known = self.fences.get(party.t, 0)  # no mutants: an overtime of generation 0 counts like it
         raised = {t: g for t, g in fences.items() if t >= party.t and g > self.fences.get(t, 0)}
         if not raised:
             return False
@@ -127,7 +128,7 @@ class ClientPostman(IterationPostman):
     def _confirm(self) -> None:
         """The server asks for what it was sent in an earlier overtime, or by a process that is gone."""
         for letter in list(self.up.values()):
-            if letter.generation < self.fences.get(letter.iteration, 0):
+            if letter.generation < self.fences.get(letter.iteration, 0):  # no mutants: who is asked was told the fence
                 told_already = replace(letter.message, floats=0, hop_floats=0)  # and is on the ledger
                 self._renew(letter, told_already)
 
