@@ -34,11 +34,14 @@ CONFIG = {
 }
 
 
-def trained(epochs: list[float], accuracy: list[float], server: float = 1.0, status: str = "epochs") -> Trained:
-    """Ten batches an epoch, and so many messages with the server in each."""
+def trained(
+    epochs: list[float], accuracy: list[float], server: float = 1.0, status: str = "epochs", floats: float = 100.0
+) -> Trained:
+    """Ten batches an epoch, and so many messages with the server in each, of so many floats."""
     one = learnt(1.0, epochs=len(epochs) - 1)
     places = np.array(epochs, dtype=float)
     own = {"epoch": places, "test_accuracy": np.array(accuracy), "client_server": 10 * server * places}
+    own |= {"floats_client_server": floats * own["client_server"], "floats_client_client": 0 * places}
     return replace(one, status=status, columns={**one.columns, **own})
 
 
@@ -117,9 +120,10 @@ def test_the_most_that_all_reached() -> None:
 # ---- claims
 
 
-def read(svfl: list[float], mtcd: list[float], server: float = 0.5) -> Reader:
+def read(svfl: list[float], mtcd: list[float], server: float = 0.5, floats: float = 100.0) -> Reader:
     epochs = [float(epoch) for epoch in range(len(svfl))]
-    return Reader(results(svfl=[trained(epochs, svfl)], mtcd=[trained(epochs[: len(mtcd)], mtcd, server)]))
+    ours = trained(epochs[: len(mtcd)], mtcd, server, floats=floats)
+    return Reader(results(svfl=[trained(epochs, svfl)], mtcd=[ours]))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +148,18 @@ def test_where_nobody_has_learnt_nothing_is_shown() -> None:
     still = read([0.1, 0.11, 0.12, 0.1], [0.1, 0.1, 0.11, 0.12])
     assert checks.as_accurate_per_epoch(["mtcd"], "svfl")(still)[1] == "open"
     assert checks.cheaper_to_accuracy(["mtcd"], "svfl")(still)[1] == "open"
+
+
+def test_a_claim_of_lower_cost_is_about_messages_and_floats() -> None:
+    """Half the messages, each four times as large: cheaper per message, dearer per float."""
+    larger = read([0.1, 0.5, 0.7, 0.8], [0.1, 0.5, 0.7, 0.8], server=0.5, floats=400)
+    for claim in (checks.cheaper_per_epoch, checks.cheaper_to_accuracy):
+        measured, found = claim(["mtcd"], "svfl")(larger)
+        assert found == "in part"
+        assert "per message: " in measured
+        assert "per float: " in measured
+    assert "50.0% of it; and per float" in checks.cheaper_per_epoch(["mtcd"], "svfl")(larger)[0]
+    assert "200.0% of it" in checks.cheaper_per_epoch(["mtcd"], "svfl")(larger)[0]
 
 
 @pytest.mark.parametrize(("server", "holds"), [(0.5, "yes"), (0.99, "no"), (2.0, "no")])

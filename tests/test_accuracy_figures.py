@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from pydantic import ValidationError
 
 from made_up_results import accuracies
 from mtcd.cli.app import main
@@ -83,6 +85,39 @@ def test_the_table() -> None:
     assert len(headings(accuracies(target_accuracy=None))) == len(titles) - 1
 
 
+BOTH = [{"x": "epochs"}, {"x": "cost"}, {"x": "cost", "per": "float"}]
+
+
+def test_costs_per_message_and_per_float_side_by_side() -> None:
+    """As made up, all messages are of 1600 numbers: a float costs as much as a message, 1600 times."""
+    found = accuracies(panels=BOTH)
+    figure = drawn(panels=BOTH)
+    assert [axes.get_xlabel() for axes in figure.axes[1:]] == [
+        "communication cost ($R_C$ = 100)",
+        "communication cost per float ($R_C$ = 100)",
+    ]
+    ends = [axes.get_lines()[1].get_xdata()[-1] for axes in figure.axes[1:]]
+    assert ends == pytest.approx([20 * MTCD, 1600 * 20 * MTCD])
+    shown = dict(zip(headings(found), cells(found, entries(found)[1]), strict=True))
+    assert shown["float cost R=100"] == f"{1600 * 20 * MTCD:,.0f}"
+    assert shown["float cost per epoch, of SVFL's"] == shown["cost per epoch, of SVFL's"] == "75.5%"
+    row = rows(table_csv(found))[1]
+    assert float(row["float_share_of_svfl_R100"]) == pytest.approx(MTCD / SVFL)
+    assert float(row["float_cost_R100_mean"]) == pytest.approx(1600 * 20 * MTCD)
+    assert {one["panel"] for one in rows(lines_csv(found))} == {"epochs", "cost R=100", "float cost R=100"}
+
+
+def test_a_config_that_prices_floats_has_figures_of_them() -> None:
+    found = replace(accuracies(panels=[{"x": "cost"}]), per="float")
+    assert "float cost R=100" in headings(found)
+    assert "per float" in draw(found).axes[0].get_xlabel()
+
+
+def test_only_costs_have_a_price() -> None:
+    with pytest.raises(ValidationError, match="per is for x: cost"):
+        accuracies(panels=[{"x": "bytes", "per": "float"}])
+
+
 def test_the_csv_files() -> None:
     found = accuracies()
     svfl, mtcd = rows(table_csv(found))
@@ -118,11 +153,11 @@ def command(*arguments: str) -> int:
 
 @pytest.mark.skipif("epochs" not in StopSection.model_fields, reason="the config has no stop.epochs yet")
 @pytest.mark.parametrize(
-    ("name", "clients", "tokens", "hops", "ours"),
-    [("cifar10", 4, 2, 2, ["mtcd"]), ("modelnet10", 12, 2, 6, ["mtcd-complete", "mtcd-path"])],
+    ("name", "clients", "tokens", "hops", "width", "ours"),
+    [("cifar10", 4, 2, 2, 16, ["mtcd"]), ("modelnet10", 12, 2, 6, 64, ["mtcd-complete", "mtcd-path"])],
 )
 def test_the_quick_version_learns_and_costs_what_it_should(
-    name: str, clients: int, tokens: int, hops: int, ours: list[str], tmp_path: Path, capsys: Any
+    name: str, clients: int, tokens: int, hops: int, width: int, ours: list[str], tmp_path: Path, capsys: Any
 ) -> None:
     pytest.importorskip("torch")
     assert command(name, "--quick", "--out", str(tmp_path), "--page", str(tmp_path / "page.md")) == 0
@@ -130,8 +165,12 @@ def test_the_quick_version_learns_and_costs_what_it_should(
     table = {row["curve"]: row for row in rows((tmp_path / f"{name}-table.csv").read_text())}
     assert list(table) == ["svfl", *ours]
     share = (clients + tokens + hops * tokens / 100) / (2 * clients)
+    fresh, token = 50 * width, 50 * clients * width + 4 * clients * width + 4  # batches of 50, 4 classes
+    floats = clients * fresh + (tokens + hops * tokens / 100) * token
     for curve in ours:
         assert float(table[curve]["share_of_svfl_R100"]) == pytest.approx(share, rel=0.02)
+        both = clients * (fresh + token)
+        assert float(table[curve]["float_share_of_svfl_R100"]) == pytest.approx(floats / both, rel=0.02)
     for row in table.values():
         assert row["status"] == "epochs"
         assert float(row["accuracy_mean"]) > 0.3  # of 4 classes

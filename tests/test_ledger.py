@@ -100,9 +100,14 @@ def test_a_ledger_adds_up() -> None:
     assert Costs(ratio=4, account="sent").total(ledger) == 2 + 2 / 4
     assert Costs(ratio=4).total(ledger) == 2 + 3 / 4
     assert Costs(ratio=4).total(ledger, "sent") == 2 + 2 / 4
+    assert Costs(ratio=4, per="float").total(ledger) == 7 + 1 + 115 / 4
+    assert Costs(ratio=4, account="sent", per="float").total(ledger) == 7 + 1 + 15 / 4
+    assert Costs(ratio=4).both(ledger) == {"message": 2 + 3 / 4, "float": 8 + 115 / 4}
 
 
-@pytest.mark.parametrize("settings", [{"ratio": 0}, {"ratio": -1}, {"ratio": float("inf")}, {"account": "both"}])
+@pytest.mark.parametrize(
+    "settings", [{"ratio": 0}, {"ratio": -1}, {"ratio": float("inf")}, {"account": "both"}, {"per": "byte"}]
+)
 def test_costs_that_make_no_sense_are_refused(settings) -> None:
     with pytest.raises(ConfigError, match="costs"):
         Costs(**settings)
@@ -113,13 +118,18 @@ def test_costs_that_make_no_sense_are_refused(settings) -> None:
     [
         MTCD(tokens=3, hops=4, stepsize=1e-4),
         MTCD(tokens=3, hops=4, stepsize=1e-4, batch=5),
+        MTCD(tokens=3, hops=4, stepsize=1e-4, combine="visitors"),
         SVFL(stepsize=1e-4),
         SVFL(stepsize=1e-4, batch=5),
         STCD(stepsize=1e-4),
     ],
-    ids=lambda method: f"{method.kind}-{method.batch}",
+    ids=lambda method: method.describe(),
 )
-def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method) -> None:
-    tokens = 3 if method.kind == "mtcd" else 0
+@pytest.mark.parametrize("model", [MODELS[0], Glm("multinomial")], ids=lambda model: model.kind)
+@pytest.mark.parametrize("per", ["message", "float"])
+def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Method, model: Glm, per: str) -> None:
+    tokens, costs, ledger = 3 if method.kind == "mtcd" else 0, Costs(R, per=per), after(method, 5, model)
     network = make_network("cycle", [f"c{k}" for k in range(K)])
-    assert Costs(R).total(after(method, 5)) == pytest.approx(5 * method.iteration_cost(network, tokens, Costs(R)))
+    outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
+    sizes = method.sizes(N, outputs, network, 3)
+    assert costs.total(ledger) == pytest.approx(5 * method.iteration_cost(network, tokens, costs, sizes))

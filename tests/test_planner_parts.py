@@ -1,7 +1,7 @@
 """Forecasts against curves that are known, halving with made-up runners, candidates and screening."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import numpy as np
@@ -15,6 +15,7 @@ from mtcd.planner.candidates import Space, further, longest_tour, neighbours
 from mtcd.planner.forecast import FURTHEST, Forecast, forecast
 from mtcd.planner.halving import race, survivors
 from mtcd.planner.pilots import Pilot, Task
+from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
 from mtcd.theory.stepsize import Smoothness
 
@@ -238,6 +239,35 @@ def test_a_pilot_goes_on_where_it_stopped() -> None:
         whole.advance(math.inf, 2 * most)  # on from there
         assert [(row.iteration, row.objective, row.messages) for row in whole.rows][: len(strip)] == strip
         assert whole.iterations >= 400
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        STCD(5, 1e-3),
+        MTCD(2, 4, 5, 1e-3, combine="visitors"),
+        MTCD(2, 4, 5, 1e-4, batch=4),
+        SVFL(2, 1e-3),
+        DCPA(1e-2),
+        TreeCG(),
+    ],
+    ids=lambda method: method.describe(),
+)
+def test_costs_per_float_are_foretold_and_then_measured(method) -> None:
+    costs = Costs(20.0, per="float")
+    task = replace(make_task(model=Glm("ridge", alpha=1.0)), costs=costs, target=1e-12)
+    pilot = Pilot(task, method)
+    foretold = pilot.cost_rate
+    pilot.advance(math.inf, 40 * foretold)
+    assert pilot.iterations >= 40
+    last = pilot.rows[-1]
+    sent = {link: last.floats[link] for link in ("client_client", "uplink", "downlink")}
+    assert last.cost == sent["uplink"] + sent["downlink"] + sent["client_client"] / 20
+    assert pilot.cost_rate == pytest.approx(foretold)
+    proposal = Proposal.of(pilot)
+    if proposal.arrives:
+        assert proposal.cost_at(20.0) == pytest.approx(proposal.cost)
+        assert proposal.cost_at(40.0) <= proposal.cost
 
 
 def test_settings_that_cannot_work_are_refused_quietly() -> None:

@@ -14,11 +14,13 @@ from mtcd.reproduce.schema import Experiment
 def trained(x: list[float], gap: list[float], seed: int = 0, server: float = 0.0, status: str = "converged") -> Trained:
     """One message between clients per iteration, and this many with the server."""
     places = np.array(x, dtype=float)
+    floats = {"floats_client_client": 10 * places, "floats_client_server": 3 * server * places}
     columns = {
         "iteration": places,
         "gap": np.array(gap, dtype=float),
         "client_client": places,
         "client_server": server * places,
+        **floats,
     }
     return Trained(seed, status, 1e-3, 2.0, columns)
 
@@ -57,6 +59,9 @@ def test_cost_is_one_with_the_server_and_a_share_between_clients() -> None:
     assert one.cost(50).tolist() == [0, 202]
     assert one.along("cost", 50).tolist() == [0, 202]
     assert one.along("iterations", 50).tolist() == [0, 100]
+    assert one.along("floats", 50).tolist() == [0, 1000 + 600]
+    assert one.along("float-cost", 50).tolist() == [0, 1000 / 50 + 600]
+    assert one.reach(0.1, "float-cost", 10) == 1000 / 10 + 600
 
 
 def test_the_spread_is_over_the_seeds_that_got_there() -> None:

@@ -168,6 +168,9 @@ def test_inspect(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert said["downlink_floats"] == said["hop_floats"] == 10 * 6 + theta_0
     assert said["iterations_per_epoch"] == 3
     assert said["cost_per_iteration"] == pytest.approx(2 + 2 + 2 * 2 / 100)
+    assert said["iteration_cost_per"]["float"] == pytest.approx(2 * 30 + 2 * 81 + 2 * 2 * 81 / 100)
+    assert run("inspect", "config.yaml", "--json", "--set", "costs.per=float") == 0
+    assert outcome(capsys)["cost_per_iteration"] == said["iteration_cost_per"]["float"]
     assert run("inspect", "config.yaml") == 0
     shown = capsys.readouterr().out
     assert "81 floats, 324 bytes" in shown

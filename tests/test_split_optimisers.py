@@ -11,7 +11,10 @@ from torch import nn  # noqa: E402
 
 import mtcd  # noqa: E402
 from mtcd.errors import ConfigError  # noqa: E402
+from mtcd.federation.node.log import Log  # noqa: E402
+from mtcd.federation.node.watch import Watch  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
+from mtcd.methods.split_cast import opening_cost, split_sizes  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
 from mtcd.splitnet.modules import Trainable  # noqa: E402
 from mtcd.splitnet.optimiser import capturable, named_optimiser  # noqa: E402
@@ -192,6 +195,40 @@ def test_what_mini_batches_send(aggregation: str, combine: str) -> None:
     assert ledger.messages("sent")["client_client"] <= T * (S - 1) * G
     assert run.final.cost == pytest.approx(K + T * (K + G + S * G / 100))
     assert method.iteration_cost(one.network, G, mtcd.Costs()) == pytest.approx(K + G + S * G / 100)
+
+
+@pytest.mark.parametrize("aggregation", ["sum", "concat"])
+@pytest.mark.parametrize("per", ["message", "float"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        MTCD(2, 3, 2, 0.05, batch=4, combine="cluster"),
+        MTCD(2, 3, 2, 0.05, combine="cluster"),
+        SVFL(2, 0.05, 4),
+        SVFL(2, 0.05),
+        STCD(1, 0.05),
+        STCD(1, 0.05, first_pass=False),
+    ],
+    ids=lambda method: f"{method.describe()} {getattr(method, 'first_pass', '')}",
+)
+def test_what_is_charged_is_the_opening_and_then_the_same_for_every_iteration(
+    method: Any, per: str, aggregation: str
+) -> None:
+    """And a federation stops at the same moment for it."""
+    one, costs, T = case(aggregation=aggregation), mtcd.Costs(7, per=per), 3
+    run = one.train(method, mtcd.Stop(iterations=T * method.hops_per_sync), costs=costs)
+    problem = one.problem()
+    plan = method.split(problem, one.network, one.seed).clients[0].plan
+    shapes = problem.around.aggregation.widths, problem.fusion.size
+    sizes, opening = split_sizes(plan, *shapes), opening_cost(plan, *shapes, costs)
+    each = method.iteration_cost(one.network, plan.tokens, costs, sizes)
+    assert run.final.cost == pytest.approx(opening + T * each) == costs.total(run.ledger)
+    assert run.summary()["cost_per"][per] == run.final.cost
+    limit = mtcd.Stop(cost=opening + 1.5 * each)
+    stopped = one.train(method, limit, costs=costs)
+    given = limit, method, one.network, costs, plan.tokens, problem.samples, Log("a", None)
+    watch = Watch(*given, sizes=sizes, opening_cost=opening)
+    assert watch.limits["cost"] == stopped.final.iteration == 2 * method.hops_per_sync
 
 
 @pytest.mark.parametrize("aggregation", ["sum", "concat"])

@@ -104,3 +104,16 @@ def test_split_networks_count_epochs_of_the_full_batch_alike(method: Method, ite
     )
     run = mtcd.train(DATA, model, NETWORK, method, mtcd.Stop(epochs=3), watch=bounded)
     assert (run.status, run.final.iteration, run.final.epoch) == ("epochs", iterations, 3)
+
+
+def test_a_limit_of_cost_counts_what_is_priced(tmp_path: Path) -> None:
+    """Per float, a hop of N numbers at a ratio of 10 costs N/10: it takes 10 of them to cost N."""
+    data = mtcd.synthetic("ridge", 30, 8, 4, seed=0)
+    costs = mtcd.Costs(10, per="float")
+    run = mtcd.train(data, MODELS[0], "cycle", mtcd.STCD(), mtcd.Stop(cost=30.0), costs)
+    assert (run.status, run.final.iteration, run.final.cost) == ("cost", 10, 30.0)
+    assert run.summary()["cost_per"] == {"message": 1.0, "float": 30.0}
+    run.save(tmp_path / "run")
+    again = mtcd.Run.load(tmp_path / "run")
+    assert again.costs == costs
+    assert again.summary()["cost_per"] == run.summary()["cost_per"]

@@ -70,6 +70,21 @@ def test_breakeven_is_where_the_methods_costs_cross(
         assert (ours < theirs) == (turning < ratio)
 
 
+@pytest.mark.parametrize(("tokens", "hops", "batch"), [(2, 5, None), (3, 8, None), (2, 5, 4)])
+def test_breakeven_per_float_is_where_the_methods_costs_cross(tokens: int, hops: int, batch: int | None) -> None:
+    """With visitors' weights and the full batch, tokens carry a second aggregate: up, and from client to client."""
+    N, K = 20, 9
+    network = make_network("cycle", [f"c{k}" for k in range(K)])
+    method, rival = MTCD(tokens=tokens, hops=hops, batch=batch, combine="visitors"), SVFL(batch=batch)
+    sizes, theirs = method.sizes(N, 1, network, 0), rival.sizes(N, 1, network, 0)
+    parts = {name: getattr(sizes, name) / theirs.uplink for name in ("uplink", "downlink", "hop")}
+    turning = Comparison(K, tokens, hops, full_batch=batch is None, **parts).cost_ratio
+    costs = Costs(ratio=turning, per="float")
+    ours = method.iteration_cost(network, tokens, costs, sizes)
+    assert ours == pytest.approx(rival.iteration_cost(network, tokens, costs, theirs))
+    assert (turning > Comparison(K, tokens, hops, full_batch=batch is None).cost_ratio) == (batch is None)
+
+
 def test_breakeven_ratios_of_the_paper() -> None:
     K, tokens = 80, 4
     paper = Comparison(K, tokens, hops=K // tokens)

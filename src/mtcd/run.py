@@ -168,6 +168,7 @@ class Run:
             "hops": last.hops,
             "syncs": last.syncs,
             "cost": last.cost,
+            "cost_per": self.costs.both(self.ledger),
             "messages": last.messages,
             "floats": last.floats,
             "bytes": self.ledger.bytes(self.costs.account),
@@ -191,7 +192,7 @@ class Run:
     def write(self, folder: Path) -> None:
         """The files of a run, into a folder that exists."""
         about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self.summary()}
-        about["costs"] = {"ratio": self.costs.ratio, "account": self.costs.account}
+        about["costs"] = self.costs.to_dict()
         if isinstance(self.model, TrainedModel):
             about["model"] = _describe_model(self.model)
             np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]

@@ -119,7 +119,7 @@ def _facts(problem: NetProblem, network: Network, costs: Costs) -> dict[str, Any
     return {
         "clients": list(problem.clients),
         "network": f"{network.size} clients, {network.graph.number_of_edges()} links ({links})",
-        "costs": f"ratio {costs.ratio:g}, as {costs.account}",
+        "costs": f"ratio {costs.ratio:g}, as {costs.account}{'' if costs.per == 'message' else f', per {costs.per}'}",
         "samples": problem.samples,
         "data": problem.data.fingerprint,
         "classes": None if problem.classes is None else list(problem.classes),

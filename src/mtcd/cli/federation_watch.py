@@ -53,6 +53,7 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
         "objective": None if not known else max(known, key=lambda one: one["iteration"])["objective"],
         "gap": _gap([told[name] for name in config.parties if name in told], len(config.parties)),
         "cost": costs.total(ledger),
+        "cost_per": costs.both(ledger),
         "status": next((one["ended"] for one in trained if one["ended"]), None),
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.table import Table
 
 from mtcd.cli.findings import Finding, as_plain
-from mtcd.cli.inspect_split import examine_split, held_by, network_rows, split_rows
+from mtcd.cli.inspect_split import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
 from mtcd.cli.show import screen, show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
 from mtcd.config.build import Setup, build
@@ -25,7 +25,6 @@ from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.changes import told
 from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
-from mtcd.protocol.batches import Batches
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
 from mtcd.theory.stepsize import Smoothness, stability_limit
@@ -58,7 +57,8 @@ def examine(setup: Setup) -> dict[str, Any]:
     method.check_network(setup.network)
     method.check_problem(problem)
     theory: list[Finding] = []
-    tokens, floats = 0, Batches(problem.samples, method.batch, seed).length * problem.outputs
+    sizes = method.sizes(problem.samples, problem.outputs, setup.network, seed)
+    tokens, floats = 0, int(sizes.downlink)
     if isinstance(method, MTCD):  # making the plan refuses what cannot work
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
@@ -83,7 +83,7 @@ def examine(setup: Setup) -> dict[str, Any]:
             "blocks": smoothness.blocks.tolist(),
         },
         **_stepsizes(method, smoothness),
-        "cost_per_iteration": method.iteration_cost(setup.network, tokens, setup.costs),
+        **iteration_costs(setup, tokens, sizes),
         "theory": as_plain(theory),
         "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
     }
@@ -126,7 +126,7 @@ def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
         "token": f"{found['token_floats']:,} floats" + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "smoothness": f"L = {smooth['overall']:.4g}, largest block {smooth['largest_block']:.4g}",
         **_stepsize_rows(found),
-        "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
+        "cost of an iteration": cost_row(found),
     }
     return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
 

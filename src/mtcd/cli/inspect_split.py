@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, get_args
 
 from mtcd.config.build import Setup
 from mtcd.errors import ConfigError
+from mtcd.ledger.costs import Per, Sizes
 from mtcd.methods.mtcd import MTCD
+from mtcd.methods.split_cast import split_sizes
 from mtcd.network.spectrum import facts
 
 
@@ -46,9 +48,23 @@ def examine_split(setup: Setup) -> dict[str, Any]:
         "hop_floats": hop if plan.charges_hops else 0,
         "float_bytes": FLOAT_BYTES,
         "iterations_per_epoch": None if method.batch is None else plan.batches.per_epoch,
-        "cost_per_iteration": method.iteration_cost(setup.network, plan.tokens, setup.costs),
+        "first_pass": max(0, len(plan.first_pass) - 1),
+        **iteration_costs(setup, plan.tokens, split_sizes(plan, widths, theta_0)),
         "notes": [*setup.notes, *problem.data.notes, *problem.notes, *outside_guarantee(method)],
     }
+
+
+def iteration_costs(setup: Setup, tokens: int, sizes: Sizes) -> dict[str, Any]:
+    """What an iteration is charged, as the config prices it, and per message and per float."""
+    method, network, costs = setup.method, setup.network, setup.costs
+    each = {per: method.iteration_cost(network, tokens, costs.by(per), sizes) for per in get_args(Per)}
+    return {"cost_per_iteration": each[costs.per], "iteration_cost_per": each}
+
+
+def cost_row(found: Mapping[str, Any]) -> str:
+    """In words."""
+    each = found["iteration_cost_per"]
+    return f"{each['message']:.6g} per message, {each['float']:.6g} per float, as the paper charges it"
 
 
 def held_by(client: Mapping[str, Any]) -> str:
@@ -90,5 +106,6 @@ def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "downlink": sized(found["downlink_floats"]),
         "hop": sized(found["hop_floats"]) + (f"; {found['tokens']} token(s)" if found["tokens"] else ""),
         "epoch": "none" if found["iterations_per_epoch"] is None else f"{found['iterations_per_epoch']:,} iterations",
-        "cost of an iteration": f"{found['cost_per_iteration']:.6g}, as the paper charges it",
+        "first pass": f"{found['first_pass']} messages" if found["first_pass"] else "none",
+        "cost of an iteration": cost_row(found),
     }

@@ -140,7 +140,8 @@ def verdict(found: Plan) -> str:
         )
     value = _seconds if found.by_time else _number
     what = f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
-    at = "" if found.by_time else f" at R_C = {found.costs.ratio:g}"
+    per = "" if found.costs.per == "message" else f" per {found.costs.per}"
+    at = "" if found.by_time else f"{per} at R_C = {found.costs.ratio:g}"
     said = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
     if best.own:
         return f"{said}. This is what the config has."

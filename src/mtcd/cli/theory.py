@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -43,6 +44,11 @@ def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
         found.append(Finding("breakeven_cost", "pi, break-even", None, "none", "they are about syncs: stcd has none"))
     else:
         comparison = Comparison(network.size, plan.tokens, plan.hops, plan.local_updates, method.batch is None)
+        if setup.costs.per == "float":
+            sizes, one = plan.sizes, plan.aggregate_floats
+            comparison = replace(
+                comparison, uplink=sizes.uplink / one, downlink=sizes.downlink / one, hop=sizes.hop / one
+            )
         found += _breakeven(comparison, setup.costs.ratio)
     return found
 
@@ -189,11 +195,13 @@ def _breakeven(comparison: Comparison, ratio: float) -> Iterator[Finding]:
         return
     verdict = "no dearer" if ratio >= cost else "dearer"
     saved = "(2K - 2Γ)" if comparison.full_batch else "(K - Γ)"
+    larger = comparison.hop != 1
+    rule = f"S Γ Z/(2K - Γ - Γ Z), tokens being Z = {comparison.hop:g} representations" if larger else f"S Γ/{saved}"
     yield finding(
         "breakeven_cost",
         "break-even, cost",
         cost,
-        f"S Γ/{saved}, the R_C from which an iteration costs no more than a client-server round; "
+        f"{rule}, the R_C from which an iteration costs no more than a client-server round; "
         f"with R_C = {ratio:g} it is {verdict}",
     )
     yield finding(

@@ -223,10 +223,11 @@ class StopSection(Section):
 
 
 class CostsSection(Section):
-    """What messages cost."""
+    """What messages, or the numbers in them, cost: see mtcd.Costs."""
 
     ratio: Number = 100.0
     account: Literal["charged", "sent"] = "charged"
+    per: Literal["message", "float"] = "message"
 
 
 class ComputeSection(Section):

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from mtcd.checks import check_number
 from mtcd.errors import ConfigError, did_you_mean
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
@@ -108,8 +108,8 @@ class DCPA(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return primal_dual_limit(smoothness, self.dual_stepsize)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
-        return 2 * network.edges / costs.ratio
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        return 2 * network.edges * costs.between_clients(sizes.hop)
 
     def settled_dual_stepsize(self) -> float:
         """mu_y."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.ledger.costs import Sizes
 from mtcd.methods.acceleration import Acceleration
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import Combine
@@ -83,6 +84,12 @@ class Plan:
     def floats(self) -> int:
         """Numbers in a token on its way between clients."""
         return self.aggregate_floats * (2 if self.carries_change else 1)
+
+    @property
+    def sizes(self) -> Sizes:
+        """Numbers in the messages of a linear model."""
+        uplink = self.floats if self.tokens_return else self.aggregate_floats
+        return Sizes(uplink, self.aggregate_floats, self.floats)
 
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """The acceleration, as it begins with this token."""

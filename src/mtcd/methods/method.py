@@ -7,7 +7,7 @@ from typing import Literal
 
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_cast import SplitParties
 from mtcd.network.topology import Network
@@ -85,8 +85,15 @@ class Method(ABC):
         return self.stepsize_limit(smoothness)
 
     @abstractmethod
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
-        """What one iteration (a sync, a round, an exchange; a hop of stcd) is charged, as in the paper."""
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        """What one iteration (a sync, a round, an exchange; a hop of stcd) is charged, as in the paper.
+
+        ``sizes`` are those of its messages, for costs per float.
+        """
+
+    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
+        """The sizes of the messages for a linear model, but for the few numbers that acceleration adds."""
+        return Sizes.same(Batches(samples, self.batch, seed).length * outputs)
 
     def _check_local_settings(self) -> None:
         if isinstance(self.stepsize, str) and self.stepsize != "auto":

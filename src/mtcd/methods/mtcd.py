@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError, did_you_mean
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL, RULES, check_rule
 from mtcd.methods.eras import through_changes
@@ -155,11 +155,16 @@ class MTCD(Method):
             return descent_limit(smoothness, averaged=(self.tokens or 1) > 1)
         return self.stepsize_limit(smoothness)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        hop = costs.between_clients(sizes.hop)
         if self.hops is None:
-            return 1 / costs.ratio
+            return hop
         uplinks = tokens if self.batch is None else network.size
-        return uplinks + tokens + self.hops * tokens / costs.ratio
+        server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(sizes.downlink)
+        return server + self.hops * tokens * hop
+
+    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
+        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
 
     def check_network(self, network: Network) -> None:
         super().check_network(network)

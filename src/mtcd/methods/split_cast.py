@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mtcd.ledger.costs import Costs, Sizes
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
 from mtcd.protocol.model import SplitStage, Tensor
@@ -83,3 +84,22 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitPar
     token = SplitToken(0, 0, 1 - len(way), stage.nothing(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)
+
+
+def split_sizes(plan: Plan, widths: Sequence[int], theta_0: int) -> Sizes:
+    """Numbers in messages of a split network: clients tell theirs, ``widths`` a sample; theta_0 goes with tokens."""
+    token = plan.aggregate_floats + theta_0
+    return Sizes(token if plan.tokens_return else _representation(plan, widths), token, token)
+
+
+def opening_cost(plan: Plan, widths: Sequence[int], theta_0: int, costs: Costs) -> float:
+    """What is charged before the first iteration: the representations of all, uploaded or collected on a first pass."""
+    if plan.hops is None:
+        hop = split_sizes(plan, widths, theta_0).hop
+        return max(0, len(plan.first_pass) - 1) * costs.between_clients(hop)
+    return len(widths) * costs.with_server(_representation(plan, widths))
+
+
+def _representation(plan: Plan, widths: Sequence[int]) -> float:
+    """Numbers in the upload of one client, on average."""
+    return plan.batches.length * sum(widths) / len(widths)

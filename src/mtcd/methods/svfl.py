@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.combine import Cluster
 from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method, Stepsize
@@ -65,8 +65,8 @@ class SVFL(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
-        return 2 * network.size
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         self.check_network(network)

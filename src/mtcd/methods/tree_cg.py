@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
@@ -86,8 +86,12 @@ class TreeCG(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         raise ConfigError("tree-cg has no step size: each step is the best one in its plane.")
 
-    def iteration_cost(self, network: Network, tokens: int, costs: Costs) -> float:
-        return 2 * (network.size - 1) / costs.ratio
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        return 2 * (network.size - 1) * costs.between_clients(sizes.hop)
+
+    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
+        floats = samples * outputs  # as many messages go up as down
+        return Sizes(floats, floats, floats + (INNER_PRODUCTS + COEFFICIENTS) / 2)
 
     def check_network(self, network: Network) -> None:
         check_connected(network, "tree-cg")

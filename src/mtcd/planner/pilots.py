@@ -15,7 +15,7 @@ from mtcd.divergence import DIVERGED, worst_end_of
 from mtcd.errors import MtcdError
 from mtcd.following import Training
 from mtcd.history import Measurement
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.ledger.ledger import LINKS
 from mtcd.linear_training import best_objective
 from mtcd.methods.method import Method
@@ -77,7 +77,12 @@ class Task:
     def iteration_cost(self, method: Method) -> float:
         """What an iteration, as histories count them, is charged."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
-        return method.iteration_cost(self.network, self.travel(method).parallel, self.costs) / hops
+        return method.iteration_cost(self.network, self.travel(method).parallel, self.costs, self._sizes(method)) / hops
+
+    def _sizes(self, method: Method) -> Sizes:
+        if self.costs.per == "message":
+            return UNIT
+        return method.sizes(self.problem.samples, self.problem.outputs, self.network, self.seed)
 
 
 class Pilot:
@@ -203,7 +208,14 @@ class Pilot:
 
     def messages(self) -> dict[str, float]:
         """By kind of link, at the target (or so far, where it never gets there)."""
+        return self._at_target("messages")
+
+    def floats(self) -> dict[str, float]:
+        """The numbers in them."""
+        return self._at_target("floats")
+
+    def _at_target(self, what: str) -> dict[str, float]:
         if not self.iterations:
             return dict.fromkeys(LINKS, 0.0)
         longer = self.forecast.iterations / self.iterations if self.forecast.arrives else 1.0
-        return {link: count * longer for link, count in self.rows[-1].messages.items()}
+        return {link: count * longer for link, count in getattr(self.rows[-1], what).items()}

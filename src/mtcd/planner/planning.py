@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -74,6 +74,7 @@ class Plan:
         return {
             "target": self.target,
             "ratio": self.costs.ratio,
+            "per": self.costs.per,
             "objective": "seconds" if self.by_time else "cost",
             "chosen": self.chosen.summary(),
             "own": None if self.own is None else self.own.summary(),
@@ -105,7 +106,7 @@ def plan(
     check_number("budget", budget, above=0)
     if ratio is not None and links is not None:
         raise ConfigError("ratio and links are two ways to say what counts: give one of them.")
-    costs = setup.costs if ratio is None else Costs(ratio, setup.costs.account)
+    costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
     began = perf_counter()
     task = Task.of(setup, target, costs, links)
     ready = perf_counter()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.planner.forecast import REACHED, Forecast
 from mtcd.planner.pilots import Pilot
@@ -22,6 +23,9 @@ class Proposal:
     """The lowest that the pilot measured."""
     messages: dict[str, float]
     """By kind of link."""
+    floats: dict[str, float]
+    """The numbers in them."""
+    costs: Costs
     cost: float
     compute_seconds: float
     wall_seconds: float | None
@@ -39,6 +43,8 @@ class Proposal:
             forecast=forecast,
             gap=min((row.gap for row in pilot.rows if row.gap is not None), default=None),
             messages=pilot.messages(),
+            floats=pilot.floats(),
+            costs=pilot.task.costs,
             cost=pilot.cost_rate * forecast.iterations if forecast.arrives else math.inf,
             compute_seconds=compute if forecast.arrives else math.inf,
             wall_seconds=None if pilot.task.links is None else wire + compute if forecast.arrives else math.inf,
@@ -61,10 +67,10 @@ class Proposal:
         return self.cost if self.wall_seconds is None else self.wall_seconds
 
     def cost_at(self, ratio: float) -> float:
-        """The cost at the target, if a message to or from the server costs as much as ``ratio`` between clients."""
+        """The cost at the target, with another ``ratio``."""
         if not self.arrives:
             return math.inf
-        return self.messages["uplink"] + self.messages["downlink"] + self.messages["client_client"] / ratio
+        return replace(self.costs, ratio=ratio).of(self.costs.priced(self.messages, self.floats))
 
     def range_of(self, value: float) -> tuple[float, float]:
         """The least and the most that it may be, if it is proportional to the iterations."""
@@ -91,6 +97,7 @@ class Proposal:
             "sure": self.forecast.sure,
             "iterations": _finite(self.forecast.iterations),
             "messages": {link: _finite(count) for link, count in self.messages.items()} if self.arrives else None,
+            "floats": {link: _finite(count) for link, count in self.floats.items()} if self.arrives else None,
             "compute_seconds": _finite(self.compute_seconds),
             "wall_seconds": None if self.wall_seconds is None else _finite(self.wall_seconds),
             "gap": self.gap,

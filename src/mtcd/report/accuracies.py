@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.report.numbers import Entry, cost_ratios, mean_cost, some_seeds, spread_columns
+from mtcd.report.numbers import Entry, column_name, mean_cost, shown_costs, some_seeds, spread_columns
 from mtcd.report.styles import scientific
 from mtcd.reproduce.accuracy import accuracy_after, accuracy_at_end, cost_at_end, quarters, share_of_baseline
 from mtcd.reproduce.reading import percent
@@ -17,10 +17,10 @@ def accuracy_headings(results: Results, brief: bool = False) -> list[str]:
     """The titles of the columns, in few letters for the screen."""
     way = [f"{epoch}" if brief else f"after {epoch} epochs" for epoch in quarters(results)]
     titles = ["step size", *way, "end" if brief else "at the end"]
-    for ratio in cost_ratios(results):
-        titles += [f"cost R={ratio:g}", "of SVFL's" if brief else "cost per epoch, of SVFL's"]
+    for name, (axis, _) in shown_costs(results).items():
+        titles += [name, "of SVFL's" if brief else f"{axis.replace('-', ' ')} per epoch, of SVFL's"]
         if target := results.experiment.target_accuracy:
-            titles.append(f"to {target:.3g}" if brief else f"cost R={ratio:g} to an accuracy of {target:.3g}")
+            titles.append(f"to {target:.3g}" if brief else f"{name} to an accuracy of {target:.3g}")
     return [*titles, "seconds"]
 
 
@@ -29,11 +29,11 @@ def accuracy_cells(results: Results, entry: Entry) -> list[str]:
     curve = entry.result
     way = [accuracy_after(curve, epoch) for epoch in quarters(results)]
     row = [scientific(curve.stepsize), *map(_accuracy, [*way, accuracy_at_end(curve)])]
-    for ratio in cost_ratios(results):
-        share = share_of_baseline(results, entry.case, entry.curve, ratio)
-        row += [mean_cost(cost_at_end(curve, ratio)), "-" if share is None else percent(share)]
+    for axis, ratio in shown_costs(results).values():
+        share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
+        row += [mean_cost(cost_at_end(curve, ratio, axis)), "-" if share is None else percent(share)]
         if target := results.experiment.target_accuracy:
-            there = curve.reach(target, "cost", ratio)
+            there = curve.reach(target, axis, ratio)
             row.append(mean_cost(there) + some_seeds(there))
     return [*row, f"{curve.seconds:.1f}"]
 
@@ -52,14 +52,14 @@ def accuracy_summary(results: Results, entry: Entry) -> dict[str, Any]:
     for epoch in quarters(results):
         row |= spread_columns(f"accuracy_after_{epoch}", accuracy_after(curve, epoch))
     row |= spread_columns("accuracy", accuracy_at_end(curve))
-    for ratio in cost_ratios(results):
-        row |= spread_columns(f"cost_R{ratio:g}", cost_at_end(curve, ratio))
-        share = share_of_baseline(results, entry.case, entry.curve, ratio)
-        row[f"share_of_svfl_R{ratio:g}"] = "" if share is None else share
+    for name, (axis, ratio) in shown_costs(results).items():
+        row |= spread_columns(column_name(name), cost_at_end(curve, ratio, axis))
+        share = share_of_baseline(results, entry.case, entry.curve, ratio, axis)
+        row[f"{'' if axis == 'cost' else 'float_'}share_of_svfl_R{ratio:g}"] = "" if share is None else share
         if target:
-            there = curve.reach(target, "cost", ratio)
+            there = curve.reach(target, axis, ratio)
             row[f"reached_{target:g}"] = there.reached if there else 0
-            row |= spread_columns(f"cost_R{ratio:g}_to_{target:g}", there)
+            row |= spread_columns(f"{column_name(name)}_to_{target:g}", there)
     return row | {"status": curve.status, "seconds": round(curve.seconds, 3)}
 
 

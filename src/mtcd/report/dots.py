@@ -9,7 +9,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mtcd.report.numbers import entries, panel_ratio
+from mtcd.report.numbers import entries, panel_axis, panel_ratio
 from mtcd.report.panels import x_label
 from mtcd.report.styles import COLOURS, plain
 from mtcd.reproduce.reading import Reader
@@ -53,7 +53,7 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
     for place, case in enumerate(results.case_names()):
         for entry in entries(results, case):
             i = labels.index(entry.result.label)
-            amount = read.amount(case, entry.curve, panel.x, ratio)
+            amount = read.amount(case, entry.curve, panel_axis(results, panel), ratio)
             if amount.value <= 0:  # no messages of this kind: nowhere on a logarithmic axis
                 continue
             marker = MARKERS[i % len(MARKERS)]

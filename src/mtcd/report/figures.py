@@ -15,7 +15,7 @@ from matplotlib.figure import Figure, SubFigure
 
 from mtcd.files import write_whole
 from mtcd.report.dots import draw_dots
-from mtcd.report.numbers import entries, lines_csv
+from mtcd.report.numbers import entries, lines_csv, panel_priced
 from mtcd.report.panels import alike, draw_panel, draw_title, remarks
 from mtcd.report.styles import curve_styles, plain, scientific
 from mtcd.report.tables import table_csv
@@ -105,7 +105,8 @@ def _label_values(row: Sequence[Axes], results: Results) -> None:
     accuracy = results.experiment.measure == "accuracy"
     for axes, panel in zip(row, results.experiment.panels, strict=True):
         if panel.x == "ratio":
-            axes.set_ylabel(f"cost to a gap of {results.experiment.target:g}")
+            per = " per float" if panel_priced(results, panel) == "float-cost" else ""
+            axes.set_ylabel(f"cost{per} to a gap of {results.experiment.target:g}")
         elif not labelled:
             axes.set_ylabel("test accuracy" if accuracy else r"relative gap $(f-f^\star)/f^\star$")
             labelled = True

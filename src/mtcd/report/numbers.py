@@ -49,10 +49,34 @@ def panel_scale(results: Results, panel: Panel) -> Literal["log", "linear"]:
     return "log" if panel.x == "ratio" else panel.scale or usual
 
 
-def cost_ratios(results: Results) -> list[float]:
-    """Each R_C that a panel shows costs at, once; the config's if none does."""
-    shown = [panel_ratio(results, panel) for panel in results.experiment.panels if panel.x == "cost"]
-    return list(dict.fromkeys(shown or [results.ratio]))
+def panel_axis(results: Results, panel: Panel) -> str:
+    """The axis of a panel: of costs, that per message or that per float."""
+    return results.axis(panel.x, panel.per)
+
+
+def shown_costs(results: Results) -> dict[str, tuple[str, float]]:
+    """Each cost that a panel shows, axis and R_C by its name in tables; the config's if none does."""
+    panels = [panel for panel in results.experiment.panels if panel.x == "cost"]
+    shown = [(panel_axis(results, panel), panel_ratio(results, panel)) for panel in panels]
+    return {cost_name(*one): one for one in shown or [(results.axis("cost"), results.ratio)]}
+
+
+def cost_name(axis: str, ratio: float) -> str:
+    """The name of a cost in tables and on screen.
+
+    >>> cost_name("cost", 100.0), cost_name("float-cost", 20.0)
+    ('cost R=100', 'float cost R=20')
+    """
+    return f"{axis.replace('-', ' ')} R={ratio:g}"
+
+
+def column_name(name: str) -> str:
+    """The name of an amount in the header of a CSV file.
+
+    >>> column_name("float cost R=20")
+    'float_cost_R20'
+    """
+    return name.replace(" R=", "_R").replace(" ", "_")
 
 
 def targets(results: Results) -> list[float]:
@@ -64,21 +88,28 @@ def amounts(results: Results) -> dict[str, tuple[str, float]]:
     """What is counted, by its name in tables: the axis and the ratio."""
     experiment = results.experiment
     counted = {"iterations": True, "messages": experiment.messages, "floats": experiment.floats}
-    costs = {f"cost R={ratio:g}": ("cost", ratio) for ratio in cost_ratios(results)}
-    return {name: (name, 1.0) for name, wanted in counted.items() if wanted} | costs
+    return {name: (name, 1.0) for name, wanted in counted.items() if wanted} | shown_costs(results)
 
 
 def panel_name(results: Results, panel: Panel) -> str:
     """A name for the CSV: iterations, cost R=100, ratio."""
-    return f"cost R={panel_ratio(results, panel):g}" if panel.x == "cost" else panel.x
+    if panel.x == "ratio":
+        return "ratio" if panel_priced(results, panel) == "cost" else "ratio, float cost"
+    axis = panel_axis(results, panel)
+    return cost_name(axis, panel_ratio(results, panel)) if panel.x == "cost" else axis
+
+
+def panel_priced(results: Results, panel: Panel) -> str:
+    """The axis of the costs that a panel against R_C shows."""
+    return results.axis("cost", panel.per)
 
 
 def panel_line(results: Results, panel: Panel, curve: CurveResult) -> Line:
     """What is drawn for a curve in a panel. Against the ratio it is the cost; without points if never reached."""
     if panel.x != "ratio":
-        return curve.line(panel.x, panel_ratio(results, panel), POINTS)
-    target = results.experiment.target
-    costs = [(ratio, curve.reach(target, "cost", ratio)) for ratio in sorted(results.experiment.ratios)]
+        return curve.line(panel_axis(results, panel), panel_ratio(results, panel), POINTS)
+    target, axis = results.experiment.target, panel_priced(results, panel)
+    costs = [(ratio, curve.reach(target, axis, ratio)) for ratio in sorted(results.experiment.ratios)]
     there = np.array([(ratio, cost.mean, cost.least, cost.most) for ratio, cost in costs if cost], dtype=float)
     return Line(*there.reshape(-1, 4).T)
 

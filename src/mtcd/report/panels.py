@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
 
-from mtcd.report.numbers import entries, panel_line, panel_ratio, panel_scale
+from mtcd.report.numbers import entries, panel_axis, panel_line, panel_ratio, panel_scale
 from mtcd.report.styles import Style, plain
 from mtcd.reproduce.results import CurveResult, Line, Results
 from mtcd.reproduce.schema import Panel
@@ -75,7 +75,11 @@ def panel_limits(results: Results, panel: Panel, case: str) -> Limits:
     if panel_scale(results, panel) == "linear":
         return Limits(0, right * 1.03, bottom, top)
     places = np.concatenate(
-        [one.along(panel.x, panel_ratio(results, panel)) for entry in shown for one in entry.result.trained]
+        [
+            one.along(panel_axis(results, panel), panel_ratio(results, panel))
+            for entry in shown
+            for one in entry.result.trained
+        ]
     )
     measured = places[places > 0].min(initial=right)
     left = min((x for line in lines if (x := _first_move(line)) > 0), default=right / 100)
@@ -124,13 +128,15 @@ def draw_panel(axes: Axes, results: Results, panel: Panel, case: str, styles: Ma
 
 
 def _number_axes(axes: Axes, results: Results, panel: Panel) -> None:
-    """Accuracies in percent, bytes with their prefixes, few enough numbers of many digits."""
+    """Accuracies in percent, bytes and floats with their prefixes, few enough numbers of many digits."""
     if results.experiment.measure == "accuracy":
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
         if panel_scale(results, panel) == "linear":
             axes.xaxis.set_major_locator(MaxNLocator(6, steps=[1, 2, 5, 10]))
     if panel.x == "bytes":
         axes.xaxis.set_major_formatter(EngFormatter("B"))
+    elif panel_axis(results, panel) in ("floats", "float-cost") and panel_scale(results, panel) == "linear":
+        axes.xaxis.set_major_formatter(EngFormatter())
 
 
 def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour: str) -> None:
@@ -184,4 +190,5 @@ def x_label(results: Results, panel: Panel) -> str:
         return "epochs"
     if panel.x == "bytes":
         return "communication in bytes"
-    return f"communication cost ($R_C$ = {panel_ratio(results, panel):g})"
+    per = " per float" if panel_axis(results, panel) == "float-cost" else ""
+    return f"communication cost{per} ($R_C$ = {panel_ratio(results, panel):g})"

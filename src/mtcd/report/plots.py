@@ -34,9 +34,10 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
         style: dict[str, Any] = {"label": label, "color": colour, "linewidth": 1.8}
         _curve(left, run.history, far, shown, style)
         _curve(right, run.history, "cost", shown, style)
-    ratio = next(iter(runs.values())).costs.ratio
+    costs = next(iter(runs.values())).costs
     left.set_xlabel("epochs" if far == "epoch" else "iterations (hops per token)")
-    right.set_xlabel(f"communication cost (client-server message = {ratio:g} hops)")
+    equal = f"{costs.ratio:g} hops" if costs.per == "message" else f"{costs.ratio:g} of a hop"
+    right.set_xlabel(f"communication cost (client-server {costs.per} = {equal})")
     left.set_ylabel(NAMES[shown])
     for axes in (left, right):
         if shown in SHARES:

@@ -46,8 +46,9 @@ def regions_png(plan: Plan) -> bytes:
     axes.set_xlim(RATIOS[0], RATIOS[-1])
     bottom, top = axes.get_ylim()
     axes.set_ylim(bottom, top * (top / bottom) ** HEADROOM)
-    axes.set_xlabel("$R_C$: a client-server message costs as much as so many between clients")
-    axes.set_ylabel(f"predicted cost to a gap of {plan.target:g}")
+    axes.set_xlabel(f"$R_C$: a client-server {plan.costs.per} costs as much as so many between clients")
+    per = "" if plan.costs.per == "message" else f" per {plan.costs.per}"
+    axes.set_ylabel(f"predicted cost{per} to a gap of {plan.target:g}")
     axes.set_title("The cheapest of each family; the background shows which one wins", fontsize=10)
     axes.grid(alpha=0.25)
     if lines:

@@ -9,10 +9,12 @@ from mtcd.report.numbers import (
     Entry,
     amounts,
     as_csv,
-    cost_ratios,
+    column_name,
+    cost_name,
     entries,
     grid,
     mean_cost,
+    shown_costs,
     some_seeds,
     spread_columns,
     targets,
@@ -91,14 +93,15 @@ def _summary(results: Results, entry: Entry) -> dict[str, Any]:
         "reached": iterations.reached if iterations else 0,
         **spread_columns("iterations", iterations),
     }
-    for ratio in dict.fromkeys([results.ratio, *cost_ratios(results)]):
-        row |= spread_columns(f"cost_R{ratio:g}", curve.reach(target, "cost", ratio))
+    config = results.axis("cost"), results.ratio
+    for name, axis in ({cost_name(*config): config} | shown_costs(results)).items():
+        row |= spread_columns(column_name(name), curve.reach(target, *axis))
     for name in ("messages", "floats"):
         if getattr(results.experiment, name):
             row |= spread_columns(name, curve.reach(target, name))
     for gap in results.experiment.further_targets:
         for name, axis in amounts(results).items():
-            row |= spread_columns(f"{name.replace(' R=', '_R')}_to_{gap:g}", curve.reach(gap, *axis))
+            row |= spread_columns(f"{column_name(name)}_to_{gap:g}", curve.reach(gap, *axis))
     return row | {"final_gap": curve.final_gap, "status": curve.status, "seconds": round(curve.seconds, 3)}
 
 

@@ -30,16 +30,16 @@ def accuracy_at_end(curve: CurveResult) -> Spread:
     return found
 
 
-def cost_at_end(curve: CurveResult, ratio: float) -> Spread:
+def cost_at_end(curve: CurveResult, ratio: float, axis: str = "cost") -> Spread:
     """What the whole training cost, over the seeds."""
-    found = _spread([float(one.cost(ratio)[-1]) for one in curve.trained])
+    found = _spread([float(one.cost(ratio, axis)[-1]) for one in curve.trained])
     assert found is not None
     return found
 
 
-def cost_per_epoch(curve: CurveResult, ratio: float) -> float | None:
+def cost_per_epoch(curve: CurveResult, ratio: float, axis: str = "cost") -> float | None:
     """What an epoch costs, on average over epochs and seeds; None if no seed came through any part of one."""
-    spans = [(np.ptp(one.cost(ratio)), np.ptp(one.columns["epoch"])) for one in curve.trained]
+    spans = [(np.ptp(one.cost(ratio, axis)), np.ptp(one.columns["epoch"])) for one in curve.trained]
     each = [float(cost / epochs) for cost, epochs in spans if epochs > 0]
     return sum(each) / len(each) if each else None
 
@@ -56,12 +56,12 @@ def baseline(results: Results, case: str) -> str | None:
     return next((name for name, kind in kinds.items() if kind == "svfl" and (case, name) in results.curves), None)
 
 
-def share_of_baseline(results: Results, case: str, curve: str, ratio: float) -> float | None:
+def share_of_baseline(results: Results, case: str, curve: str, ratio: float, axis: str = "cost") -> float | None:
     """The cost of an epoch as a share of what it costs SVFL; None where there is none to compare with."""
     other = baseline(results, case)
     if other is None:
         return None
-    ours, theirs = (cost_per_epoch(results.curves[case, name], ratio) for name in (curve, other))
+    ours, theirs = (cost_per_epoch(results.curves[case, name], ratio, axis) for name in (curve, other))
     return ours / theirs if ours is not None and theirs else None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from mtcd.reproduce.accuracy import accuracy_after, accuracy_at_end, best_of_all, cost_per_epoch, quarters
 from mtcd.reproduce.checks import Check
 from mtcd.reproduce.reading import NOTABLE, NotThereError, Reader, Seen, Verdict, less, number, percent, verdict
-from mtcd.reproduce.results import CurveResult
+from mtcd.reproduce.results import COST_AXES, CurveResult
 
 CLOSE = 0.02  # accuracies that differ by less are about the same
 LEARNT = 0.05  # a curve that has not risen by this much has shown nothing yet
@@ -26,46 +26,54 @@ def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
                 pairs = zip(_accuracies(read, mine), _accuracies(read, other), strict=True)
                 seen += [_close(a, b) if _has_learnt(other) else None for a, b in pairs]
         epochs = ", ".join(map(str, quarters(read.results)))
-        return f"test accuracy after {epochs} epochs and at the end: {'; '.join(told)}", verdict(seen)
+        return f"test accuracy after {epochs} epochs and at the end: {'; and '.join(told)}", verdict(seen)
 
     return check
 
 
 def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
-    """An epoch of each of ours costs less communication than one of theirs."""
+    """An epoch of each of ours costs less communication than one of theirs, per message and per float."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
         told, seen = [], []
-        for case in read.cases(theirs, *ours):
-            other = cost_per_epoch(read.curve(case, theirs), read.results.ratio)
-            for name in ours:
-                mine = cost_per_epoch(read.curve(case, name), read.results.ratio)
-                if mine is None or not other:
-                    raise NotThereError(f"{case}, {name}")
-                share = f"{percent(mine / other)} of it"
-                told.append(f"{read.label(name)} {number(mine)} against {number(other)}, {share}")
-                seen.append(mine * NOTABLE <= other)
-        return f"cost per epoch (R_C = {read.results.ratio:g}): {'; '.join(told)}", verdict(seen)
+        for per, axis in COST_AXES.items():
+            parts = []
+            for case in read.cases(theirs, *ours):
+                other = cost_per_epoch(read.curve(case, theirs), read.results.ratio, axis)
+                for name in ours:
+                    mine = cost_per_epoch(read.curve(case, name), read.results.ratio, axis)
+                    if mine is None or not other:
+                        raise NotThereError(f"{case}, {name}")
+                    share = f"{percent(mine / other)} of it"
+                    parts.append(f"{read.label(name)} {number(mine)} against {number(other)}, {share}")
+                    seen.append(mine * NOTABLE <= other)
+            told.append(f"per {per}: {'; '.join(parts)}")
+        return f"cost per epoch (R_C = {read.results.ratio:g}), {'; and '.join(told)}", verdict(seen)
 
     return check
 
 
 def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
-    """Each of ours reaches an accuracy at less cost: the figure's target, or else the most that all curves reached."""
+    """Each of ours reaches an accuracy at less cost, per message and per float: the figure's target, or else the most
+    that all curves reached.
+    """
 
     def check(read: Reader) -> tuple[str, Verdict]:
         level = read.results.experiment.target_accuracy or best_of_all(read.results)
         told = []
         seen: list[Seen] = []
-        for case in read.cases(theirs, *ours):
-            other = read.amount(case, theirs, "cost", target=level)
-            for name in ours:
-                mine = read.amount(case, name, "cost", target=level)
-                told.append(f"{read.label(name)} {mine} against {other}")
-                seen.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
+        for per, axis in COST_AXES.items():
+            parts = []
+            for case in read.cases(theirs, *ours):
+                other = read.amount(case, theirs, axis, target=level)
+                for name in ours:
+                    mine = read.amount(case, name, axis, target=level)
+                    parts.append(f"{read.label(name)} {mine} against {other}")
+                    seen.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
+            told.append(f"per {per}: {'; '.join(parts)}")
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
-        return f"{to}: {'; '.join(told)}", verdict(seen)
+        return f"{to}, {'; and '.join(told)}", verdict(seen)
 
     return check
 

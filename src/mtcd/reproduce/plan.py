@@ -10,10 +10,11 @@ from pathlib import Path
 
 from mtcd.config.build import build_network
 from mtcd.config.read import check_config, locate
-from mtcd.config.schema import Config, CostsSection, DatasetData, SyntheticData, TableData
+from mtcd.config.schema import Config, DatasetData, SyntheticData, TableData
 from mtcd.config.settings import build_settings
 from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
+from mtcd.ledger.costs import Per
 from mtcd.network.spectrum import algebraic_connectivity
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.schema import Changes, Experiment, Measure, Tune
@@ -89,6 +90,7 @@ class FigurePlan:
     quick: bool
     ratio: float
     notes: tuple[str, ...]
+    per: Per = "message"
 
 
 def plan_figure(
@@ -117,7 +119,10 @@ def plan_figure(
         raise DataError(f"{name}: no case can be run, the data of none is at hand.")
     notes += [*_stand_in_notes(experiment, curves), *_steady_notes(experiment, curves, seeds)]
     titled = _titled(experiment, curves)
-    return FigurePlan(name, titled, tuple(curves), seeds, quick, _ratio(experiment), tuple(dict.fromkeys(notes)))
+    costs = curves[0].sample.costs  # all curves share them
+    return FigurePlan(
+        name, titled, tuple(curves), seeds, quick, float(costs.ratio), tuple(dict.fromkeys(notes)), costs.per
+    )
 
 
 def _curve(name: str, experiment: Experiment, case: str, curve: str, folder: Path, quick: bool) -> CurvePlan:
@@ -226,10 +231,3 @@ def _steady_notes(experiment: Experiment, curves: list[CurvePlan], seeds: int) -
     once = [experiment.curves[plan.curve].label for plan in curves if len(plan.seeds) < seeds]
     labels = ", ".join(dict.fromkeys(once))
     return [f"Trained once, since every seed would give the same: {labels}."] if once else []
-
-
-def _ratio(experiment: Experiment) -> float:
-    """R_C of the problem."""
-    costs = experiment.problem.get("costs")
-    given = costs.get("ratio") if isinstance(costs, dict) else None
-    return CostsSection().ratio if given is None else float(given)

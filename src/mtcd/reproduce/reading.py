@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from mtcd.reproduce.results import CurveResult, Results
+from mtcd.reproduce.results import COST_AXES, CurveResult, Results
 from mtcd.reproduce.schema import Measure
 
 Verdict = Literal["yes", "no", "in part", "open"]
@@ -138,7 +138,7 @@ class Reader:
     ) -> Amount:
         """What the curve took to reach the target, the experiment's unless given."""
         made = self.curve(case, curve)
-        trained = made.trained
+        trained, x = made.trained, self.results.axis(x)
         price = self.results.ratio if ratio is None else ratio
         places = [one.reach(target or self.results.experiment.target, x, price) for one in trained]
         spent = [float(one.along(x, price)[-1]) for one in trained]
@@ -152,8 +152,10 @@ class Reader:
 
     def unit(self, x: str) -> str:
         """What is counted, up to which gap."""
-        at = f" (R_C = {self.results.ratio:g})" if x == "cost" else ""
-        what = {"messages": "messages between clients", "floats": "numbers sent"}.get(x, x)
+        x = self.results.axis(x)
+        at = f" (R_C = {self.results.ratio:g})" if x in COST_AXES.values() else ""
+        words = {"messages": "messages between clients", "floats": "numbers sent", "float-cost": "cost per float"}
+        what = words.get(x, x)
         return f"{what} to {self.results.experiment.target:g}{at}"
 
     def title(self, case: str) -> str:

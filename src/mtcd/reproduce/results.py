@@ -9,10 +9,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.ledger.costs import Per
 from mtcd.reproduce.schema import Experiment, Measure
 
 Array = NDArray[np.float64]
 BYTES = 4  # of a number that is sent, as neural networks compute with
+COST_AXES: dict[Per, str] = {"message": "cost", "float": "float-cost"}  # by what is priced
 END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}  # the status of a training that was not cut short
 
 
@@ -37,14 +39,18 @@ class Trained:
         """What was measured."""
         return "gap" if "gap" in self.columns else "accuracy"
 
-    def cost(self, ratio: float) -> Array:
-        """The communication cost at each measurement: 1 per message with the server, 1/ratio otherwise."""
-        return self.columns["client_server"] + self.columns["client_client"] / ratio
+    def cost(self, ratio: float, axis: str = "cost") -> Array:
+        """The communication cost at each measurement: 1 per message with the server, 1/ratio otherwise.
+
+        On the axis 'float-cost': per number in a message.
+        """
+        prefix = "" if axis == "cost" else "floats_"
+        return self.columns[f"{prefix}client_server"] + self.columns[f"{prefix}client_client"] / ratio
 
     def along(self, x: str, ratio: float) -> Array:
         """The measurements' places on an axis: iterations, epochs, messages between clients, cost, floats or bytes."""
-        if x == "cost":
-            return self.cost(ratio)
+        if x in COST_AXES.values():
+            return self.cost(ratio, x)
         if x in ("floats", "bytes"):
             floats = self.columns["floats_client_client"] + self.columns["floats_client_server"]
             return floats if x == "floats" else BYTES * floats
@@ -173,6 +179,12 @@ class Results:
     ratio: float
     """R_C of the config, for panels that do not give their own."""
     notes: tuple[str, ...] = ()
+    per: Per = "message"
+    """What the config prices, for panels that do not say."""
+
+    def axis(self, x: str, per: Per | None = None) -> str:
+        """The axis that is meant: of costs there are two."""
+        return COST_AXES[per or self.per] if x == "cost" else x
 
     def case_names(self) -> list[str]:
         """The cases that were run: an optional one may be missing."""

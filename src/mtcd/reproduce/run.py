@@ -72,7 +72,14 @@ def _results(figure: FigurePlan, schedule: Schedule) -> Results:
         if diverged:
             notes.append(f"{titles[key]}: {len(diverged)} of {len(curve.trained)} trainings diverged.")
     return Results(
-        figure.name, figure.experiment, curves, figure.seeds, figure.quick, figure.ratio, tuple(dict.fromkeys(notes))
+        figure.name,
+        figure.experiment,
+        curves,
+        figure.seeds,
+        figure.quick,
+        figure.ratio,
+        tuple(dict.fromkeys(notes)),
+        figure.per,
     )
 
 

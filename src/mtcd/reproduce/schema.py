@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from mtcd.config.schema import Count, Number, Section
+from mtcd.ledger.costs import Per
 
 Positive = Annotated[Number, Field(gt=0, allow_inf_nan=False)]
 Measure = Literal["gap", "accuracy"]
@@ -65,8 +66,15 @@ class Panel(Section):
 
     x: Literal["iterations", "messages", "floats", "cost", "ratio", "epochs", "bytes"]
     ratio: Positive | None = None  # of x: cost; the config's unless given
+    per: Per | None = None  # of x: cost and x: ratio: what is priced; the config's unless given
     title: str | None = None
     scale: Literal["log", "linear"] | None = None  # of the axis; log for the gap, linear for the accuracy
+
+    @model_validator(mode="after")
+    def _only_costs_are_priced(self) -> Panel:
+        if self.per is not None and self.x not in ("cost", "ratio"):
+            raise ValueError(f"per is for x: cost and x: ratio, not for x: {self.x}; take it out")
+        return self
 
 
 class Quick(Section):

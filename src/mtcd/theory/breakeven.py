@@ -33,6 +33,11 @@ class Comparison:
     hops: int
     local_updates: int = 1
     full_batch: bool = False
+    uplink: float = 1.0
+    downlink: float = 1.0
+    hop: float = 1.0
+    """The sizes of MTCD's messages, in representations; those of the client-server round are one each. For costs per
+    float; times are of messages of the same size."""
 
     def __post_init__(self) -> None:
         for name in ("clients", "tokens", "hops", "local_updates"):
@@ -43,9 +48,15 @@ class Comparison:
         """U + Gamma: what goes up and down in an iteration of MTCD."""
         return (self.tokens if self.full_batch else self.clients) + self.tokens
 
+    @property
+    def server_traffic(self) -> float:
+        """The same, weighed by the sizes of the messages."""
+        uplinks = self.server_messages - self.tokens
+        return uplinks * self.uplink + self.tokens * self.downlink
+
     def cost(self, C_CS: float, C_CC: float) -> float:
         """Of an iteration of MTCD; C_CS per message to or from the server, C_CC between clients."""
-        return self.server_messages * C_CS + self.hops * self.tokens * C_CC
+        return self.server_traffic * C_CS + self.hops * self.tokens * self.hop * C_CC
 
     def client_server_cost(self, C_CS: float) -> float:
         """Of a client-server round: everybody up, everybody down."""
@@ -63,9 +74,10 @@ class Comparison:
     def cost_ratio(self) -> float:
         """The C_CS/C_CC from which MTCD is no dearer: S Gamma/(K - Gamma), half of it with the full batch.
 
-        Infinite for Gamma >= K: with a token for every client no message to the server is saved.
+        Infinite for Gamma >= K: with a token for every client no message to the server is saved. (Both are for
+        messages of one size.)
         """
-        return self._per_saved(self.hops * self.tokens)
+        return _per_saved(self.hops * self.tokens * self.hop, 2 * self.clients - self.server_traffic)
 
     @property
     def time_ratio(self) -> float:
@@ -73,8 +85,8 @@ class Comparison:
 
         With S = K/Gamma this is the paper's K/(Gamma (K - Gamma)). Infinite for Gamma >= K.
         """
-        return self._per_saved(self.hops)
+        return _per_saved(self.hops, 2 * self.clients - self.server_messages)
 
-    def _per_saved(self, hops: int) -> float:
-        saved = 2 * self.clients - self.server_messages
-        return hops / saved if saved > 0 else inf
+
+def _per_saved(hops: float, saved: float) -> float:
+    return hops / saved if saved > 0 else inf

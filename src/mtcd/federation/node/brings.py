@@ -188,7 +188,8 @@ class LinearBrings(BringsTable):
         expected = expect(method, network, config.seed, samples, outputs, agreed.run)
         reads = problem if labels is not None and method.batch is None else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
-        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log, reads, rule)
+        sizes = method.sizes(samples, outputs, network, config.seed)
+        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log, reads, rule, sizes)
         cast = method.cast(problem, network, config.seed)
         lone = cast.server is None and cast.rounds is None
         return Role(cast, expected, watch, reads, self.told_notes(told), judged_by_token=lone)

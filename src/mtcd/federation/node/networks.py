@@ -34,6 +34,7 @@ from mtcd.federation.own.networks import (
     threads_for,
 )
 from mtcd.federation.own.table import PartyTable
+from mtcd.methods.split_cast import opening_cost, split_sizes
 from mtcd.split_training import check_split, outside_guarantee
 from mtcd.splitnet.own import OwnProblem
 
@@ -85,9 +86,13 @@ class SplitBrings(BringsTable):
         method, network = self.method, config.network
         shapes = split_shapes(self.problem)
         expected = expect(method, network, config.seed, samples, self.problem.outputs, agreed.run, split=shapes)
-        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log)
-        cast = method.split(self.problem, network, config.seed).cast()
-        return Role(cast, expected, watch, None, self.told_notes(told))
+        parties = method.split(self.problem, network, config.seed)
+        plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
+        sizes, opening = split_sizes(plan, widths, theta_0), opening_cost(plan, widths, theta_0, self.costs)
+        watch = Watch(
+            self.stop, method, network, self.costs, plan.tokens, samples, log, sizes=sizes, opening_cost=opening
+        )
+        return Role(parties.cast(), expected, watch, None, self.told_notes(told))
 
     def _check_fusion_code(self, told: Any) -> None:
         """Every party computes the loss, so the fusion module is the same everywhere, or the model makes no sense."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtcd.divergence import DIVERGED, Divergence
 from mtcd.federation.node.log import Log
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method
 from mtcd.methods.svfl import Shared
 from mtcd.network.topology import Network
@@ -37,6 +37,8 @@ class Watch:
         log: Log,
         problem: Any = None,
         rule: Divergence | None = None,
+        sizes: Sizes = UNIT,
+        opening_cost: float = 0.0,
     ) -> None:
         self.log, self.stop = log, stop
         self.problem, self.rule = problem, rule
@@ -49,13 +51,14 @@ class Watch:
         """When the run was agreed on, also if this process started later."""
         self.per_sync = method.hops_per_sync
         self._most_hops: int | None = getattr(method, "hops", None)
-        cost = method.iteration_cost(network, tokens, costs)
+        cost = method.iteration_cost(network, tokens, costs, sizes)
         limits = [stop.iterations, None if stop.epochs is None else stop.epochs * method.epoch(samples)]
         self.limits = {
             name: limit for name, limit in zip(("iterations", "epochs"), limits, strict=True) if limit is not None
         }
         if stop.cost is not None and cost > 0:
-            self.limits["cost"] = math.ceil(stop.cost / cost) * self.per_sync
+            left = max(0.0, stop.cost - opening_cost)
+            self.limits["cost"] = math.ceil(left / cost) * self.per_sync
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._said = Growing(), 0.0, 0.0, 0.0
         self._look_at = 0.0

@@ -75,7 +75,8 @@ class Summary:
             "seconds": self.seconds,
             "ledger": self.ledger.to_dict(),
             "cost": self.costs.total(self.ledger),
-            "costs": {"ratio": self.costs.ratio, "account": self.costs.account},
+            "cost_per": self.costs.both(self.ledger),
+            "costs": self.costs.to_dict(),
             "notes": list(self.notes),
         }
 
