@@ -5,7 +5,7 @@ import pytest
 
 from mtcd.errors import NetworkError
 from mtcd.federation.custody.iterations import OVERTIMES
-from mtcd.federation.custody.letters import Again, Letter
+from mtcd.federation.custody.letters import Again, Letter, Missed, Stuck
 from mtcd.federation.custody.records import pack, unpack
 from mtcd.federation.custody.syncs import ServerPostman
 from mtcd.methods.mtcd import MTCD
@@ -162,3 +162,27 @@ def test_a_hop_that_is_taken_back_is_charged_once() -> None:
     assert roaming.to not in (letter.to, SERVER)
     charged = client.ledger.messages("charged")["client_client"]
     assert (client.ledger.hops, client.ledger.unsent_hops, charged) == (1, 0, 1)
+    world.start(letter.to)  # all of this is in the journal
+    (kept,) = [one for one in world.postmen[letter.to].waiting() if isinstance(one.message.payload, Token)]
+    assert (kept.to, kept.sequence) == (roaming.to, roaming.sequence)
+
+
+@pytest.mark.parametrize("arrived", [False, True])
+@pytest.mark.parametrize("to", [0, 2])
+def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arrived: bool) -> None:
+    """Whoever it is, and also by a process that starts again."""
+    method = MTCD(tokens=1, hops=50, stepsize=0.02)
+    for hop in range(50):
+        world = custody_world(method, make_network("cycle", DATA.clients), 0, Faults())
+        token = Token(0, 0, hop, np.zeros(12), 0.0)
+        world.postmen[1].deliver(Letter(SERVER, 1, 0, 0, 0, {}, Message(SERVER, 1, token, 12, 12)))
+        (letter,) = world.postmen[1].waiting()
+        if letter.to == to:
+            break
+    assert letter.to == to
+    if arrived:
+        carry(world, 1, to)
+    world.postmen[1].lost(to)
+    world.start(1)
+    told = [one.message.payload for one in world.postmen[1].waiting() if one.to == SERVER]
+    assert told == [Missed(0, to) if arrived else Stuck(0)]
