@@ -88,6 +88,10 @@ def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_pe
     assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
 
 
+def test_hops_cost_a_hundredth_unless_said_otherwise() -> None:
+    assert Costs().total(Ledger([200, 3, 4], [0, 0, 0])) == 2 + 3 + 4
+
+
 def test_a_ledger_adds_up() -> None:
     ledger = Ledger()
     for link, floats in ((CLIENT_CLIENT, 10), (CLIENT_CLIENT, 5), (UPLINK, 7), (DOWNLINK, 1)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.theory.stepsize import Smoothness, theorem_limit
+from mtcd.theory.stepsize import Smoothness, descent_limit, primal_dual_limit, stability_limit, theorem_limit
 
 
 def sigma(X: np.ndarray) -> float:
@@ -30,3 +30,18 @@ def test_no_batch_is_more_curved_than_the_bound_which_some_reach(kind: str) -> N
                 assert bound == pytest.approx(worst, rel=1e-6)
             assert theorem_limit(smoothness, 3, 5, B).value == pytest.approx(1 / (2 * bound * 3 * 5))
         assert theorem_limit(smoothness, 3, 5).value == pytest.approx(1 / (2 * smoothness.overall * 3 * 5))
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.7])
+def test_primal_dual_steps_are_half_of_what_they_can_bear(l2: float) -> None:
+    """1/mu_w = l2 + 2 mu_y |X_k|^2, for the mu_y that is given, or for mu_y = mu_w."""
+    X = np.random.default_rng(1).standard_normal((9, 5))
+    data = mtcd.split(X, X[:, 0], {"a": [0, 1], "b": [2, 3, 4]})
+    smoothness = Smoothness(mtcd.Glm("linear", l2=l2).problem(data))
+    norm = max(sigma(X[:, :2]), sigma(X[:, 2:]))
+    given, equal = primal_dual_limit(smoothness, 0.3), primal_dual_limit(smoothness, None)
+    assert given.value == pytest.approx(1 / (l2 + 2 * 0.3 * norm), rel=1e-6)
+    assert 1 / equal.value == pytest.approx(l2 + 2 * equal.value * norm, rel=1e-6)
+    assert [given.proven, equal.proven] == [False, False]
+    assert descent_limit(smoothness).value == pytest.approx(1 / (norm + l2), rel=1e-6)
+    assert stability_limit(smoothness) == pytest.approx(2 / (norm + l2), rel=1e-6)

@@ -134,6 +134,10 @@ def test_bounds_by_hand_and_small_probabilities() -> None:
     assert walk_bound(path, [end], 29) == 0.0
 
 
+def test_the_walk_bound_of_one_client() -> None:
+    assert walk_bound(network_of("path", 1), [uniform_roam(range(1))], 3) == 1.0
+
+
 def test_the_walk_bound_where_the_diameter_is_known_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
     network = network_of("grid", 30)
     monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 0)

@@ -98,3 +98,13 @@ def test_breakeven_ratios_of_the_paper() -> None:
         tau_t = other.time_ratio * 0.7
         assert other.time(tau_t, 0.7, 0.1) == pytest.approx(other.client_server_time(tau_t, 0.1))
     assert Comparison(5, 5, hops=1).time_ratio == math.inf
+
+
+@pytest.mark.parametrize(
+    "name", ["delta", "variance", "stepsize", "pi", "smoothness", "hops", "local_updates", "batch"]
+)
+def test_what_cannot_be_less_than_nothing_is_refused(name: str) -> None:
+    fine = {"delta": 1.0, "stepsize": 1e-3, "pi": 0.5, "hops": 5, "local_updates": 2, "smoothness": 4.0}
+    Guarantee(**fine)
+    with pytest.raises(ConfigError, match=name):
+        Guarantee(**(fine | {name: -1}))

@@ -248,3 +248,9 @@ def test_pieces_never_mix_and_other_walks_are_refused() -> None:
     around = sp.csr_array(np.roll(np.eye(4), 1, axis=1) / 2 + np.eye(4) / 2)  # one way round
     with pytest.raises(ConfigError, match="not reversible"):
         spectral_gap(around, np.full(4, 0.25))
+
+
+def test_a_walk_counts_as_mixed_at_a_distance_of_a_quarter_unless_said_otherwise() -> None:
+    chain = lazy_chain(network_of("path", 6))
+    assert mixing_time(chain.P, chain.share) == brute_mixing(chain, 0.25)
+    assert mixing_bounds(0.1, 0.02) == mixing_bounds(0.1, 0.02, 0.25)

@@ -20,7 +20,7 @@ from mtcd.theory import links
 from mtcd.theory.chains import metropolis_walk
 from mtcd.theory.links import link_visits
 from mtcd.theory.starts import Roam, uniform_roam
-from mtcd.theory.touring import detours, random_tour_visits, tour_visits
+from mtcd.theory.touring import detours, random_tour_visits, random_tour_work, tour_visits
 from mtcd.theory.visits import least_visits, start_bound, token_visits, visit_probabilities, walk_bound
 from problems import networks
 from waiting import computing_at_most
@@ -206,3 +206,9 @@ def test_a_thousand_clients_take_seconds(kind: str) -> None:
     with computing_at_most(20):  # 3 s at most
         pi = least_visits(path, [uniform_roam(range(1000))], 300, [walk])
     assert 0.0009 < pi.per_token < 0.3
+
+
+def test_the_work_of_random_tours_is_nothing_where_a_whole_tour_fits_and_grows_with_the_hops() -> None:
+    tree = [[1, 2], [0], [0, 3], [2]]
+    assert [random_tour_work(tree, S) for S in (6, 7, 100)] == [0.0] * 3
+    assert 0 < random_tour_work(tree, 3) < random_tour_work(tree, 5)

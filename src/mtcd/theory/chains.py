@@ -31,7 +31,7 @@ class Chain(NamedTuple):
 
 def inside(network: Network, clients: Sequence[int]) -> Network:
     """The network of these clients alone: who can talk to whom without leaving them."""
-    if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:
+    if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:  # no mutants: only time
         return network
     place = {k: i for i, k in enumerate(clients)}
     near = (tuple(place[j] for j in network.neighbours[k] if j in place) for k in clients)
