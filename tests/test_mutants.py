@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from benchmarks.mutants.near import NEAR
 from benchmarks.mutants.results import Results, report
 
 ROOT = Path(__file__).parents[1]
@@ -114,3 +115,9 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
     (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
     assert division.diff(project) == "-    return x / 2\n+    return x * 2"
     assert division.package == ""
+
+
+def test_the_test_files_that_are_asked_exist_and_so_do_the_packages() -> None:
+    for package, near in NEAR.items():
+        assert list((ROOT / "src" / "mtcd" / package).glob("*.py"))
+        assert [test for test in near if not (ROOT / "tests" / f"{test}.py").exists()] == []

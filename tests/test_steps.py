@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.model.linear import LinearClient
+from mtcd.model import steps as steps_module
+from mtcd.model.linear import Glm, LinearClient
 from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
 from mtcd.objective.losses import Huber, Logistic, Squared, SquaredHinge
@@ -134,3 +135,35 @@ def test_steps_are_prepared_anew_for_other_settings() -> None:
         plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
         np.testing.assert_allclose(client.improve(theta, ours, None, Q, eta), plain, rtol=1e-9)
         np.testing.assert_allclose(ours, plain_z, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty", "shape", "Q", "way"),
+    [
+        (Squared(), Penalty(l2=0.3), (30, 5), 4, "closed_steps"),
+        (Squared(), Penalty(l2=0.3), (6, 6), 2, "closed_steps"),
+        (Squared(), Penalty(l1=0.3), (30, 5), 4, "gram_steps"),
+        (Squared(), Penalty(l2=0.3), (5, 30), 4, "wide_steps"),
+        (Squared(), Penalty(l2=0.3, free=1), (5, 30), 4, "plain_steps"),
+        (Squared(), Penalty(l1=0.3), (5, 30), 4, "ScreenedSteps"),
+        (Squared(), Penalty(l2=0.3), (30, 5), 1, "plain_steps"),
+        (Logistic(), Penalty(l1=0.3), (30, 5), 4, "ScreenedSteps"),
+        (Logistic(), Penalty(l1=0.3), (30, 5), 1, "plain_steps"),
+        (Logistic(), Penalty(l2=0.3), (30, 5), 4, "plain_steps"),
+    ],
+)
+def test_steps_take_the_quickest_way(loss, penalty, shape, Q, way, monkeypatch) -> None:
+    X, y, theta, z = block(shape, False)
+    taken = []
+    for name in ("closed_steps", "gram_steps", "wide_steps", "plain_steps", "ScreenedSteps"):
+        exact = getattr(steps_module, name)
+        monkeypatch.setattr(steps_module, name, lambda *given, n=name, e=exact: taken.append(n) or e(*given))
+    make_steps(X, (y > 0).astype(float), loss, penalty, Q, 1e-3)(theta, z)
+    assert taken == [way]
+
+
+def test_models_have_no_penalty_and_no_intercept_unless_asked_for() -> None:
+    for kind in ("linear", "logistic", "multinomial", "huber", "squared-hinge"):
+        assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).intercept) == (0.0, 0.0, False)
+    assert (Glm("ridge").l1, Glm("ridge").l2_weight) == (0.0, 1.0)
+    assert Glm("huber").delta == 1.0

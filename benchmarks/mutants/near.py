@@ -1,26 +1,55 @@
 """Which test files are asked about the mutants of which package; of these, the tests that call what is mutated."""
 
-TRAINING = ("test_token", "test_steps", "test_ledger", "test_engines", "test_methods", "test_training")
-SPLIT = ("test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin")
-NEAR: dict[str, tuple[str, ...]] = {
-    "methods": (
-        *TRAINING, "test_acceleration", "test_optimal_sync", "test_dcpa", "test_relays", "test_membership",
-        "test_paper_values", "test_randomness", "test_wire", *SPLIT,
-    ),
-    "model": (*TRAINING, "test_optimum", "test_views", "test_own_problem", "test_own_block"),
-    "protocol": (*TRAINING, "test_randomness", "test_dcpa", "test_optimal_sync", "test_wire", *SPLIT),
-    "network": (
-        "test_topology", "test_walks", "test_clusters", "test_communities", "test_repair", "test_changes",
-        "test_membership", "test_methods", "test_dcpa", "test_theory_mixing",
-    ),
-    "ledger": ("test_ledger", "test_token", "test_training", "test_engines"),
-    "theory": (
-        "test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect",
-        "test_stepsize", "test_smoothness", "test_training",
-    ),
-    "federation/custody": (
-        "test_custody", "test_custody_absent", "test_custody_choose", "test_custody_codecs", "test_custody_end",
-        "test_custody_journal", "test_custody_lone", "test_custody_lone_dead", "test_custody_methods",
-        "test_custody_overtime", "test_custody_search", "test_custody_overtime_cases", "test_custody_roaming",
-    ),
-}  # fmt: skip
+TRAINING = [
+    "test_token",
+    "test_steps",
+    "test_ledger",
+    "test_engines",
+    "test_methods",
+    "test_training",
+    "test_divergence",
+]
+SPLIT = ["test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin"]
+TOURS = ["test_acceleration", "test_optimal_sync", "test_dcpa", "test_relays", "test_membership", "test_tree_cg"]
+NETWORK = [
+    "test_topology",
+    "test_walks",
+    "test_clusters",
+    "test_communities",
+    "test_repair",
+    "test_changes",
+    "test_spanning",
+]
+THEORY = ["test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect"]
+CUSTODY = [
+    "test_custody",
+    "test_custody_absent",
+    "test_custody_choose",
+    "test_custody_codecs",
+    "test_custody_end",
+    "test_custody_journal",
+    "test_custody_lone",
+    "test_custody_lone_dead",
+    "test_custody_methods",
+    "test_custody_overtime",
+    "test_custody_overtime_cases",
+    "test_custody_roaming",
+    "test_custody_search",
+]
+NEAR: dict[str, list[str]] = {
+    "methods": [*TRAINING, *TOURS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
+    "model": [
+        *TRAINING,
+        "test_optimum",
+        "test_frames",
+        "test_runs",
+        "test_views",
+        "test_own_problem",
+        "test_own_block",
+    ],
+    "protocol": [*TRAINING, "test_randomness", "test_dcpa", "test_optimal_sync", "test_wire", *SPLIT],
+    "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
+    "ledger": ["test_ledger", "test_token", "test_training", "test_engines"],
+    "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", "test_stepsize", "test_training"],
+    "federation/custody": CUSTODY,
+}

@@ -45,10 +45,10 @@ class ScreenedSteps:
         """The columns to look at, and how far l'(z) may move before others have to be."""
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = (self.penalty.l1 - np.abs(gradient)) / self.norms
-        reach[self.norms == 0] = np.inf  # an empty column never moves
-        reach[theta != 0] = -1.0
+        # an empty column never moves: it can be reached from infinity only
+        reach[theta != 0] = -1.0  # no mutants: 0 would do
         if self.penalty.free:
-            reach[-self.penalty.free :] = -1.0
+            reach[-self.penalty.free :] = -1.0  # no mutants: 0 would do, and to look at more columns
         wanted = int((reach <= 0).sum() * SPARE_SHARE) + SPARE_COLUMNS
         if wanted >= len(reach):
             return np.arange(len(reach)), np.inf
