@@ -16,10 +16,12 @@ import pytest
 
 from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
+from mtcd.errors import MtcdError
 from mtcd.federation.custody.records import pack
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
+from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.role import Brings
 
@@ -63,6 +65,18 @@ class Wire:
         pass
 
 
+def _at_once(loop: Loop, job: Any, then: Any, failed: Any = None) -> None:
+    """In the place of ``Loop.work``, which has a thread."""
+    try:
+        found = job()
+    except MtcdError as error:
+        if failed is None:
+            raise
+        failed(error)
+    else:
+        then(found)
+
+
 class Hub:
     """All links. ``meddle`` sees every request before it arrives, ``tamper`` every answer, and may give another."""
 
@@ -80,6 +94,7 @@ class Hub:
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
         patch.setattr("mtcd.federation.node.mail.Link", lambda *given: Wire(self, *given))
+        patch.setattr(Loop, "work", _at_once)
         self.now = 0.0
         for module in ("loop", "node", "training", "presence", "leaving", "watch"):
             patch.setattr(f"mtcd.federation.node.{module}.monotonic", lambda: self.now)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -16,28 +18,42 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.report.screen_table import ScreenTable
 
-NOBODY = "Nobody answers: is the federation up, and can this host reach it?"
+NOBODY = (
+    "Nobody answers. Before they are started and after a run has ended that is so: parties leave when all know of the "
+    "end, and summary.json in each run folder says how it ended. Otherwise: can this host reach them?"
+)
+LEFT = ("ended", "not reached", "not readable")
 
 
 def show_status(kits: Path, as_json: bool, every: float | None) -> int:
     """Once, or again and again until all have ended; exit code 1 if nobody answers."""
     operator = find("mtcd.federation.node.operator")
     kit = operator.operator_kit(kits)
+    before: dict[str, Any] = {}
     while True:
         answers = operator.ask_everybody(kit, "status")
-        summary = summarise(kit.config, answers)
+        summary = summarise(kit.config, answers, before)
+        before = summary["parties"]
         if as_json:
             typer.echo(json.dumps(summary))
         else:
             show_summary(summary)
-        if every is None or all(one["phase"] in ("ended", "not reached") for one in summary["parties"].values()):
-            return 0 if answers else 1
+            if not answers:
+                screen.print(NOBODY, highlight=False, markup=False, soft_wrap=True)
+        if every is None or all(one["phase"] in LEFT for one in before.values()):
+            return 0 if answers or any(one["phase"] == "ended" for one in before.values()) else 1
         time.sleep(every)
 
 
-def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
-    """What all say, put together: who is up, where the tokens are, how far it is and what it has cost."""
-    told = {name: answer for name, answer in answers.items() if isinstance(answer, dict)}
+def summarise(config: Any, answers: dict[str, Any], before: Mapping[str, Any] = MappingProxyType({})) -> dict[str, Any]:
+    """What all say, put together: who is up, where the tokens are, how far it is and what it has cost.
+
+    Parties leave after the end: who has ended is known from the others, and from what all said ``before``.
+    """
+    checked = {name: find("mtcd.federation.node.answers").read_status(answer) for name, answer in answers.items()}
+    told = {name: one for name, one in before.items() if one["phase"] == "ended"}
+    told |= {name: one for name, one in checked.items() if one is not None}
+    ended = {name for one in told.values() for name in one.get("heard_end", ())}
     trained = [one for one in told.values() if "ledger" in one]
     ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
     costs = Costs(**config.costs.model_dump())
@@ -45,7 +61,7 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
     known = [one for one in trained if one.get("objective") is not None]
     return {
         "federation": config.federation,
-        "parties": {name: told.get(name, {"phase": "not reached"}) for name in config.peers},
+        "parties": {name: told.get(name, {"phase": _silent(name, answers, ended)}) for name in config.peers},
         "tokens": _places(told),
         "iteration": None if latest is None else latest["iteration"],
         "syncs": max((one["syncs"] for one in trained), default=None),
@@ -56,6 +72,11 @@ def summarise(config: Any, answers: dict[str, Any]) -> dict[str, Any]:
         "cost_per": costs.both(ledger),
         "status": next((one["ended"] for one in trained if one["ended"]), None),
     }
+
+
+def _silent(name: str, answers: Mapping[str, Any], ended: set[str]) -> str:
+    """The phase of a party of which there is no sound answer."""
+    return "not readable" if name in answers else "ended" if name in ended else "not reached"
 
 
 def _gap(parties: list[dict[str, Any]], count: int) -> float | None:
@@ -121,9 +142,18 @@ def show_logs(kits: Path, as_json: bool) -> None:
     answers = operator.ask_everybody(operator.operator_kit(kits), "logs")
     if not answers:
         raise MtcdError(f"{NOBODY} Each party keeps its own log, in log.jsonl of its run folder.")
-    events = [event for told in answers.values() if isinstance(told, list) for event in told]
+    if not as_json:
+        for line in log_lines(answers):
+            typer.echo(line)
+        return
+    events = [event for told in answers.values() if isinstance(told, list) for event in told if isinstance(event, dict)]
     for event in sorted(events, key=lambda event: str(event.get("time"))):
-        if as_json:
-            typer.echo(json.dumps(event))
-        elif event.get("text"):
-            typer.echo(f"{event['time'][11:23]} {event['party']}: {event['text']}")
+        typer.echo(json.dumps(event))
+
+
+def log_lines(answers: Mapping[str, Any]) -> list[str]:
+    """What all say in their logs, in the order of time; of a party that says something else, nothing."""
+    read_event = find("mtcd.federation.node.answers").read_event
+    found = [read_event(event) for told in answers.values() if isinstance(told, list) for event in told]
+    events = sorted((event for event in found if event is not None), key=lambda event: str(event.time))
+    return [f"{event.time[11:23]} {event.party}: {event.text}" for event in events]

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hashlib import blake2b
 from typing import Any, Protocol
 
-from mtcd.errors import DataError, WireError
+from mtcd.errors import DataError, MtcdError, WireError
 from mtcd.federation.alignment import announce, answerer, asker, rows_of
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
@@ -48,7 +48,8 @@ class Led:
     """The side of those who are led: it checks that the leader asks, and answers which samples are shared."""
 
     def __init__(self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log) -> None:
-        self.kit, self.leader, self.part, self.log = kit, leader, part, log
+        self.mail, self.kit, self.leader, self.part, self.log = mail, kit, leader, part, log
+        self._answering = False
         self.agreement = agreement(kit.config, purpose)
         if part is not None:
             mail.on("align", self._align)
@@ -79,8 +80,22 @@ class Led:
         if kind == GIVEN_ORDER:
             asked.answer(json.dumps(part.samples).encode())
             return
+        if self._answering:  # an earlier request, whose sender is gone: to be asked again
+            asked.let_go()
+            return
         self.log.say("align", f"{asked.sender} asks which samples we share ({kind}).")
-        asked.answer(answerer(kind, part.ids, _secret(self.kit)).respond(request))
+        side = answerer(kind, part.ids, _secret(self.kit))
+        self._answering = True
+
+        def answered(response: bytes) -> None:
+            self._answering = False
+            asked.answer(response)
+
+        def failed(error: MtcdError) -> None:
+            self._answering = False
+            self.mail.refuse(asked, "align", error)
+
+        self.mail.loop.work(lambda: side.respond(request), answered, failed)
 
 
 class Leader:
@@ -105,14 +120,21 @@ class Leader:
         sides = {name: asker(kind, self.part.ids, _secret(self.kit)) for name in self.others}
         self.log.say("align", f"Aligning {self.part.samples} samples with {len(self.others)} parties ({kind}).")
 
+        def requests() -> dict[str, bytes]:
+            return {name: self.wrapped(side.request()) for name, side in sides.items()}
+
         def answered(answers: Answers) -> None:
-            announcement = announce([_shared(name, sides[name], answer) for name, answer in answers.items()])
+            self.questions.loop.work(
+                lambda: announce([_shared(name, sides[name], answer) for name, answer in answers.items()]), announced
+            )
+
+        def announced(announcement: bytes) -> None:
             count = len(agreed_rows(announcement, self.part))
             everybody = len(self.kit.config.parties)
             self.log.say("aligned", f"All {everybody} parties have {count} samples in common.", samples=count)
             then(announcement)
 
-        self.questions.ask("align", {name: self.wrapped(side.request()) for name, side in sides.items()}, answered)
+        self.questions.ask_when_made("align", self.others, requests, answered)
 
     def _same_number(self, answers: Answers, then: Callable[[bytes], None]) -> None:
         for name, answer in answers.items():

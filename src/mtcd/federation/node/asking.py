@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from mtcd.federation.node.log import Log
+from mtcd.federation.node.log import REQUESTS, Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Mail
 
@@ -25,6 +25,23 @@ class Questions:
     def waits_for(self) -> set[str]:
         """Who has not answered all that it was asked."""
         return set().union(*self._asked)
+
+    def ask_when_made(
+        self,
+        kind: str,
+        names: Iterable[str],
+        make: Callable[[], Mapping[str, bytes]],
+        then: Callable[[Answers], None],
+    ) -> None:
+        """The same where it takes long to make what is asked: a thread does, while these are waited for already."""
+        waited_for = set(names)
+        self._asked.append(waited_for)
+
+        def made(bodies: Mapping[str, bytes]) -> None:
+            self._asked = [names for names in self._asked if names is not waited_for]
+            self.ask(kind, bodies, then)
+
+        self.loop.work(make, made)
 
     def ask(
         self,
@@ -49,7 +66,8 @@ class Questions:
                 return
             if answer is None:
                 if why:
-                    self.log.now_and_then(("waiting", kind, name, why), f"{name} does not answer ({kind}): {why}")
+                    told = f"{name} refuses {REQUESTS.get(kind, f'a {kind}')}: {why}"
+                    self.log.now_and_then(("waiting", kind, name, why), told, often=1)
                 self.loop.later(AGAIN_REFUSED if why else AGAIN, lambda: ask(name))
                 return
             answers[name] = answer

@@ -48,6 +48,7 @@ def _status(node: Node) -> dict[str, Any]:
             "run": trainer.run,
             "gone": sorted(trainer.names[k] for k in postman.dead),
             "tokens": node.watch.tokens(),
+            "heard_end": sorted(trainer.heard_end),
             "ended": None if postman.ended is None else postman.ended.status,
             "ledger": postman.ledger.to_dict(),
             **node.watch.facts(),

@@ -22,6 +22,16 @@ KINDS = 1000  # different events that are counted one by one; after so many, tho
 OFTEN = 10  # from then on only the 16th, 32nd, 64th, ... of the same kind is written
 LONGEST = 500  # characters of what others say
 
+REQUESTS = {  # what a party is asked for, in words
+    "align": "a request to align samples",
+    "prepare": "a request to prepare the run",
+    "start": "a request to start the run",
+    "which": "a question for the run",
+    "ready": "a question whether this party is in the run",
+    "words": "the last fusion module",
+    "relay": "a message to pass on",
+}
+
 
 class Log:
     """One party's."""
@@ -50,7 +60,8 @@ class Log:
 
     def refused(self, sender: str, what: str, why: str) -> None:
         """Something was not accepted; nothing has changed."""
-        self.now_and_then(("refused", sender, what, why), f"Refused a {what} from {sender}: {tidy(why)}", sender=sender)
+        sentence = f"Refused {REQUESTS.get(what, f'a {what}')} from {sender}: {tidy(why)}"
+        self.now_and_then(("refused", sender, what, why), sentence, often=1, sender=sender)
 
     def now_and_then(self, kind: tuple[str, ...], sentence: str, often: int = OFTEN, **facts: Any) -> None:
         """Say it the first times, then less and less often; ``times`` tells how often it was so."""

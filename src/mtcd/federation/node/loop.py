@@ -11,8 +11,13 @@ import os
 from collections.abc import Callable
 from functools import partial
 from queue import Empty, SimpleQueue
+from threading import Thread
 from time import monotonic, sleep
+from typing import TypeVar
 
+from mtcd.errors import MtcdError
+
+T = TypeVar("T")
 Act = Callable[[], None]
 LONGEST_WAIT = 1.0  # so that signals are noticed
 MOMENT = 0.0003  # seconds
@@ -35,6 +40,25 @@ class Loop:
     def later(self, seconds: float, act: Act) -> None:
         """From the loop's own thread: do this in so many seconds."""
         heapq.heappush(self._timers, (monotonic() + seconds, next(self._count), act))
+
+    def work(
+        self, job: Callable[[], T], then: Callable[[T], None], failed: Callable[[MtcdError], None] | None = None
+    ) -> None:
+        """Do something long in a thread of its own, so that the loop goes on answering; ``then`` runs in the loop.
+
+        Without ``failed``, an error of the job ends the loop.
+        """
+
+        def run() -> None:
+            try:
+                found = job()
+            except BaseException as error:  # raised again in the loop
+                known = failed if isinstance(error, MtcdError) else None
+                self.call(partial(known or _raise, error))  # type: ignore[arg-type]
+            else:
+                self.call(lambda: then(found))
+
+        Thread(target=run, daemon=True).start()
 
     def stop(self) -> None:
         """From any thread: leave ``run`` after what is being done now."""
@@ -69,3 +93,7 @@ class Loop:
 
 def _nothing() -> None:
     pass
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -54,7 +54,7 @@ class Mail:
     """Of one party. Handlers are added by ``on``; one that raises an error refuses the request."""
 
     def __init__(self, kit: Kit, loop: Loop, log: Log, changed: Callable[[str, bool], None]) -> None:
-        self.kit, self.log = kit, log
+        self.kit, self.loop, self.log = kit, loop, log
         config = kit.config
         self.me = config.name
         self.everybody = [*config.parties, SERVER]
@@ -136,8 +136,12 @@ class Mail:
                 raise WireError("kind", "is none that is answered now")
             handler(asked)
         except (WireError, DataError, ConfigError) as error:
-            self.log.refused(asked.sender, "message" if handler is None else kind, str(error))
-            asked.refuse(str(error))
+            self.refuse(asked, "message" if handler is None else kind, error)
+
+    def refuse(self, asked: Asked, kind: str, error: MtcdError) -> None:
+        """Do not do what was asked for, and say why, here and there."""
+        self.log.refused(asked.sender, kind, str(error))
+        asked.refuse(str(error))
 
     def _pass_on(self, request: Request) -> None:
         try:

@@ -12,6 +12,7 @@ from mtcd.federation.keys import CONTROL
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.link import Link
+from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import NO, OK
 
@@ -59,7 +60,7 @@ def ask_everybody(kit: Kit, kind: str, seconds: float = 5.0) -> dict[str, Any]:
 
 def _read(answer: bytes) -> Any:
     if answer[:1] == NO:
-        return MtcdError(answer[1:].decode(errors="replace"))
+        return MtcdError(tidy(answer[1:].decode(errors="replace")))
     try:
         return json.loads(answer[1:]) if answer[:1] == OK else None
     except (ValueError, RecursionError):
