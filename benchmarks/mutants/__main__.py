@@ -24,7 +24,7 @@ SPARE = 30  # seconds on top of three times what the tests take
 def tests_for(bench: Bench, mutation: Mutation, seconds: float) -> list[tuple[str, float]]:
     """Tests near the package that call the function; outside of functions, all that call something of the module.
 
-    The quickest ones, that together take so many seconds.
+    The quickest ones, until they together take so many seconds.
     """
     module = mutation.path.removeprefix("src/")
     wanted, anything = f"{module}:{mutation.function}", f"{module}:" if not mutation.function else "\0"
@@ -32,7 +32,7 @@ def tests_for(bench: Bench, mutation: Mutation, seconds: float) -> list[tuple[st
     called = {name: any(c == wanted or c.startswith(anything) for c in calls) for name, (_, calls) in known.items()}
     quickest = sorted((spent, name) for name, (spent, _) in known.items() if called[name])
     ends = accumulate(spent for spent, _ in quickest)
-    return [(name, spent) for (spent, name), end in zip(quickest, ends, strict=True) if end <= seconds]
+    return [(name, spent) for (spent, name), end in zip(quickest, ends, strict=True) if end - spent < seconds]
 
 
 def try_out(bench: Bench, results: Results, mutation: Mutation, seconds: float) -> dict[str, Any]:

@@ -181,7 +181,7 @@ class MTCD(Method):
         self.check_network(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
-        if tokens > 1000 + 10 * network.size:
+        if tokens > 1000 + 10 * network.size:  # no mutants: far more, one more or less
             raise ConfigError(f"method.tokens is {tokens}, far more than {network.size} clients can keep apart.")
         roaming = self._roaming(network, tokens, clusters, seed)
         return Plan(

@@ -104,7 +104,7 @@ def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
 
 def weighted(c: Sequence[float], parts: Sequence[Any]) -> Any:
     """sum_i c_i part_i, of tokens or of models."""
-    if isinstance(parts[0], list):
+    if isinstance(parts[0], list):  # no mutants: all are alike
         return [weighted(c, blocks) for blocks in zip(*parts, strict=True)]
     return sum(weight * part for weight, part in zip(c, parts, strict=True))
 
