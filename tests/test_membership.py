@@ -190,3 +190,16 @@ def test_starts_that_were_asked_for_give_way_where_they_leave_somebody_out() -> 
         roaming = method.plan(10, 1, network, 0).roaming
         assert {roaming.first(0, t) for t in range(2, 80)} == starts
         assert {roaming.first(0, t) for t in range(2)} <= {0, 1}
+
+
+def test_a_token_that_is_with_somebody_who_stays_walks_on_when_others_leave() -> None:
+    names = [f"c{k}" for k in range(6)]
+    network = with_changes(make_network("complete", names), [Change(5, leave=["c5"])])
+    went = []
+    for seed in range(300):
+        roaming = STCD(1, 1e-3).plan(10, 1, network, seed).roaming
+        went.append(roaming.next(0, 0, 5, 2, 1))
+        assert roaming.next(0, 0, 5, 5, 1) != 5  # from the one who leaves it goes to somebody else
+    shares = np.bincount(went, minlength=6) / 300
+    assert shares[5] == 0
+    assert abs(shares[:5] - 1 / 5).max() < 0.1

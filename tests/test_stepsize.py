@@ -45,3 +45,18 @@ def test_primal_dual_steps_are_half_of_what_they_can_bear(l2: float) -> None:
     assert [given.proven, equal.proven] == [False, False]
     assert descent_limit(smoothness).value == pytest.approx(1 / (norm + l2), rel=1e-6)
     assert stability_limit(smoothness) == pytest.approx(2 / (norm + l2), rel=1e-6)
+
+
+def test_auto_steps_are_those_with_which_no_visit_raises_f_where_that_is_known() -> None:
+    X = np.random.default_rng(2).standard_normal((9, 5))
+    data = mtcd.split(X, X[:, 0], {"a": [0, 1], "b": [2, 3, 4]})
+    smoothness = Smoothness(mtcd.Glm("ridge").problem(data))
+    descent, limit = descent_limit(smoothness).value, theorem_limit(smoothness, 4, 1).value
+    for tokens, averaged in ((1, False), (2, True)):
+        rule = mtcd.MTCD(tokens, 4).auto_stepsize(smoothness)
+        assert rule.value == descent
+        assert ("nor does the average" in rule.reason) == averaged
+    assert mtcd.MTCD(1, 4, combine="visitors").auto_stepsize(smoothness).value == descent
+    assert mtcd.MTCD(2, 4, combine="visitors").auto_stepsize(smoothness).value == pytest.approx(limit)
+    small = mtcd.MTCD(2, 4, batch=3).auto_stepsize(smoothness)
+    assert small.value == pytest.approx(theorem_limit(smoothness, 4, 1, 3).value)
