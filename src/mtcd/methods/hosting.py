@@ -53,7 +53,7 @@ class Plan:
     outputs: int
     schedule: Schedule | None = None
     acceleration: str | None = None
-    depth: int = 5
+    depth: int = 5  # no mutants: given wherever it matters
     linear: bool = True
     """Whether representations are linear: averaging copies then averages what they represent."""
     first_pass: tuple[int, ...] = ()

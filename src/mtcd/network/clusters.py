@@ -141,7 +141,7 @@ def _fiedler(L: scipy.sparse.csr_array) -> NDArray[np.float64]:
     On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs
     this is left to where ``fiedler_sparse`` starts.)
     """
-    numbers = np.linspace(-1, 1, L.shape[0])
+    numbers = np.linspace(-1, 1, L.shape[0])  # no mutants: anything that grows with them
     if L.shape[0] > DENSE_LIMIT:  # no mutants: only the time
         vector = fiedler_sparse(L)[1]
         return vector if vector @ numbers >= 0 else -vector

@@ -93,7 +93,7 @@ def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Floats]:
     # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers of the
     # clients that is a sensible one. The noise keeps it off symmetric vectors that never reach the rest.
     start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(K)  # no mutants: near enough is enough
-    inverse = {"sigma": -1 / K**2, "which": "LM"}
+    inverse = {"sigma": -1 / K**2, "which": "LM"}  # no mutants: any shift near 0
     long = dijkstra(abs(L), indices=0, unweighted=True).max() ** 2 >= K  # no mutants: both ways find it
     first = inverse if long else {"which": "SA", "maxiter": LANCZOS_RESTARTS}
     basis = min(K, 40)  # no mutants: only the time
