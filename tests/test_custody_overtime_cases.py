@@ -186,3 +186,29 @@ def test_the_server_is_told_of_tokens_that_somebody_may_have_lost(to: int, arriv
     world.start(1)
     told = [one.message.payload for one in world.postmen[1].waiting() if one.to == SERVER]
     assert told == [Missed(0, to) if arrived else Stuck(0)]
+
+
+def test_clients_wait_for_the_server_and_the_server_for_anybody() -> None:
+    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    client, server = world.postmen[1], world.postmen[SERVER]
+    client.lost(2)
+    assert client.waits_for == frozenset()
+    client.lost(SERVER)
+    assert client.waits_for == {2, SERVER}
+    for k in range(4):
+        server.lost(k)
+    assert server.waits_for == frozenset()
+    server.lost(4)
+    assert server.waits_for == frozenset(range(5))
+
+
+def test_nothing_starts_anew_after_the_end() -> None:
+    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    server = world.postmen[SERVER]
+    assert isinstance(server, ServerPostman)
+    assert server.start_anew()
+    server.finish("stopped")
+    assert server.ended_here
+    before = world.journals[SERVER].content
+    assert not server.start_anew()
+    assert world.journals[SERVER].content == before

@@ -202,8 +202,36 @@ def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for
 def test_who_asks_after_the_end_is_told_of_it_once(client: Client) -> None:
     first, second, *_ = others(client)
     assert client.hears(first, End("stopped", 0, 7))
+    assert client.postman.ended is not None
+    assert not client.postman.ended_here
     for number in (20, 25):
         assert client.hears(second, Freeze(HOP, number, SOFT))
     ends = [letter.to for letter in client.postman.waiting() if isinstance(letter.message.payload, End)]
     assert sorted(ends) == sorted(set(ends))
     assert second in ends
+
+
+def test_as_long_as_answers_are_missing_it_says_whose(client: Client) -> None:
+    postman, names = client.postman, DATA.clients
+    assert isinstance(postman, LonePostman)
+    assert postman.unreachable() is None
+    postman.search = search(SOFT, BEYOND)
+    said = postman.unreachable() or ""
+    assert f"passed on to {names[TO]}" in said
+    assert f"{names[TO]} or {names[FROM]}. Or start {names[TO]} again." in said
+    assert names[BEYOND] not in said
+    postman.search = search(SOFT, BEYOND, FROM)
+    assert (postman.unreachable() or "").endswith("The others are being asked where it is.")
+
+
+def test_if_one_who_asked_firmly_is_gone_it_says_so(client: Client) -> None:
+    first, *_ = others(client)
+    assert isinstance(client.postman, LonePostman)
+    assert client.hears(first, Freeze(HOP, 20, SOFT))
+    client.postman.lost(first)
+    assert client.postman.unreachable() is None
+    client.postman.found(first)
+    assert client.hears(first, Freeze(HOP, 25, FIRM))
+    assert client.postman.unreachable() is None
+    client.postman.lost(first)
+    assert f"Start {DATA.clients[first]} again" in (client.postman.unreachable() or "")

@@ -190,7 +190,7 @@ class RandomTourWalk(Walk):
     def _order(self, t: int, tour: int, client: int) -> list[int]:
         key = t, tour, client
         if key not in self._orders:
-            if len(self._orders) > 10 * len(self.tree):  # of tours that are over
+            if len(self._orders) > 10 * len(self.tree):  # no mutants: only memory; of tours that are over
                 self._orders.clear()
             seed, token = self._id
             draws = {j: uniform(seed, "branches", (token, t, tour, client), i) for i, j in enumerate(self.tree[client])}

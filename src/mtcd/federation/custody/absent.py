@@ -95,7 +95,7 @@ class GatheringPostman(Postman):
         self.party.gathering.here = {k: self.last_upload(k) for k in here}
 
     def commit(self) -> None:
-        if self.journal.sync and isinstance(self.uploads, np.memmap):
+        if self.journal.sync and isinstance(self.uploads, np.memmap):  # no mutants: only the time
             self.uploads.flush()
         super().commit()
 
