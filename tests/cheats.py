@@ -41,12 +41,13 @@ class Cheats:
                 self.old_letters(passing)
             case "relay":
                 self.relay(passing)
-            case "ready" | "diverged":
+            case "ready" | "diverged" | "judge" | "verdict":
                 for wrong in (b"", body[:-1], body + b"0", body.swapcase() + b" ", b"\xff" * 16):
                     self.refused(passing._replace(body=wrong))
             case _:
                 for spoilt in spoilt_lines(body):
-                    self.refused(passing._replace(body=spoilt))
+                    another = kind in ("add", "sum") and is_another_pass(spoilt, body)
+                    self.refused(passing._replace(body=spoilt), or_answered=another)
                 for spoilt in spoilt_start(body, self.hub.nodes[to].brings) if kind == "start" else spoilt_parts(body):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
         if kind not in ("relay", "ready", "diverged"):
@@ -224,6 +225,12 @@ def may_be(size: Any, honest: Any, config: KitConfig) -> bool:
 def is_first(passing: Passing) -> bool:
     """Whether the sender of a sealed request is the one who made it, and does not pass it on."""
     return bool(json.loads(passing.body.partition(b"\n")[0])["left"] == MOST)
+
+
+def is_another_pass(spoilt: bytes, body: bytes) -> bool:
+    """Whether it differs in the number alone, and that can be one: its sender may begin as many as it likes."""
+    line, _, rest = body.partition(b"\n")
+    return spoilt == json.dumps({**json.loads(line), "pass": "x"}).encode() + b"\n" + rest
 
 
 def refusals(node: Any, named: str) -> int:

@@ -79,7 +79,7 @@ def test_a_run_is_saved_and_loaded(tmp_path: Path) -> None:
         part = {name.removeprefix(prefix): torch.tensor(w) for name, w in weights.items() if name.startswith(prefix)}
         module.load_state_dict(part)
         assert same_weights(module.state_dict(), run.modules[client].state_dict())
-    with pytest.raises(MtcdError, match="give Run.load the model"):
+    with pytest.raises(MtcdError, match="give load_run\\(folder, model\\) the SplitModel"):
         mtcd.Run.load(tmp_path / "run")
     with pytest.raises(MtcdError, match="do not fit"):
         mtcd.Run.load(tmp_path / "run", case(widths=[2] * 4).model)

@@ -109,13 +109,18 @@ class Seal:
 
     def lock(self, to: str, certificate: bytes, body: bytes) -> bytes:
         """A body that only ``to``, whose certificate this is, can read: not the parties that share a key with it."""
-        owner, public = self._origin(certificate)
-        if owner != to:
-            raise WireError(f"the certificate of {owner!r}", f"came in the place of that of {to!r}")
+        public = self.key_of(to, certificate)
         once = ec.generate_private_key(public.curve)
         shown = once.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
         cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
         return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE), body, self._bound(to))
+
+    def key_of(self, name: str, certificate: bytes) -> ec.EllipticCurvePublicKey:
+        """The public key of a party, if this is its certificate; else a WireError."""
+        owner, public = self._origin(certificate)
+        if owner != name:
+            raise WireError(f"the certificate of {owner!r}", f"came in the place of that of {name!r}")
+        return public
 
     def unlock(self, data: bytes) -> bytes:
         """What was locked for this party."""

@@ -30,6 +30,9 @@ REQUESTS = {  # what a party is asked for, in words
     "ready": "a question whether this party is in the run",
     "words": "the last fusion module",
     "relay": "a message to pass on",
+    "judge": "a question for the part of the objective",
+    "verdict": "the word on whether training has diverged",
+    "add": "a sum to add to",
 }
 
 

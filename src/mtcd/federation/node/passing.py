@@ -71,12 +71,10 @@ class Passing:
         mail.on("add", self._add)
 
     def _add(self, asked: Asked) -> None:
-        head, (content,) = unwrap(asked.body, PASS_KEYS, 1)
-        number, order, me = _number(head["pass"]), head["order"], self.config.name
-        if order != self.expected:
-            raise WireError("order", "does not name everybody once, as the network has it")
-        place = self.expected.index(me)
-        if asked.sender != (self.config.seen_by if place == 0 else self.expected[place - 1]):
+        head, content = _read(asked.body, self.expected, self.config)
+        number, order = head["pass"], self.expected
+        place = order.index(self.config.name)
+        if asked.sender != (self.config.seen_by if place == 0 else order[place - 1]):
             raise WireError("sender", "is not the one before in the order")
         if number not in self._seen:
             part = self.own()
@@ -99,9 +97,12 @@ def locked(seal: Seal | None, to: str, certificates: Any, sums: Sums) -> bytes:
 def certificate_of(certificates: Any, name: str) -> bytes:
     """Of one party, out of what the leader told."""
     try:
-        return b64decode(certificates[name], validate=True)
+        certificate = b64decode(certificates[name], validate=True)
     except (KeyError, TypeError, ValueError):
-        raise WireError("certificates", f"lack that of {name}") from None
+        certificate = b""
+    if not certificate:
+        raise WireError("certificates", f"lack that of {name}")
+    return certificate
 
 
 class Seeing:
@@ -126,10 +127,10 @@ class Seeing:
         self.questions.ask("add", {first: wrap(head, locked(self.seal, first, certificates, self._mask))})
 
     def _sum(self, asked: Asked) -> None:
-        head, (content,) = unwrap(asked.body, PASS_KEYS, 1)
+        head, content = _read(asked.body, self.order, self.config)
         if asked.sender != self.order[-1]:
             raise WireError("sender", "is not the last in the order")
-        if _number(head["pass"]) == self._number and self._done is not None:
+        if head["pass"] == self._number and self._done is not None:
             sums = read_sums(content if self.seal is None else self.seal.unlock(content), self._mask.shape)
             done, self._done = self._done, None
             asked.answer()
@@ -145,10 +146,19 @@ def read_sums(content: bytes, shape: Sequence[int]) -> Sums:
     return np.frombuffer(content, dtype="<u8").astype(np.uint64).reshape(tuple(shape))
 
 
-def _number(told: Any) -> str:
-    if not isinstance(told, str) or not 1 <= len(told) <= 64 or not (told.isascii() and told.isalnum()):
+def _read(body: bytes, order: list[str], config: KitConfig) -> tuple[dict[str, Any], bytes]:
+    """The head and the sums of a pass in this order. A head is passed on, so all of it must be sound."""
+    head, (content,) = unwrap(body, PASS_KEYS, 1)
+    number, certificates = head["pass"], head["certificates"]
+    if not isinstance(number, str) or not 1 <= len(number) <= 64 or not (number.isascii() and number.isalnum()):
         raise WireError("pass", "is not the number of one")
-    return told
+    if head["order"] != order:
+        raise WireError("order", "does not name everybody once, as the network has it")
+    if not isinstance(certificates, dict) or certificates.keys() != set(config.parties):
+        raise WireError("certificates", "are not those of all parties")
+    for name in certificates:
+        certificate_of(certificates, name)
+    return head, content
 
 
 def is_seer(config: KitConfig) -> bool:

@@ -97,10 +97,21 @@ class Verdict:
             self._tell(diverged=True)
         elif not self.parties:
             self._tell(self.own.has_diverged(own))
+        elif not all(self._is_sound(name, told) for name, told in answers.items()):
+            self._tell(diverged=False)  # as if that party were away
         elif not self.known:
             certificates = {name: b64encode(told).decode() for name, told in answers.items()}
             certificates[self.name] = b64encode(self._certificate()).decode()
             self._seeing.begin(own.shape, certificates, self._see)
+
+    def _is_sound(self, name: str, certificate: bytes) -> bool:
+        assert self.mail.seal is not None  # it is a party
+        try:
+            self.mail.seal.key_of(name, certificate)
+        except WireError as error:
+            self.log.refused(name, "certificate", str(error))
+            return False
+        return True
 
     def _see(self, others: Sums) -> None:
         self._tell(self.own.has_diverged(from_sums(others + self._sums())))
