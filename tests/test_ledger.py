@@ -6,7 +6,7 @@ import pytest
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
-from mtcd.ledger.costs import Costs
+from mtcd.ledger.costs import Costs, Sizes
 from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -86,6 +86,11 @@ def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_pe
     assert batch.floats() == {"client_client": 2 * 3 * 5, "uplink": K * 5, "downlink": 2 * 5}, "there it need not be"
     classes = after(MTCD(tokens=2, hops=3, stepsize=1e-4), 1, model=Glm("multinomial", l2=0.1))
     assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
+
+
+def test_messages_are_of_one_size_and_numbers_of_eight_bytes_unless_said_otherwise() -> None:
+    assert Sizes() == Sizes.same(1.0)
+    assert Ledger().float_bytes == 8
 
 
 def test_hops_cost_a_hundredth_unless_said_otherwise() -> None:

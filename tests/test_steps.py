@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mtcd.errors import ConfigError
 from mtcd.model import steps as steps_module
 from mtcd.model.linear import Glm, LinearClient
 from mtcd.model.screening import ScreenedSteps
@@ -167,3 +168,9 @@ def test_models_have_no_penalty_and_no_intercept_unless_asked_for() -> None:
         assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).intercept) == (0.0, 0.0, False)
     assert (Glm("ridge").l1, Glm("ridge").l2_weight) == (0.0, 1.0)
     assert Glm("huber").delta == 1.0
+
+
+@pytest.mark.parametrize("wrong", [{"l1": -1.0}, {"l2": float("nan")}, {"alpha": -0.5}])
+def test_penalties_below_nothing_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ConfigError, match=next(iter(wrong))):
+        Glm("ridge", **wrong)

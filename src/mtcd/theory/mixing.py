@@ -101,7 +101,7 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
     def find(distance: float) -> int:
         low, high = mixing_bounds(1 - float(np.abs(values).max()), float(pi.min()), distance)
-        far, near = max(0, int(low) - 1), math.ceil(high) + 1
+        far, near = max(0, int(low) - 1), math.ceil(high) + 1  # no mutants: widened where it is too narrow
         if far > 0 and is_near(far, distance):  # by rounding, of a long walk
             far = 0
         while not is_near(near, distance):
