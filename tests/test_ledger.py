@@ -13,6 +13,8 @@ from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
+from mtcd.protocol.accounting import record
+from mtcd.protocol.party import SERVER, Message
 from problems import MODELS, make_data
 
 N, K, R = 20, 8, 50.0
@@ -86,6 +88,12 @@ def test_a_visitors_token_is_twice_as_long_and_a_multinomial_one_has_a_number_pe
     assert batch.floats() == {"client_client": 2 * 3 * 5, "uplink": K * 5, "downlink": 2 * 5}, "there it need not be"
     classes = after(MTCD(tokens=2, hops=3, stepsize=1e-4), 1, model=Glm("multinomial", l2=0.1))
     assert classes.floats() == {"client_client": 2 * 3 * 3 * N, "uplink": 2 * 3 * N, "downlink": 2 * 3 * N}
+
+
+def test_signals_without_numbers_are_not_counted() -> None:
+    ledger = Ledger()
+    record(Message(SERVER, 0, "a question"), ledger)
+    assert ledger == Ledger()
 
 
 def test_messages_are_of_one_size_and_numbers_of_eight_bytes_unless_said_otherwise() -> None:
