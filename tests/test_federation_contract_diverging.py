@@ -78,3 +78,16 @@ def test_a_federation_diverges_where_one_process_does(
         return
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(read_block(folders[client]).theta, theta, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("stepsize", [0.3, 0.5])
+def test_those_far_from_the_holder_of_the_labels_hear_the_same(stepsize: float, tmp_path: Path) -> None:
+    data = make_data(MODEL, 20, [1] * 7, seed=3)
+    settings = {"model": model_section(MODEL), "method": {"kind": "dcpa", "stepsize": stepsize}, "seed": 5}
+    kits = make_kits(tmp_path, data.clients, network={"kind": "path"}, server=None, stop={"iterations": 6}, **settings)
+    nodes = {
+        one: Node(kit, tmp_path / "runs" / one, LinearBrings(kit, own_table_of(data, kit)), None)
+        for one, kit in kits.items()
+    }
+    status = in_process(data, kits[data.clients[0]]).status
+    assert set(run_all(nodes).values()) == {status}

@@ -22,6 +22,7 @@ from mtcd.federation.own.keeping import read_summary
 from mtcd.federation.own.network_block import read_network_block
 from mtcd.federation.own.networks import section_of
 from mtcd.federation.own.table import PartyTable
+from mtcd.run import Run
 from mtcd.training import train
 from split_problems import assert_same_modules, samples
 
@@ -59,33 +60,51 @@ def table_of(data: VerticalDataset, kit: Kit) -> PartyTable | None:
     return PartyTable(Path(f"{name}.csv"), None, columns, values, data.labels if name == "a" else None)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: Path) -> None:
-    made, lone = samples(4, 13), CASES[case]["kind"] == "stcd"
+def four_clinics() -> VerticalDataset:
+    made = samples(4, 13)
     features = dict(zip("abcd", made.features.values(), strict=True))
-    data = VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
+    return VerticalDataset(features, np.array(["low", "mid", "top"])[made.labels])
+
+
+def federate(folder: Path, data: VerticalDataset, iterations: int, **settings: Any) -> tuple[dict[str, Kit], Federated]:
+    """The kits, and how everybody says that it ended."""
+    lone = settings["method"]["kind"] == "stcd"
     kits = make_kits(
-        tmp_path,
+        folder,
         tuple("abcd"),
         **({"server": None} if lone else {}),
         labels={"held_by": "a", "shared_with": "parties" if lone else ["parties", "server"]},
-        model={"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}},
-        method=CASES[case],
         network={"kind": "cycle"},
-        stop={"iterations": 12},
+        stop={"iterations": iterations},
         seed=5,
+        **settings,
     )
-    nodes = {n: Node(kit, tmp_path / "runs" / n, Brings(kit, table_of(data, kit)), None) for n, kit in kits.items()}
+    nodes = {n: Node(kit, folder / "runs" / n, Brings(kit, table_of(data, kit)), None) for n, kit in kits.items()}
     run_all(nodes)
-    told = Federated(kits, {name: read_summary(tmp_path / "runs" / name) for name in kits}, {})
-    config = kits["a"].config
+    return kits, Federated(kits, {name: read_summary(folder / "runs" / name) for name in kits}, {})
+
+
+def in_process(data: VerticalDataset, kit: Kit) -> Run:
+    config = kit.config
     method, stop, costs = settings_of(config)
     model = split_model(section_of(config), data, config.seed, False)
-    same = train(data, model, config.network, method, stop, costs, config.seed)
-    assert told.ledger == same.ledger
+    return train(data, model, config.network, method, stop, costs, config.seed)
+
+
+def assert_same_networks(folder: Path, kits: dict[str, Kit], same: Run) -> None:
     for name, kit in kits.items():
-        block = read_network_block(kit.config, kit.code, tmp_path / "runs" / name)
+        block = read_network_block(kit.config, kit.code, folder / "runs" / name)
         assert block.knows_fusion
         assert_same_modules(block.trained.fusion, same.fusion)
         if name != "server":
             assert_same_modules(block.trained.modules[name], same.modules[name])
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: Path) -> None:
+    data = four_clinics()
+    model = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}}
+    kits, told = federate(tmp_path, data, 12, model=model, method=CASES[case])
+    same = in_process(data, kits["a"])
+    assert told.ledger == same.ledger
+    assert_same_networks(tmp_path, kits, same)

@@ -102,6 +102,12 @@ class OwnProblem:
         return self.common.aggregation.width
 
     @property
+    def is_finite(self) -> bool:
+        """Whether all parameters that this party holds are."""
+        held = [self.head] if self.net is None else [self.head, self.net]
+        return all(bool(value.isfinite().all()) for one in held for value in one.parameters)
+
+    @property
     def fusion_keeps_statistics(self) -> bool:
         """Whether the fusion module has batch norm."""
         return bool(self.fusion.norms)

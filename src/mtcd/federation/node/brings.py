@@ -123,14 +123,6 @@ class BringsTable:
         """Its part of a bound on the gap; only linear models have one."""
         return None
 
-    def evidence(self, party: Party) -> NDArray[np.float64]:
-        """Its part of what the objective is made of; only of linear models."""
-        raise NotImplementedError
-
-    def objective(self, total: NDArray[np.float64]) -> float:
-        """The objective, given the sum of all parts."""
-        raise NotImplementedError
-
     @property
     def awaits_words(self) -> bool:
         """Whether something is still to be told after the end."""
@@ -188,11 +180,12 @@ class LinearBrings(BringsTable):
         expected = expect(method, network, config.seed, samples, outputs, agreed.run)
         reads = problem if labels is not None and method.batch is None else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
+        self.rule = rule
         sizes = method.sizes(samples, outputs, network, config.seed)
         watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log, reads, rule, sizes)
         cast = method.cast(problem, network, config.seed)
         lone = cast.server is None and cast.rounds is None
-        return Role(cast, expected, watch, reads, self.told_notes(told), judged_by_token=lone)
+        return Role(cast, expected, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples, and r(theta_k): as shares of what the labels say that they may be, to be added up."""
@@ -203,11 +196,12 @@ class LinearBrings(BringsTable):
             z = model.represent(theta).ravel() / scale_of(problem)
             return np.append(z, model.penalty(theta) / start_of(problem))
 
-    def objective(self, total: NDArray[np.float64]) -> float:
-        """f."""
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """By f at the end."""
+        assert self.rule is not None  # it holds the labels
         problem = self.part.problem
         z = (total[:-1] * scale_of(problem)).reshape(problem.labels.shape)
-        return problem.read_off(z, float(total[-1]) * start_of(problem))
+        return self.rule.at_the_end(problem.read_off(z, float(total[-1]) * start_of(problem)))
 
     def gap_part(self, party: Party, token: Any) -> float | None:
         """Its part of the duality gap, of the model that the token knows."""

@@ -43,8 +43,9 @@ class Leaving:
         if not (waited_for or trainer.awaits_words()) or stayed > LONGEST:
             self._leave(untold & unaware)
             return
+        ended = b"" if trainer.awaits_words() else HAS_ENDED  # who still waits needs the others: they pass words on
         for name in unaware:
-            self.mail.ask(name, "ready", trainer.run.encode() + HAS_ENDED, self._heard(name))
+            self.mail.ask(name, "ready", trainer.run.encode() + ended, self._heard(name))
         self.loop.later(STEP, self.step)
 
     def _leave(self, untold: set[str]) -> None:

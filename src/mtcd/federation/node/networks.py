@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from mtcd.divergence import DIVERGED
+from mtcd.divergence import DIVERGED, Divergence, worst_end_of
 from mtcd.engines.wire import expect
 from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
@@ -23,6 +25,13 @@ from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary, keep_run
 from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.own.network_block import NetworkBlock, fusion_to_bytes
+from mtcd.federation.own.network_objective import (
+    fits_into_message,
+    objective,
+    part_of,
+    represented,
+    represented_at_start,
+)
 from mtcd.federation.own.networks import (
     WIDEST,
     fusion_code,
@@ -35,10 +44,16 @@ from mtcd.federation.own.networks import (
 )
 from mtcd.federation.own.table import PartyTable
 from mtcd.methods.split_cast import opening_cost, split_sizes
+from mtcd.protocol.party import Party
 from mtcd.split_training import check_split, outside_guarantee
+from mtcd.splitnet.client import NetClient
 from mtcd.splitnet.own import OwnProblem
 
 FUSION_CODE = "fusion_code"
+NOT_EVALUATED = (
+    "The objective is not evaluated at the end, as the representations of all samples do not fit into a message: a "
+    "training that diverges is noticed only when numbers are not finite. A larger limits.message_mb helps."
+)
 
 
 class SplitBrings(BringsTable):
@@ -51,6 +66,8 @@ class SplitBrings(BringsTable):
         if table is not None:
             own_maker(self.config, kit.code)
         self.problem: OwnProblem
+        self.start: torch.Tensor
+        """h_k of all training samples before the first update, of a party."""
         self.fusion: bytes | None = None
         """theta_0 as it ended, when it is known."""
 
@@ -90,9 +107,37 @@ class SplitBrings(BringsTable):
         plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
         sizes, opening = split_sizes(plan, widths, theta_0), opening_cost(plan, widths, theta_0, self.costs)
         watch = Watch(
-            self.stop, method, network, self.costs, plan.tokens, samples, log, sizes=sizes, opening_cost=opening
+            self.stop,
+            method,
+            network,
+            self.costs,
+            plan.tokens,
+            samples,
+            log,
+            sizes=sizes,
+            opening_cost=opening,
+            finite=lambda: self.problem.is_finite,
         )
-        return Role(parties.cast(), expected, watch, None, self.told_notes(told))
+        evaluated = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)
+        if evaluated and self.problem.own is not None:
+            client = parties.clients[self.problem.own.k].network
+            assert isinstance(client, NetClient)
+            represents_first = plan.hops is not None or bool(plan.first_pass)
+            self.start = represented_at_start(self.problem, client, represents_first)
+        notes = (*self.told_notes(told), *(() if evaluated else (NOT_EVALUATED,)))
+        return Role(parties.cast(), expected, watch, None, notes, evaluated_at_end=evaluated)
+
+    def evidence(self, party: Party) -> NDArray[np.float64]:
+        """Its part of the aggregate of all training samples, at the start and at the end."""
+        return np.stack([part_of(self.problem, h) for h in (self.start, represented(self.problem))])
+
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """By the objective at the start and at the end, each with its theta_0."""
+        problem = self.problem
+        trained = NetworkBlock.of(problem, self.config, (), self.fusion).trained
+        start = objective(problem, problem.fusion.finished(), total[0])
+        rule = Divergence(start, worst_end_of(self.method, linear=False))
+        return rule.at_the_end(objective(problem, trained.fusion, total[1]))
 
     def _check_fusion_code(self, told: Any) -> None:
         """Every party computes the loss, so the fusion module is the same everywhere, or the model makes no sense."""
@@ -108,8 +153,6 @@ class SplitBrings(BringsTable):
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """The network and a summary, in the folder of the run."""
         summary = summary_of(self.config, self.method, self.costs, postman, watch, notes)
-        if postman.ended_here:
-            self.fusion = fusion_to_bytes(self.problem)
         columns = () if self.table is None else self.table.columns
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
         if not block.finite or summary.status == DIVERGED:
@@ -126,6 +169,7 @@ class SplitBrings(BringsTable):
 
     def last_words(self) -> bytes | None:
         """theta_0, for the others; they had earlier ones in tokens."""
+        self.fusion = fusion_to_bytes(self.problem)
         return self.fusion
 
     def hear(self, words: bytes) -> bool:

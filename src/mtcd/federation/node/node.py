@@ -127,8 +127,8 @@ class Node:
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
         )
-        self.verdict = None if role.judged_by_token else Verdict(self.station, self.kit.config, agreed.run, self)
-        self.trainer.awaits_words = lambda: self.brings.awaits_words or bool(self.verdict and self.verdict.pending)
+        self.verdict = Verdict(self.station, self.kit.config, agreed.run, self) if role.evaluated_at_end else None
+        self.trainer.awaits_words = self._awaits_words
         for note in role.notes:
             self.log.say("note", note)
         if self.leading is None:
@@ -195,6 +195,11 @@ class Node:
 
     # The end
 
+    @property
+    def complete(self) -> bool:
+        """Whether this party knows all that the end left with others."""
+        return not self.brings.awaits_words
+
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the objective, as it ended."""
         assert self.trainer is not None
@@ -202,13 +207,26 @@ class Node:
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether training has, given all parties' parts."""
-        assert self.watch is not None
-        return self.watch.has_diverged(self.brings.objective(total))
+        return self.brings.has_diverged(total)
+
+    def _awaits_words(self) -> bool:
+        """Whether something is still to be told. Of a training that has diverged, nothing is kept."""
+        assert self.trainer is not None
+        end = self.trainer.postman.ended
+        if end is not None and end.status == DIVERGED:
+            return False
+        return self.brings.awaits_words or (self.verdict is not None and self.verdict.pending)
 
     def _end(self) -> None:
         assert self.trainer is not None
-        assert self.trainer.postman.ended is not None
-        if self.verdict is None or self.trainer.postman.ended.status == DIVERGED:
+        postman = self.trainer.postman
+        assert postman.ended is not None
+        diverged = postman.ended.status == DIVERGED
+        words = self.brings.last_words() if postman.ended_here and not diverged else None
+        if words is not None:
+            others = [name for name in self.kit.config.parties if name != self.kit.config.name]
+            self.loop.call(partial(self.questions.ask, WORDS, dict.fromkeys(others, words)))
+        if self.verdict is None or diverged:
             self._conclude(diverged=False)
         else:
             self.verdict.begin(self._conclude)
@@ -222,10 +240,6 @@ class Node:
             self.trainer.postman.turn_out(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
-        words = self.brings.last_words()
-        if words is not None and self.trainer.postman.ended_here:
-            config = self.kit.config
-            self.questions.ask(WORDS, dict.fromkeys((name for name in config.parties if name != config.name), words))
 
     def _keep(self) -> Summary:
         assert self.trainer is not None
@@ -242,7 +256,10 @@ class Node:
             asked.let_go()  # the end is on its way: to be asked again
             return
         if self.brings.hear(asked.body):
-            self._keep()
+            if self.verdict is not None and self.verdict.pending:
+                self.verdict.proceed()
+            else:
+                self._keep()
         asked.answer()
 
 

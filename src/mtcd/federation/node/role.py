@@ -29,8 +29,8 @@ class Role:
     problem: Any
     """Reads the objective off an aggregate of all samples; None where this party cannot."""
     notes: tuple[str, ...] = ()
-    judged_by_token: bool = True
-    """Whether who ends the training can tell from the token whether it has diverged."""
+    evaluated_at_end: bool = False
+    """Whether the holder of the labels evaluates the objective after the end, as no token tells it."""
 
 
 class Brings(Part, Protocol):
@@ -45,8 +45,8 @@ class Brings(Part, Protocol):
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """Its part of what the objective is made of, as it ended."""
 
-    def objective(self, total: NDArray[np.float64]) -> float:
-        """The objective, given the sum of all parts."""
+    def has_diverged(self, total: NDArray[np.float64]) -> bool:
+        """Whether the training has diverged, given the sum of all parts."""
 
     def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
         """Write down what the run leaves with this party; again when it has heard more."""
@@ -56,7 +56,7 @@ class Brings(Part, Protocol):
         """Whether something is still to be told after the end."""
 
     def last_words(self) -> bytes | None:
-        """What the party that ended the training tells the others afterwards, if anything."""
+        """What the party that ended the training, this one, tells the others afterwards, if anything."""
 
     def hear(self, words: bytes) -> bool:
         """Such words; whether they were not known before."""

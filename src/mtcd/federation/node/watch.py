@@ -39,10 +39,13 @@ class Watch:
         rule: Divergence | None = None,
         sizes: Sizes = UNIT,
         opening_cost: float = 0.0,
+        finite: Callable[[], bool] = lambda: True,
     ) -> None:
         self.log, self.stop = log, stop
         self.problem, self.rule = problem, rule
         """What reads the objective off an aggregate of all samples, and what has diverged; None if not known here."""
+        self._finite = finite
+        """Whether the parameters that this party holds are finite."""
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.gap_part: float | None = None
         self.final = False
@@ -82,7 +85,7 @@ class Watch:
         """The status of an end at this moment: where the objective can be told, it may have diverged."""
         f = self._objective(payload)
         known = self.rule is not None and f is not None and self.rule.at_the_end(f)
-        return DIVERGED if known or not _is_finite(payload) else status
+        return DIVERGED if known or not _is_finite(payload) or not self._finite() else status
 
     def is_hopeless(self, payload: Any) -> bool:
         """Whether what the server sends out at the start of an iteration shows that training has diverged."""
@@ -96,10 +99,6 @@ class Watch:
         if isinstance(payload, Token):
             return self._most_hops is not None and payload.hop == 0 and not payload.instruction.weights
         return isinstance(payload, Shared)
-
-    def has_diverged(self, objective: float) -> bool:
-        """Whether a training that ended with this objective has."""
-        return self.rule is not None and self.rule.at_the_end(objective)
 
     def _objective(self, payload: Any) -> float | None:
         aggregate = getattr(payload, "aggregate", None)

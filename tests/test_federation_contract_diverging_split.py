@@ -1,0 +1,66 @@
+"""The engine contract of split networks on step sizes that are too large: the same status, and a model or none."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+pytest.importorskip("torch")
+
+from mtcd.divergence import DIVERGED, WORST_NOISY_END
+from test_federation_contract_split import assert_same_networks, federate, four_clinics, in_process
+
+MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
+METHODS: dict[str, dict[str, Any]] = {
+    "clusters": MTCD,
+    "clusters in batches": {**MTCD, "batch": 5},
+    "stcd": {"kind": "stcd", "fusion_client": "each"},
+    "stcd, empty start": {"kind": "stcd", "first_pass": False},
+    "svfl": {"kind": "svfl"},
+    "svfl in batches": {"kind": "svfl", "batch": 6},
+}
+KEPT = "iterations"
+# the aggregation, the step size, after how many iterations to end, and how
+CASES: list[tuple[str, str, float, int, str]] = [
+    ("clusters", "concat", 0.5, 12, KEPT),
+    ("clusters", "concat", 2.0, 12, KEPT),
+    ("clusters", "concat", 5.0, 6, DIVERGED),
+    ("clusters", "sum", 2.0, 12, KEPT),
+    ("clusters", "sum", 10.0, 3, DIVERGED),
+    ("clusters", "mean", 1e5, 12, DIVERGED),
+    ("clusters in batches", "concat", 0.5, 12, KEPT),
+    ("clusters in batches", "concat", 2.0, 9, DIVERGED),
+    ("clusters in batches", "sum", 2.0, 9, DIVERGED),
+    ("stcd", "concat", 0.5, 12, KEPT),
+    ("stcd", "concat", 5.0, 3, DIVERGED),
+    ("stcd", "concat", 200.0, 1, DIVERGED),
+    ("stcd", "sum", 2.0, 6, DIVERGED),
+    ("stcd, empty start", "sum", 0.05, 12, KEPT),
+    ("stcd, empty start", "concat", 1e5, 12, DIVERGED),
+    ("svfl", "concat", 0.5, 12, KEPT),
+    ("svfl", "concat", 50.0, 1, DIVERGED),
+    ("svfl", "sum", 0.5, 12, DIVERGED),
+    ("svfl in batches", "concat", 0.5, 12, KEPT),
+    ("svfl in batches", "sum", 0.5, 12, DIVERGED),
+]
+STAYS_FINITE = {("svfl", "sum", 0.5, 12), ("clusters", "concat", 5.0, 6), ("stcd", "concat", 5.0, 3)}
+
+
+@pytest.mark.parametrize(("name", "aggregation", "stepsize", "iterations", "status"), CASES)
+def test_networks_diverge_in_a_federation_where_they_do_in_one_process(
+    name: str, aggregation: str, stepsize: float, iterations: int, status: str, tmp_path: Path
+) -> None:
+    data, method = four_clinics(), {**METHODS[name], "stepsize": stepsize}
+    model = {"kind": "split", "client": "mlp", "aggregation": aggregation}
+    kits, told = federate(tmp_path, data, iterations, model=model, method=method)
+    same = in_process(data, kits["a"])
+    assert same.status == status
+    assert {summary.status for summary in told.summaries.values()} == {status}
+    if (name, aggregation, stepsize, iterations) in STAYS_FINITE:
+        first, *_, last = same.history.rows
+        assert last.objective > WORST_NOISY_END * first.objective
+    if same.model is None:
+        assert not list(tmp_path.glob("runs/*/*.safetensors"))
+    else:
+        assert_same_networks(tmp_path, kits, same)

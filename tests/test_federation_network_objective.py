@@ -1,0 +1,64 @@
+"""The objective that the holder of the labels evaluates from the parts of all is the one that one process measures."""
+
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+
+from mtcd.engines.local import LocalEngine
+from mtcd.federation.own.network_objective import (
+    fits_into_message,
+    objective,
+    part_of,
+    represented,
+    represented_at_start,
+)
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.party import SERVER
+from split_parties import CASES, Clinics, one_thread
+
+assert one_thread  # a fixture for all tests here
+MOMENTS = 7
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_objective_from_parts_is_that_of_one_process(name: str, tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, name)
+    (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
+    measured = []
+    for progress in islice(LocalEngine(whole, Ledger()).run(), MOMENTS):
+        measured.append(problem.score(progress.parameters or whole.parameters()).objective)
+    numbers = range(len(ours.clients))
+    at_start = [represented_at_start(own[k], ours.clients[k].network, True) for k in numbers]
+    fusion = own[0].fusion.finished()
+    start = sum(part_of(own[k], at_start[k]) for k in numbers)
+    for told in islice(LocalEngine(ours, Ledger()).run(), MOMENTS):  # the parties are as they were
+        last = told
+    for client in ours.clients:
+        client.settle(client.t)
+    end = sum(part_of(own[k], represented(own[k])) for k in numbers)
+    assert objective(own[0], fusion, start) == pytest.approx(measured[0], rel=1e-6)
+    head = own[SERVER].fusion if SERVER in own else own[0].fusion
+    if SERVER not in own:
+        head.put(last.parameters)
+    assert objective(own[0], head.finished(), end) == pytest.approx(measured[-1], rel=1e-6)
+    assert measured[-1] != pytest.approx(measured[0], rel=1e-4)
+
+
+def test_without_a_first_pass_batch_norm_has_seen_nothing_at_the_start(tmp_path: Path) -> None:
+    cast, own = Clinics(tmp_path, "clusters, batches").put_together()
+    fresh = represented(own[0]).numpy()
+    network = cast.clients[0].network
+    np.testing.assert_array_equal(represented_at_start(own[0], network, False).numpy(), fresh)
+    assert not np.allclose(represented_at_start(own[0], network, True).numpy(), fresh)
+    np.testing.assert_array_equal(represented(own[0]).numpy(), fresh)
+    assert network.contribution is None
+
+
+def test_what_does_not_fit_into_a_message() -> None:
+    assert fits_into_message(samples=60_000, width=1, parties=4, message_mb=1)
+    assert not fits_into_message(samples=65_536, width=1, parties=4, message_mb=1)
+    assert not fits_into_message(samples=60_000, width=2, parties=4, message_mb=1)
