@@ -1,0 +1,51 @@
+"""After the end: who is told the verdict first, and what a party says of itself while it still waits for it."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from federations import changed
+from mtcd.federation.file import check_keys, network_of
+from mtcd.federation.kit_schema import KitConfig, kit_config
+from mtcd.federation.node.leaving import Leaving
+from mtcd.federation.node.presence import HAS_ENDED
+from mtcd.federation.node.verdict import farthest_first
+
+
+def kit(network: Any, server: str | None, method: dict[str, Any]) -> KitConfig:
+    parties = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate("abcde")}
+    told = changed(parties=parties, server=server, labels={"held_by": "b"}, network=network, method=method)
+    federation = check_keys(told, "here")
+    return kit_config(federation, "b", network_of(federation), dict.fromkeys(federation.places))
+
+
+def test_those_who_pass_the_verdict_on_hear_it_after_those_behind_them() -> None:
+    assert farthest_first(kit({"kind": "path"}, None, {"kind": "dcpa"})) == [["e"], ["d"], ["a", "c"]]
+
+
+def test_the_server_hears_it_last() -> None:
+    method = {"kind": "mtcd", "tokens": 1, "hops": 3}
+    groups = farthest_first(kit({"kind": "path"}, "127.0.0.1:7000", method))
+    assert groups == [["e"], ["d"], ["a", "c"], ["server"]]
+
+
+@pytest.mark.parametrize(("waits", "said"), [(True, b"run-7"), (False, b"run-7" + HAS_ENDED)])
+def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits: bool, said: bytes) -> None:
+    asked: list[bytes] = []
+    link = SimpleNamespace(up={"b"}, peers={"b"})
+    mail = SimpleNamespace(link=link, ask=lambda name, kind, body, done: asked.append(body))
+    trainer: Any = SimpleNamespace(
+        postman=SimpleNamespace(ended=object(), outbox={}, number=0),
+        names={0: "a", 1: "b"},
+        mail=mail,
+        loop=SimpleNamespace(later=lambda seconds, act: None),
+        heard_end=set(),
+        awaits_words=lambda: waits,
+        run="run-7",
+    )
+    questions: Any = SimpleNamespace(waits_for=set())
+    Leaving(trainer, questions).step()
+    assert asked == [said]
