@@ -14,10 +14,12 @@ import polars as pl
 import pytest
 
 import mtcd
+from mtcd.cli.app import main
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
 from mtcd.errors import DataError
+from mtcd.files import write_whole
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.plan import plan_figure
 from mtcd.reproduce.results import Results
@@ -367,3 +369,18 @@ def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
     assert "Traceback" not in said
     figure = plan_figure("slow", Experiment.model_validate(content), tmp_path)
     assert Schedule([figure], Store(tmp_path / "out" / "curves")).status(2).done == kept > 0
+
+
+def test_what_is_written_in_the_moment_of_an_interrupt_is_counted(
+    inline: type[Inline], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def write(path: Path, content: str) -> None:
+        write_whole(path, content)
+        raise KeyboardInterrupt
+
+    (tmp_path / "some.yaml").write_text(text(SMALL))
+    monkeypatch.setattr("mtcd.reproduce.store.write_whole", write)
+    with pytest.raises(SystemExit, match="130"):
+        main(["reproduce", str(tmp_path / "some.yaml"), "--out", str(tmp_path / "out")])
+    assert len(list(tmp_path.glob("out/curves/*.json"))) == 1
+    assert "Interrupted: 1 of " in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,7 @@ from mtcd.reproduce.plan import FigurePlan, plan_figure
 from mtcd.reproduce.read import ALL, find_experiments, known_experiments, read_experiment
 from mtcd.reproduce.results import Results
 from mtcd.reproduce.run import reproduce
-from mtcd.reproduce.schedule import Status
+from mtcd.reproduce.schedule import Schedule, Status
 from mtcd.reproduce.store import Store
 
 KEPT = "curves"
@@ -64,7 +64,6 @@ def run_experiments(wish: Wish) -> int:
     figures, missing, left_out = _plans(wish)
     store = Store(wish.out / KEPT, wish.fresh)
     results: dict[str, Results] = {}
-    last = Status(0, 0, (), None)
     with _progress() as (show, pause):
 
         def done(result: Results) -> None:
@@ -72,15 +71,10 @@ def run_experiments(wish: Wish) -> int:
             with pause():
                 _show_figure(result, wish.out, monotonic() - began)
 
-        def progress(status: Status) -> None:
-            nonlocal last
-            last = status
-            show(status)
-
         try:
-            missing |= reproduce(figures, store, wish.jobs, done, progress)
+            missing |= reproduce(figures, store, wish.jobs, done, show)
         except KeyboardInterrupt:
-            aside.print(_interrupted(last, store.folder), highlight=False, soft_wrap=True)
+            aside.print(_interrupted(figures, store.folder), highlight=False, soft_wrap=True)
             return 130
     if page is not None:
         made = {figure.name: results[figure.name] for figure in figures if figure.name in results}
@@ -159,6 +153,8 @@ def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], Abstrac
         yield show, pause
 
 
-def _interrupted(status: Status, folder: Path) -> str:
+def _interrupted(figures: Sequence[FigurePlan], folder: Path) -> str:
+    """Read from the folder: a training may have been written in the moment of the interrupt."""
+    status = Schedule(figures, Store(folder)).status(workers=1)
     kept = f"{status.done} of {status.total} trainings are kept in {escape(str(folder))}"
     return f"Interrupted: {kept}. The same command, without --fresh, goes on from there."
