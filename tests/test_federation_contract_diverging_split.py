@@ -9,6 +9,7 @@ pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
 from mtcd.divergence import DIVERGED, WORST_NOISY_END
+from mtcd.federation.node import networks
 from test_federation_contract_split import assert_same_networks, federate, four_clinics, in_process
 
 MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
@@ -64,3 +65,15 @@ def test_networks_diverge_in_a_federation_where_they_do_in_one_process(
         assert not list(tmp_path.glob("runs/*/*.safetensors"))
     else:
         assert_same_networks(tmp_path, kits, same)
+
+
+def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(networks, "fits_into_message", lambda *sizes: False)
+    data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
+    model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
+    kits, told = federate(tmp_path, data, 12, model=model, method=method)
+    assert in_process(data, kits["a"]).status == DIVERGED
+    assert {summary.status for summary in told.summaries.values()} == {KEPT}
+    assert all(networks.NOT_EVALUATED in summary.notes for summary in told.summaries.values())

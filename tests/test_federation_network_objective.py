@@ -62,3 +62,11 @@ def test_what_does_not_fit_into_a_message() -> None:
     assert fits_into_message(samples=60_000, width=1, parties=4, message_mb=1)
     assert not fits_into_message(samples=65_536, width=1, parties=4, message_mb=1)
     assert not fits_into_message(samples=60_000, width=2, parties=4, message_mb=1)
+
+
+@pytest.mark.parametrize(("name", "number"), [("clusters, batches", 0), ("clusters", SERVER)])
+def test_statistics_that_are_not_finite_are_noticed(name: str, number: int, tmp_path: Path) -> None:
+    problem = Clinics(tmp_path, name).problem(number)
+    assert problem.is_finite
+    (problem.net or problem.head).norms[0].running_mean[0] = np.inf
+    assert not problem.is_finite

@@ -103,9 +103,9 @@ class OwnProblem:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all parameters that this party holds are."""
+        """Whether all parameters and statistics that this party holds are."""
         held = [self.head] if self.net is None else [self.head, self.net]
-        return all(bool(value.isfinite().all()) for one in held for value in one.parameters)
+        return all(bool(value.isfinite().all()) for one in held for value in one.module.state_dict().values())
 
     @property
     def fusion_keeps_statistics(self) -> bool:
