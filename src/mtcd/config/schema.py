@@ -196,7 +196,7 @@ class MethodSection(Section):
     clusters: Literal["auto"] | list[list[str | int]] | None = None
     start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
     acceleration: str | None = None
-    depth: Whole = 5
+    depth: Whole | None = None
     dual_stepsize: Number | None = None
     consensus_stepsize: Number | None = None
     variant: Literal["B", "A"] = "B"

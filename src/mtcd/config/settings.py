@@ -68,8 +68,10 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
 
 def method_section(method: Method) -> MethodSection:
     """The section of a config that makes this method."""
-    names = {name for name in USED[method.kind] if hasattr(method, name)}
-    return MethodSection.model_validate({"kind": method.kind, **{name: getattr(method, name) for name in names}})
+    settings = {name: getattr(method, name) for name in USED[method.kind] if hasattr(method, name)}
+    if isinstance(method, MTCD) and method.adaptive:
+        settings |= {"stepsize": "auto"}
+    return MethodSection.model_validate({"kind": method.kind, **settings})
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:

@@ -49,7 +49,8 @@ class Memory(Keeper):
         if instruction.tour == self.tour or not instruction.weights:
             return theta
         last = [*self.snapshots, theta][-len(instruction.weights) :]
-        return np.asarray(sum(c * snapshot for c, snapshot in zip(instruction.weights, last, strict=True)))
+        base = last[-2:][0]  # weights sum to 1: differences from one of them round less where weights are large
+        return np.asarray(base + sum(c * (one - base) for c, one in zip(instruction.weights, last, strict=True)))
 
 
 class Acceleration(Keeper, ABC):
@@ -73,6 +74,5 @@ class Acceleration(Keeper, ABC):
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place.
 
-        ``products``: where the instruction asked for ``starts``, inner products of theta at the start of the tour
-        with the snapshots that clients keep, of theta now with them, and with itself.
+        ``products``: what the clients added to the token, as the instruction says.
         """

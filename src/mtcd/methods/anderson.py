@@ -30,7 +30,7 @@ class Anderson(Acceleration):
 
     kept = ("tour", "patience", "_start", "_ends", "_anchor")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(tour)
         self.depth = self.patience = depth
         self._start = z.copy()

@@ -1,14 +1,17 @@
 """Conjugate tours: each starts where f is least among all mixes of where the last one ended and where the last
 M tours started,
 
-    theta <- argmin of f(y + sum_i w_i (s_i - y)),      y the end of this tour, s_i the starts of the last M.
+    theta <- argmin over a, b of f(s + a d + sum_i b_i (s_i - s)),
 
-For squared loss and a tour there and back this is the method of conjugate gradients, with the tour for a
-preconditioner; two starts would then be enough. The mix never raises f, and with steps up to 1/max L_k no tour
-does, so nothing has to be tried out or undone. f along
-the way is known as it is for optimal sync (``optimal.py``): the loss from the tokens; r, which must be smooth,
+s the start of this tour, d what it changed, s_i the starts of the M - 1 tours before. Every client makes two updates
+a tour, at its first visit and at its last, so that all blocks count alike. For squared loss and small steps a tour
+then is a step of the method of conjugate gradients; with larger steps, one with the tour for a preconditioner. The
+mix never raises f, and with local steps up to 1/L_k no tour does, so nothing has to be tried out or undone.
+
+f at a mix is known as it is for optimal sync (``optimal.py``): the loss from the tokens; r, which must be smooth,
 from inner products of the models, to which each client adds its part. (They could be computed at home from those
-of earlier tours, but for the rounding, which grows with every mix.)
+of earlier tours, but for the rounding, which grows with every mix.) Products with d are those of differences: a
+small step changes the models by little, and differences of products would lose it.
 """
 
 from __future__ import annotations
@@ -17,45 +20,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.acceleration import Acceleration
-from mtcd.methods.optimal import Along, optimal_weights
+from mtcd.methods.optimal import LARGEST, Along, optimal_weights
+from mtcd.methods.survey import Survey
 from mtcd.protocol.model import Fit
-from mtcd.protocol.token import Instruction
+from mtcd.protocol.token import SURVEYED, Instruction
 
 Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
 NOISE = 1e-10
+# the largest weight of d, which may be as small as the step size
+FURTHEST = 1e9
 
 
 class Conjugate(Acceleration):
-    """Remembers where the last ``depth`` tours started: the tokens, and the inner products of the models."""
+    """Remembers where the last ``depth`` tours started: the tokens, and the inner products of the models.
 
-    kept = ("tour", "_starts", "_products")
+    With a ``stepsize`` it is adaptive: the first tour takes this small one and surveys the columns, the others take
+    what ``survey.py`` makes of it.
+    """
+
+    kept = ("tour", "stepsize", "depth", "_surveying", "_starts", "_products")
     smooth_only = True
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(tour)
-        self.depth, self.fit = depth, fit
+        self.depth, self.fit, self.stepsize = depth, fit, stepsize
+        self._surveying = stepsize > 0
         self._starts = [z.copy()]
         self._products = np.zeros((1, 1))  # of the starts; those of the last are known when its tour ends
 
     def opening(self) -> Instruction:
-        return Instruction(self.tour, keep=1, starts=True)
+        return Instruction(self.tour, keep=1, starts=True, stepsize=self.stepsize, survey=self._surveying)
 
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
         self.tour += 1
-        start, end = np.split(products[:-1], 2)  # with the starts
-        self._products[-1, :] = self._products[:, -1] = start
-        itself = products[-1]
-        bend = self._products - end[:, None] - end[None, :] + itself
-        along = Along.of(self.fit, z, self._starts, end - itself, bend)
-        w = optimal_weights(along, None)
-        if objective - along.value(w) - penalty <= NOISE * abs(objective):
-            w[:] = 0.0
+        along = self._along(z, products)
+        if self._surveying:
+            self._adapt(along, Survey(*products[-SURVEYED:].tolist()))
+        w = mixing_weights(along)
         z[...] = along.aggregate(w)
+        weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))
         self._remember(z)
-        return Instruction(self.tour, (*w.tolist(), 1.0 - float(w.sum())), keep=len(self._starts), starts=True)
+        return Instruction(self.tour, weights, keep=len(self._starts), starts=True, stepsize=self.stepsize)
+
+    def _along(self, z: Array, products: Array) -> Along:
+        """f along the differences of the starts from the last, and along what the tour changed."""
+        kept = len(self._starts)
+        *earlier, last = self._starts
+        self._products[-1, :] = self._products[:, -1] = products[:kept]
+        with_change, itself = products[kept : 2 * kept], products[2 * kept]
+        return along_tour(self.fit, last, [*earlier, z], self._products, with_change, itself)
+
+    def _adapt(self, along: Along, survey: Survey) -> None:
+        self._surveying = False
+        chosen = survey.choose(along, self.stepsize, self.fit.curvature)
+        if chosen is not None:
+            self.stepsize, depth = chosen
+            self.depth = min(self.depth, depth)
 
     def _remember(self, start: Array) -> None:
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
         self._products = np.pad(self._products, (0, 1))[-kept:, -kept:]
+
+
+def along_tour(fit: Fit, start: Array, ends: list[Array], G: Array, with_change: Array, itself: float) -> Along:
+    """f along s_i - s for the earlier starts, and along the change d of the tour.
+
+    ``ends``: the tokens of the earlier starts, and the one at the end of the tour. ``G``: inner products of the
+    starts, s last. ``with_change``: of d with s_i - s, and with s.
+    """
+    among = G[:-1, :-1] - G[:-1, -1:] - G[-1:, :-1] + G[-1, -1]
+    bend = np.block([[among, with_change[:-1, None]], [with_change[None, :-1], np.array([[itself]])]])
+    return Along.of(fit, start, ends, np.append(G[:-1, -1] - G[-1, -1], with_change[-1]), bend)
+
+
+def mixing_weights(along: Along) -> Array:
+    """The weights at which f is least; those of the end of the tour where nothing is to be gained."""
+    end = np.zeros(along.changes.shape[1])
+    end[-1] = 1.0
+    largest = np.full(len(end), LARGEST)
+    largest[-1] = FURTHEST
+    w = optimal_weights(along, largest)
+    at_end = along.value(end)
+    return w if at_end - along.value(w) > NOISE * abs(at_end) else end

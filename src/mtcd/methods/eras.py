@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mtcd.errors import ConfigError
-from mtcd.methods.roaming import Roaming, StartAt, reach
+from mtcd.methods.roaming import Roaming, StartAt, has_met_all, is_last_visit, reach
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Pieces, Walk
@@ -73,6 +73,18 @@ class ChangingRoaming(Roaming):
     def ends_tour(self, hop: int) -> bool:
         era = self.era(hop)
         return (hop - era.begins) % (era.walks[0].length or 1) == 0
+
+    def has_met_all(self, hop: int) -> bool:
+        if self.ends_tour(hop):
+            return True  # also where it is about to set out into the next era
+        era = self.era(hop)
+        return has_met_all(era.walks[0], era.entry, hop - era.begins)
+
+    def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
+        if self.hops is not None:
+            return is_last_visit(self.era(t).walks[token], self.first(token, t), self.hops, hop, client)
+        era = self.era(hop)
+        return is_last_visit(era.walks[0], era.entry, None, hop - era.begins, client)
 
     def begins_era(self, when: int) -> bool:
         return self.era(when).begins == when

@@ -54,6 +54,8 @@ class Plan:
     schedule: Schedule | None = None
     acceleration: str | None = None
     depth: int = 5  # no mutants: given wherever it matters
+    adaptive: bool = False
+    """Whether the acceleration chooses step sizes and numbers of local updates by itself."""
     linear: bool = True
     """Whether representations are linear: averaging copies then averages what they represent."""
     first_pass: tuple[int, ...] = ()
@@ -93,7 +95,8 @@ class Plan:
 
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """The acceleration, as it begins with this token."""
-        return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour)
+        first = self.stepsize if self.adaptive else 0.0
+        return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour, first)
 
     def lone_token(self) -> list[Message]:
         """STCD: the token is born at its first client."""

@@ -32,6 +32,11 @@ class Method(ABC):
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
     @property
+    def chooses_steps(self) -> bool:
+        """Whether it chooses step sizes and numbers of local updates while it trains."""
+        return False
+
+    @property
     @abstractmethod
     def kind(self) -> str:
         """Its name in configs and tables."""
@@ -39,6 +44,10 @@ class Method(ABC):
     @abstractmethod
     def with_stepsize(self, stepsize: float) -> Method:
         """The same method with this step size."""
+
+    def settled_at(self, stepsize: float) -> Method:
+        """The same method with the step size that 'auto' has come to."""
+        return self.with_stepsize(stepsize)
 
     @property
     def hops_per_sync(self) -> int:
@@ -135,4 +144,4 @@ def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tup
     if method.stepsize != "auto":
         return method, ()
     rule = method.auto_stepsize(smoothness)
-    return method.with_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
+    return method.settled_at(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)

@@ -26,7 +26,7 @@ class Momentum(Acceleration):
 
     kept = ("tour", "a", "_last", "_value")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(tour)
         self.a = 1.0
         self._last, self._value = z.copy(), math.inf

@@ -21,10 +21,11 @@ from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.relay import Relay
-from mtcd.methods.roaming import Roaming, Start, plan_roaming
+from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
 from mtcd.methods.split_parties import FusionPlan
+from mtcd.methods.survey import FIRST, MANY
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient, TouringServer
 from mtcd.network.changes import in_pieces
@@ -32,6 +33,7 @@ from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
+from mtcd.network.walks import TourWalk, Walk
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
@@ -49,6 +51,8 @@ class MTCD(Method):
     ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
     ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one token or one per cluster):
     tours or syncs start from a mix of the last ``depth``. They then start at the same client every time.
+    ``adaptive``: conjugate tours choose step size, local updates and depth from their first tour, which takes
+    ``stepsize``. 'auto' makes them so.
     ``hops`` None means that the one token roams for ever, without a server: STCD.
     ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes ``fusion_updates``
     steps an iteration at the server (S*Q unless given); in STCD it is updated at ``fusion_client``: a client (the
@@ -66,11 +70,12 @@ class MTCD(Method):
     clusters: Clusters = None
     start: Start = None
     acceleration: str | None = None
-    depth: int = 5
+    depth: int | None = None
     schedule: Schedule | None = None
     fusion_updates: int | None = None
     fusion_client: str | int | None = None
     first_pass: bool = field(default=True, repr=False)
+    adaptive: bool = False
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -91,7 +96,10 @@ class MTCD(Method):
             raise ConfigError("method.schedule changes the step size from sync to sync: stcd has none.")
 
     def _check_acceleration(self) -> None:
-        check_whole("method.depth", self.depth)
+        if self.depth is not None:
+            check_whole("method.depth", self.depth)
+        if self.adaptive and self.acceleration != "conjugate":
+            raise ConfigError("method.adaptive is for acceleration: conjugate, which chooses its own step sizes.")
         if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
             hint = did_you_mean(self.acceleration, ACCELERATIONS)
             raise ConfigError(f"method.acceleration: nothing is called {self.acceleration!r}; {hint}")
@@ -113,14 +121,26 @@ class MTCD(Method):
     def describe(self) -> str:
         walk = "" if self.walk == "lazy" else f", {self.walk}"
         walk += f", {self.acceleration}" if self.acceleration else ""
-        walk += f" (M={self.depth})" if self.acceleration and self.acceleration != "momentum" else ""
+        if self.acceleration in ("conjugate", "anderson") and not self.chooses_steps:
+            walk += f" (M={self.most_starts})"
+        Q = "auto" if self.chooses_steps else self.local_updates
         if self.hops is None:
-            return f"STCD, Q={self.local_updates}{walk}"
+            return f"STCD, Q={Q}{walk}"
         everywhere = self.clusters is None and self.combine_rule != "cluster"
         given = None if self.clusters is None or isinstance(self.clusters, str) else len(self.clusters)
         tokens = self.tokens or given or (1 if everywhere else "auto")
         batch = "" if self.batch is None else f", B={self.batch}"
-        return f"MTCD, Γ={tokens}, S={self.hops}, Q={self.local_updates}{batch}, {self.combine_rule}{walk}"
+        return f"MTCD, Γ={tokens}, S={self.hops}, Q={Q}{batch}, {self.combine_rule}{walk}"
+
+    @property
+    def chooses_steps(self) -> bool:
+        """Whether conjugate tours choose step sizes and local updates, now or once 'auto' is settled."""
+        return self.adaptive or (self.acceleration == "conjugate" and self.stepsize == "auto")
+
+    @property
+    def most_starts(self) -> int:
+        """M: how many tours or syncs are mixed at most."""
+        return self.depth or (MANY if self.chooses_steps else 5)
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
         """The cluster of each token, or None where tokens roam everywhere."""
@@ -143,6 +163,9 @@ class MTCD(Method):
     def with_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize)
 
+    def settled_at(self, stepsize: float) -> MTCD:
+        return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
+
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         if self.hops is None or self.combine_rule == OPTIMAL:
             return descent_limit(smoothness)
@@ -151,6 +174,10 @@ class MTCD(Method):
         return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, beyond)
 
     def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
+        if self.chooses_steps:
+            return StepsizeRule(
+                FIRST / float(smoothness.blocks.sum()), "that of the first tour, which chooses the others"
+            )
         if self.batch is None and (self.combine_rule == "average" or self.tokens == 1):
             return descent_limit(smoothness, averaged=(self.tokens or 1) > 1)
         return self.stepsize_limit(smoothness)
@@ -195,7 +222,8 @@ class MTCD(Method):
             outputs=outputs,
             schedule=self.schedule,
             acceleration=self.acceleration,
-            depth=self.depth,
+            depth=self.most_starts,
+            adaptive=self.adaptive,
         )
 
     def _fixed_rule(self, tokens: int) -> str:
@@ -209,6 +237,8 @@ class MTCD(Method):
         if self.acceleration and start is None and clusters is not None:
             start = [cluster[0] for cluster in clusters]
         roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
+        if self.acceleration == "conjugate" and self.start is None:
+            roaming = replace(roaming, starts=[StartAt([_home(walk)]) for walk in roaming.walks])
         roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
         longest = max(walk.length or 0 for walk in roaming.all_walks())
         if self.acceleration and self.hops is not None and self.hops < longest:
@@ -266,7 +296,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     walk: str = "lazy",
     start: Start = None,
     acceleration: str | None = None,
-    depth: int = 5,
+    depth: int | None = None,
     fusion_client: str | int | None = None,
     first_pass: bool = True,
 ) -> MTCD:
@@ -283,6 +313,12 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         fusion_client=fusion_client,
         first_pass=first_pass,
     )
+
+
+def _home(walk: Walk) -> int:
+    """Where conjugate tours begin: all clients then hear soonest of the mix that was made there."""
+    assert isinstance(walk, TourWalk)
+    return walk.best_start()
 
 
 def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:

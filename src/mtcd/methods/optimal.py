@@ -75,10 +75,14 @@ class Along:
         return np.asarray(curved + CAUTION * worst + self.bend)
 
 
-def optimal_weights(along: Along, most: float | None) -> Array:
-    """The weights at which f is least: any, or between 0 and ``most``. Newton's method, each step checked."""
-    bounds = (-LARGEST, LARGEST) if most is None else (0.0, most)
+def optimal_weights(along: Along, most: float | Array | None) -> Array:
+    """The weights at which f is least, by Newton's method, each step checked.
+
+    ``most``: they are between 0 and this number; or, where it is one number per weight, at most that in size.
+    """
     w = np.zeros(along.changes.shape[1])
+    least, largest = (0.0, most) if isinstance(most, float) else (None, LARGEST if most is None else most)
+    bounds = np.broadcast_to(-largest if least is None else least, w.shape), np.broadcast_to(largest, w.shape)
     value = along.value(w)
     if not (np.isfinite(along.changes).all() and np.isfinite([value, *along.slope, *along.bend.flat]).all()):
         return w
@@ -105,7 +109,7 @@ def _without_negative(bend: Array) -> Array:
     return np.asarray((axes * np.maximum(curve, 0.0)) @ axes.T)
 
 
-def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[float, float]) -> Array:
+def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
     size[size == 0.0] = 1.0  # nothing changed there

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.anderson import MOST_PATIENCE, SLOWER, best_weights
-from mtcd.methods.conjugate import NOISE
-from mtcd.methods.eras import through_changes
+from mtcd.methods.conjugate import along_tour, mixing_weights
 from mtcd.methods.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.reference import Objective, Theta, next_present, token_roaming, weighted, zeros
-from mtcd.methods.roaming import plan_roaming
+from mtcd.methods.optimal import Along
+from mtcd.methods.reference import Objective, Theta, next_present, weighted, zeros
+from mtcd.methods.survey import Survey
+from mtcd.methods.touring_parties import MOST_STEPS
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
@@ -23,55 +25,74 @@ from mtcd.objective.penalty import Penalty
 
 Array = NDArray[np.float64]
 State = tuple[Array, Theta]  # the token and the model
-Round = Callable[[int, Theta, Array], tuple[Theta, Array]]
+Round = Callable[[int, "Scheme", State], tuple[Theta, State]]
+"""From the start of a tour, or of the tours between two syncs: the model that is told of, and the end."""
 
 
 def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
     """STCD on a tour with acceleration, all clients at once: theta at the start and at the end of every tour."""
-    roaming = plan_roaming(network, 1, None, method.walk, method.start, seed, None)
-    roaming = through_changes(roaming, network, None, whole_tours=True)
-    f, Q, eta = Objective(problem, None), method.local_updates, method.settled_stepsize()
+    roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
+    f = Objective(problem, None)
     at, home = 0, roaming.first(0, 0)  # hops that are done; where the token is then
 
-    def tour(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+    def tour(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
         nonlocal at, home
-        start, length = at, next(s for s in itertools.count(1) if roaming.ends_tour(at + s))
-
-        def next_client(s: int, k: int) -> int:
-            return next_present(roaming, start + s + 1, k, NOWHERE)
-
-        theta, Z, home = token_roaming(theta, Z, home, f, length, Q, eta, next_client)
-        at += length
-        return theta, Z
+        clients = [home]
+        while not roaming.ends_tour(at + len(clients)):
+            clients.append(next_present(roaming, at + len(clients), clients[-1], NOWHERE))
+        at += len(clients)
+        home = next_present(roaming, at, clients[-1], NOWHERE)
+        if roaming.begins_era(at):
+            done = visits(f, scheme, start, clients, [])
+            return done[1], done
+        done = visits(f, scheme, start, clients, clients[:1])
+        return done[1], update(f, scheme, done, clients[0], 1) if scheme.twice else done
 
     return accelerated(problem, tour, method, tours, lambda t: roaming.begins_era(at))
 
 
 def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
-    """MTCD with a token per cluster, touring from its first client, and acceleration at the syncs."""
+    """MTCD with a token per cluster, touring from its home, and acceleration at the syncs."""
     clusters = method.token_clusters(network, seed) or ()
-    starts = [cluster[0] for cluster in clusters]
-    roaming = plan_roaming(network, len(clusters), clusters, method.walk, starts, seed, method.hops)
-    roaming = through_changes(roaming, network, clusters, whole_tours=True)
-    f, S, Q, eta = Objective(problem, None), method.hops or 0, method.local_updates, method.settled_stepsize()
+    roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
+    f, S = Objective(problem, None), method.hops or 0
 
-    def iteration(t: int, theta: Theta, Z: Array) -> tuple[Theta, Array]:
+    def iteration(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
+        Z, theta = start
         new, total = list(theta), Z.copy()
         for gamma, cluster in enumerate(clusters):
-
-            def next_client(s: int, k: int, gamma: int = gamma) -> int:
-                return roaming.next(gamma, t, s + 1, k, NOWHERE)
-
-            first = roaming.first(gamma, t)
-            if first == NOWHERE:  # all have left
+            clients = [roaming.first(gamma, t)]
+            if clients == [NOWHERE]:  # all have left
                 continue
-            end, Z_gamma, _ = token_roaming(theta, Z, first, f, S, Q, eta, next_client)
+            for s in range(1, S):
+                clients.append(roaming.next(gamma, t, s, clients[-1], NOWHERE))
+            Z_gamma, end = visits(f, scheme, start, clients, [])
             total += Z_gamma - Z
             for k in cluster:
                 new[k] = end[k]
-        return new, total
+        return new, (total, new)
 
     return accelerated(problem, iteration, method, T, roaming.begins_era)
+
+
+def visits(f: Objective, scheme: Scheme, start: State, clients: Sequence[int], later: Sequence[int]) -> State:
+    """A local update at every visit; where the scheme makes two a tour, at the first and the last visit of each."""
+    state = start
+    for place, k in enumerate(clients):
+        first, last = k not in clients[:place], k not in [*clients[place + 1 :], *later]
+        state = update(f, scheme, state, k, first + last if scheme.twice else 1)
+    return state
+
+
+def update(f: Objective, scheme: Scheme, state: State, k: int, times: int) -> State:
+    """So many local updates of client k."""
+    Z, theta = state[0], list(state[1])
+    Q, eta = scheme.steps(k)
+    for _ in range(times * Q):
+        new = f.step(k, theta[k], Z, eta)
+        Z = Z + f.h(k, new) - f.h(k, theta[k])
+        theta[k] = new
+    return Z, theta
 
 
 def accelerated(
@@ -84,18 +105,18 @@ def accelerated(
     theta = zeros(problem)
     start: State = (Objective(problem, None).token(theta), theta)
     make = SCHEMES[method.acceleration or ""]
-    scheme = make(problem, method.depth, start)
+    scheme = make(problem, method, start)
     iterates = [theta]
     t, trial = 0, False
     while len(iterates) <= rounds:
-        theta, Z = one_round(t, start[1], start[0])
-        iterates += [] if trial else [theta]
+        told, end = one_round(t, scheme, start)
+        iterates += [] if trial else [told]
         t += 1
         if begins_era(t):
-            start = (Z, theta)
-            scheme = make(problem, method.depth, start)
+            start = end
+            scheme = make(problem, method, start)
         else:
-            start = scheme.next_start((Z, theta), problem.evaluate(theta))
+            start = scheme.next_start(end, problem.evaluate(end[1]))
         trial = isinstance(scheme, PlainAnderson) and scheme.anchor is not None
     return iterates
 
@@ -105,11 +126,35 @@ def mixed(c: tuple[float, ...], states: list[State]) -> State:
     return weighted(c, [Z for Z, _ in states]), weighted(c, [theta for _, theta in states])
 
 
-class PlainAnderson:
+class Scheme(ABC):
+    """Where the next round starts, and with which steps."""
+
+    twice = False
+    """Whether every client makes two updates a tour, however often it is visited."""
+
+    def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
+        self.problem, self.M = problem, method.most_starts
+        self.reach, self.Q, self.eta = 0.0, method.local_updates, method.settled_stepsize()
+
+    def steps(self, k: int) -> tuple[int, float]:
+        """How many steps of which size an update of client k takes."""
+        if not self.reach:
+            return self.Q, self.eta
+        L = self.problem.client(k).smoothness
+        Q = min(max(1, math.ceil(self.reach * L)), MOST_STEPS)
+        return Q, min(self.reach / Q, 1.0 / L) if L else self.eta
+
+    @abstractmethod
+    def next_start(self, end: State, value: float) -> State:
+        """From the end of a round, where f has this value."""
+
+
+class PlainAnderson(Scheme):
     """Extrapolation over the last M + 1 rounds, and a step back where it did not help."""
 
-    def __init__(self, problem: LinearProblem, M: int, start: State) -> None:
-        self.M = self.patience = M
+    def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
+        super().__init__(problem, method, start)
+        self.patience = self.M
         self.done = [start]
         self.anchor: tuple[State, float] | None = None
 
@@ -130,10 +175,11 @@ class PlainAnderson:
         return self.done[0]
 
 
-class PlainMomentum:
+class PlainMomentum(Scheme):
     """Further along the way of the last round, unless it went up."""
 
-    def __init__(self, problem: LinearProblem, M: int, start: State) -> None:
+    def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
+        super().__init__(problem, method, start)
         self.a, self.last, self.value = 1.0, start, np.inf
 
     def next_start(self, end: State, value: float) -> State:
@@ -145,24 +191,46 @@ class PlainMomentum:
         return mixed((-b, 1.0 + b), [before, end])
 
 
-class PlainConjugate:
-    """The best mix of where the round ended and where the last M started."""
+class PlainConjugate(Scheme):
+    """The best mix of where the round ended and where the last M started; steps chosen after the first if asked to."""
 
-    def __init__(self, problem: LinearProblem, M: int, start: State) -> None:
-        self.problem, self.M, self.starts = problem, M, [start]
+    twice = True
+
+    def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
+        super().__init__(problem, method, start)
+        self.starts, self.surveying = [start], method.adaptive
+        self.reach = self.eta if method.adaptive else 0.0
 
     def next_start(self, end: State, value: float) -> State:
-        (Z, theta), rs = end, self.problem.penalties
-        ways = [[s_k - theta_k for s_k, theta_k in zip(s, theta, strict=True)] for _, s in self.starts]
-        bend = [[sum(map(Penalty.product, rs, a, b)) for a in ways] for b in ways]
-        slope = [sum(map(Penalty.product, rs, theta, way)) for way in ways]
-        along = Along.of(self.problem.fit, Z, [s for s, _ in self.starts], np.array(slope), np.array(bend))
-        w = optimal_weights(along, None)
-        if along.value(np.zeros(len(w))) - along.value(w) <= NOISE * abs(value):
-            w[:] = 0.0
-        start = mixed((*w.tolist(), 1.0 - w.sum()), [*self.starts, end])
+        *earlier, (Z, s) = self.starts
+        change = [after - before for after, before in zip(end[1], s, strict=True)]
+        G = np.array([[self.product(a, b) for _, a in self.starts] for _, b in self.starts])
+        ways = [[a - b for a, b in zip(theta, s, strict=True)] for _, theta in earlier]
+        with_change = np.array([self.product(change, way) for way in [*ways, s]])
+        tokens = [*(token for token, _ in earlier), end[0]]
+        along = along_tour(self.problem.fit, Z, tokens, G, with_change, self.product(change, change))
+        if self.surveying:
+            told = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
+            self.survey(Survey(*told.tolist()), along)
+        w = mixing_weights(along)
+        theta = [
+            s[k] + w[-1] * change[k] + sum(b * way[k] for b, way in zip(w[:-1], ways, strict=True))
+            for k in range(len(s))
+        ]
+        start = along.aggregate(w), theta
         self.starts = [*self.starts, start][-self.M :]
         return start
+
+    def survey(self, told: Survey, along: Along) -> None:
+        """Choose the steps of all rounds but the first."""
+        self.surveying = False
+        chosen = told.choose(along, self.reach, self.problem.fit.curvature)
+        if chosen is not None:
+            self.reach, self.M = chosen[0], min(self.M, chosen[1])
+
+    def product(self, a: Theta, b: Theta) -> float:
+        """The inner product behind r."""
+        return float(sum(map(Penalty.product, self.problem.penalties, a, b)))
 
 
 SCHEMES: dict[str, type[PlainAnderson] | type[PlainMomentum] | type[PlainConjugate]] = {

@@ -15,7 +15,7 @@ from numbers import Integral
 from mtcd.errors import ConfigError
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
-from mtcd.network.walks import NOWHERE, SHARED, Walk, make_walk
+from mtcd.network.walks import NOWHERE, SHARED, TourWalk, Walk, make_walk
 from mtcd.seeding import uniform
 
 Distribution = str | int | Mapping[str, float]
@@ -86,6 +86,17 @@ class Roaming:
         """Whether the token, without a server, is at home after so many hops."""
         return hop % (self.walks[0].length or 1) == 0
 
+    def has_met_all(self, hop: int) -> bool:
+        """Whether the token, without a server, has visited every client on its tour, so many hops being behind it."""
+        return has_met_all(self.walks[0], self.first(0, 0), hop)
+
+    def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
+        """Whether the token, after so many hops of iteration t, will not come back to the client before the sync.
+
+        Without a server: before the tour ends, at home, which is the last visit of that client.
+        """
+        return is_last_visit(self.walks[token], self.first(token, t), self.hops, hop, client)
+
     def begins_era(self, when: int) -> bool:
         """Whether other clients are there from this iteration (without a server: this hop) on. At 0, they all come."""
         return when == 0
@@ -93,6 +104,20 @@ class Roaming:
     def is_away(self, client: int, hop: int) -> bool:
         """Whether the client, without a server, is not to be visited after so many hops."""
         return False
+
+
+def has_met_all(walk: Walk, home: int, hop: int) -> bool:
+    """Whether a tour from ``home`` has visited every client since it was there last."""
+    done = hop % (walk.length or 1)
+    return done == 0 or (isinstance(walk, TourWalk) and done >= walk.cover(home))
+
+
+def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: int) -> bool:
+    """Whether the visit after so many hops is the client's last of ``hops``, or of the tour where that is None."""
+    if hops is not None:
+        return walk.last_visits(start, hops)[client] == hop
+    length = walk.length or 1
+    return client != start and walk.last_visits(start, length)[client] == hop % length
 
 
 def plan_roaming(

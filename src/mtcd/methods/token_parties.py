@@ -42,12 +42,15 @@ class TokenClient(TokenHost):
 
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
-        plan = self.plan
         if token.t != self.t:
             self.settle(token.t)
+        self.improve(token, self.plan.local_updates, self.plan.stepsize_at(token.t))
+
+    def improve(self, token: Token, Q: int, eta: float) -> None:
+        """Q steps of size eta, and what the token must know of them."""
         old = self.copies.get(token.index, self.theta)
-        rows = plan.batches.rows(token.t)
-        theta = self.model.improve(old[0], token.aggregate, rows, plan.local_updates, plan.stepsize_at(token.t))
+        rows = self.plan.batches.rows(token.t)
+        theta = self.model.improve(old[0], token.aggregate, rows, Q, eta)
         new = self.copies[token.index] = self._weighed(theta)
         token.penalty += new[1] - old[1]
         self.foresee(token, old, new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,16 +14,17 @@ from mtcd.methods.hosting import Plan
 from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
 from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import Message
-from mtcd.protocol.token import Tally, Token
+from mtcd.protocol.token import SURVEYED, Tally, Token
 
 Array = NDArray[np.float64]
+MOST_STEPS = 200  # of an update whose step the token asks for
 
 
 class TouringClient(TokenClient):
     """As any client, but it remembers theta_k at the ends of tours, and may be told to combine them.
 
     Between an extrapolation and the next visit a client does not hold what the token stands for, but what it
-    will hold when it is visited. So progress is told at the ends of tours only, when nobody is behind.
+    will hold when it is visited. So progress is told only when the token has met all clients on its tour.
     """
 
     kept = (*TokenClient.kept, "memory", "acceleration")
@@ -43,11 +45,28 @@ class TouringClient(TokenClient):
 
     def receive(self, message: Message) -> Sequence[Message]:
         token: Token = message.payload
+        updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
+            if token.instruction.starts and not self.plan.roaming.begins_era(token.hop):
+                self.update(token, 1)  # the last visit of the tour that ends here
             self.at_home(token)
+        if token.instruction.starts:  # one for its first visit of this tour, one for its last
+            updates = int(token.instruction.tour != self.memory.tour) + int(self.is_last_visit(token))
         self.catch_up(token)
-        self.visit(token)
+        if updates:
+            self.update(token, updates)
         return self.pass_on(token)
+
+    def is_last_visit(self, token: Token) -> bool:
+        """Whether the token will not come back before the end of the tour, or before the sync."""
+        return self.plan.roaming.is_last_visit(token.index, token.t, token.hop, self.number)
+
+    def update(self, token: Token, times: int) -> None:
+        """So many local updates of the copy theta_k(gamma), with the step that the token asks for."""
+        reach, L = token.instruction.stepsize, self.model.smoothness if token.instruction.stepsize else 0.0
+        Q = min(max(1, math.ceil(reach * L)), MOST_STEPS) if reach else self.plan.local_updates
+        eta = min(reach / Q, 1.0 / L) if reach and L else self.plan.stepsize_at(token.t)
+        self.improve(token, times * Q, eta)
 
     def at_home(self, token: Token) -> None:
         """The start of a tour, without a server: look back on the last ones."""
@@ -80,27 +99,27 @@ class TouringClient(TokenClient):
             token.penalty += change
             token.sync_penalty += change
         if token.instruction.starts:
-            token.tally.products[: token.instruction.keep] += self.products(new)
-            self.tell_products(token, new, new)
-
-    def products(self, theta: Array) -> Array:
-        """The inner products with the snapshots."""
-        return np.array([self.model.penalty_product(theta, snapshot) for snapshot in self.memory.snapshots])
-
-    def tell_products(self, token: Token, change: Array, with_itself: Array) -> None:
-        """Add to the inner products of theta as it is now."""
-        products, kept = token.tally.products, token.instruction.keep
-        products[kept:-1] += self.products(change)
-        products[-1] += self.model.penalty_product(change, with_itself)
+            products = token.tally.products
+            products[: token.instruction.keep] += [self.model.penalty_product(new, s) for s in self.memory.snapshots]
+            if token.instruction.survey:
+                products[-SURVEYED:] += self.model.survey()
 
     def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
         super().foresee(token, old, new)
         if token.instruction.starts:
-            self.tell_products(token, new[0] - old[0], new[0] + old[0])
+            self.tell_products(token, old[0], new[0])
+
+    def tell_products(self, token: Token, old: Array, new: Array) -> None:
+        """Bring the inner products up to date that the change since the start of the tour is part of."""
+        products, kept, product = token.tally.products, token.instruction.keep, self.model.penalty_product
+        *earlier, start = self.memory.snapshots
+        step = new - old
+        products[kept : 2 * kept] += [*(product(step, s - start) for s in earlier), product(step, start)]
+        products[2 * kept] += product(step, (new - start) + (old - start))
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         messages = super().pass_on(token)
-        if self.plan.hops is None and (token.instruction.trial or not self.plan.roaming.ends_tour(token.hop)):
+        if self.plan.hops is None and (token.instruction.trial or not self.plan.roaming.has_met_all(token.hop)):
             return messages[:1]  # without the monitor's
         return messages
 

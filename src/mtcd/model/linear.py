@@ -19,6 +19,7 @@ from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
 from mtcd.objective.penalty import Penalty
+from mtcd.objective.smoothness import block_smoothness
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -163,6 +164,18 @@ class LinearClient:
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:
         """h_k = X_k theta_k, on all samples or on these rows."""
         return np.asarray((self.X if rows is None else self.X[rows]) @ theta)
+
+    @cached_property
+    def smoothness(self) -> float:
+        """L_k."""
+        return float(block_smoothness([self.X], self.loss, self.regulariser.l2)[0])
+
+    def survey(self) -> Array:
+        """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""
+        squares = float(self.X.multiply(self.X).sum() if is_sparse(self.X) else np.vdot(self.X, self.X))
+        norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
+        columns = self.X.shape[1]
+        return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
     def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates; the aggregate is kept true in place, the new theta_k is returned."""

@@ -7,7 +7,9 @@ and what the token tells of its way.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.network.repair import repaired, repaired_tree
@@ -58,6 +60,10 @@ class Walk(ABC):
     def around(self, client: int) -> Walk:
         """The walk of the piece that the client is in."""
         return self
+
+    def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
+        """Of a tour from ``start``: the hop after which each client is visited for the last time in so many."""
+        raise NotImplementedError(f"{type(self).__name__} is no tour")
 
     def covers(self, client: int) -> bool:
         """Whether the token may ever get to this client."""
@@ -146,11 +152,42 @@ class TourWalk(Walk):
         self.tour = tour or closed_walk(network, range(network.size) if within is None else sorted(within))
         self.length = len(self.tour)
         self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
+        self._last: dict[tuple[int, int], Mapping[int, int]] = {}
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         if start not in self._place:
             raise NetworkError(f"the walk starts at client {start}, outside its cluster: start it inside")
         return self.tour[(self._place[start] + hop) % len(self.tour)]
+
+    def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
+        if (start, hops) not in self._last:
+            first, n = self._place[start], len(self.tour)
+            self._last[start, hops] = {self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)}
+        return self._last[start, hops]
+
+    def cover(self, start: int) -> int:
+        """How many visits from ``start`` on it takes until all clients have had one."""
+        return self._covers[self._place[start]]
+
+    def best_start(self) -> int:
+        """The client from which all others are visited soonest; the first on the tour of several."""
+        return min(self._place, key=lambda client: (self.cover(client), self._place[client]))
+
+    @cached_property
+    def _covers(self) -> Sequence[int]:
+        """``cover`` from each place on the tour, in one pass: a window that holds all clients moves along it."""
+        n, end = len(self.tour), 0
+        inside: Counter[int] = Counter()
+        lengths = []
+        for place in range(n):
+            while len(inside) < len(self._place):
+                inside[self.tour[end % n]] += 1
+                end += 1
+            lengths.append(end - place)
+            inside[self.tour[place]] -= 1
+            if not inside[self.tour[place]]:
+                del inside[self.tour[place]]
+        return lengths
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
         return TourWalk(network, members, tour=repaired(self.tour, network, members))
@@ -212,6 +249,9 @@ class Pieces(Walk):
 
     def around(self, client: int) -> Walk:
         return self._around[client]
+
+    def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
+        return self._around[start].last_visits(start, hops)
 
     def covers(self, client: int) -> bool:
         return client in self._around

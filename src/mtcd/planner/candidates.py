@@ -13,7 +13,7 @@ from functools import cached_property
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.dcpa import DCPA
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, settle_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
@@ -115,6 +115,8 @@ class Space:
         if not self.network.connected:
             return
         step = 1.0 / float(self.smoothness.blocks.max())  # all samples, whatever the config's batch
+        if "conjugate" in self.accelerations:
+            yield self._adaptive(STCD(walk="tour", acceleration="conjugate"))
         for Q in self.local_updates:
             for part in APART:
                 for acceleration in self.accelerations:
@@ -139,6 +141,8 @@ class Space:
             kinds.append(MTCD(None, 1, clusters=self.own.clusters))
         for kind in kinds:
             longest = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
+            if self.batch is None and "conjugate" in self.accelerations:
+                yield self._adaptive(replace(kind, hops=longest, walk="tour", acceleration="conjugate"))
             for Q in self.local_updates:
                 for part in APART if self.batch is None else NOISY:
                     base = replace(
@@ -149,6 +153,10 @@ class Space:
                     for rule in self._rules(CLUSTER_RULES):
                         for tours in TOURS:
                             yield replace(base, hops=tours * longest, combine=rule)
+
+    def _adaptive(self, method: MTCD) -> Method:
+        """Conjugate tours that choose their steps by themselves."""
+        return settle_stepsize(method, self.smoothness)[0]
 
     def _crossing(self) -> Iterator[Method]:
         """Tokens that may go anywhere."""
@@ -189,6 +197,8 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
         return
     if isinstance(method, MTCD):
         yield from _other_roams(space, method)
+        if method.adaptive:
+            return
     for factor in (2.0, 0.5):
         Q = max(1, round(method.local_updates * factor))
         if not isinstance(method, DCPA) and method.local_updates != Q:
@@ -203,8 +213,8 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
 
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
-    if method.acceleration:
-        for depth in (method.depth + 1, method.depth + 3, method.depth - 1):
+    if method.acceleration and not method.adaptive:
+        for depth in (method.most_starts + 1, method.most_starts + 3, method.most_starts - 1):
             if depth >= 1:
                 yield replace(method, depth=depth)
     elif method.walk == "tour" and method.hops is None:

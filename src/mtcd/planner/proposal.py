@@ -82,7 +82,8 @@ class Proposal:
     def label(self) -> str:
         """Settings in a few words, with the step size."""
         said = self.method.describe()
-        return f"{said}, η={self.method.settled_stepsize():.2g}" if self.method.gradient_steps else said
+        given = self.method.gradient_steps and not self.method.chooses_steps
+        return f"{said}, η={self.method.settled_stepsize():.2g}" if given else said
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""

@@ -38,6 +38,8 @@ def score(task: Task, method: Method) -> float:
         done = CONJUGATE
     elif not method.gradient_steps:
         done = PRIMAL_DUAL
+    elif method.chooses_steps:
+        done = 1.0
     else:
         curvature = float(task.smoothness.blocks.mean())
         done = 1.0 - (1.0 - min(1.0, method.settled_stepsize() * curvature)) ** method.local_updates

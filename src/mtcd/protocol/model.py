@@ -57,6 +57,13 @@ class ClientModel(Protocol):
     def fit(self) -> Fit:
         """The loss with the labels: every client knows them."""
 
+    @property
+    def smoothness(self) -> float:
+        """L_k."""
+
+    def survey(self) -> Array:
+        """What the home client of adaptive tours wants to know of the columns: see ``methods/survey.py``."""
+
     def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates of theta_k; the aggregate is kept true in place."""
 

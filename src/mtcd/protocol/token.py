@@ -13,14 +13,19 @@ Array = NDArray[np.float64]
 
 
 NOTHING = np.zeros(0)
+SURVEYED = 5
+"""Numbers that a client tells of its columns in a survey."""
 
 
 class Instruction(NamedTuple):
     """What every client does at the start of an accelerated tour: theta_k <- sum of its last snapshots, weighted.
 
     The last of them is theta_k itself. Without weights it goes on with what it has. It then keeps ``keep``
-    snapshots: of where tours ended, or with ``starts`` of where they started, this one too; and it then tells the
-    inner products with these, of theta_k at the start of the tour and of theta_k now, and of the latter with itself.
+    snapshots: of where tours ended, or with ``starts`` of where they started, this one too. With ``starts`` it makes
+    two updates a tour, at its first and at its last visit, and adds to the token's inner products: of the start s of
+    this tour with every snapshot s_i; of its change since, d, with every s_i - s; of d with s; and of d with itself.
+    ``stepsize``: the sum of the steps of an update, where the home client chooses it (0: as the plan says).
+    ``survey``: the client also adds what there is to know of its columns (``ClientModel.survey``).
     """
 
     tour: int
@@ -29,16 +34,18 @@ class Instruction(NamedTuple):
     starts: bool = False
     trial: bool = False
     """Whether the tour may be undone, so that its end is no progress yet."""
+    stepsize: float = 0.0
+    survey: bool = False
 
     @property
     def products(self) -> int:
-        """How many inner products the token collects."""
-        return 2 * self.keep + 1 if self.starts else 0
+        """How many inner products the token collects, with the numbers of a survey."""
+        return 2 * self.keep + 1 + (SURVEYED if self.survey else 0) if self.starts else 0
 
     @property
     def floats(self) -> int:
         """How many numbers the token carries for it."""
-        return len(self.weights) + self.products
+        return len(self.weights) + self.products + (self.stepsize > 0)
 
 
 @dataclass(slots=True)

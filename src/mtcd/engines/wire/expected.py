@@ -22,7 +22,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Part, Progress
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import SURVEYED, Token
 
 Shape = tuple[int, ...]
 
@@ -99,7 +99,7 @@ class Expected:
     @cached_property
     def most_products(self) -> int:
         """The most inner products that a token collects."""
-        return self.tokens if self.optimal else 2 * self.kept + 1 if self.kept else 0
+        return self.tokens if self.optimal else 2 * self.kept + 1 + SURVEYED if self.kept else 0
 
     @cached_property
     def theta_0(self) -> tuple[Shape, ...]:
@@ -109,7 +109,7 @@ class Expected:
     @cached_property
     def extra(self) -> int:
         """The most numbers that a token carries beside its aggregates."""
-        lists = self.kept + self.most_products + self.most_past * self.tokens + self.most_visited + 1
+        lists = self.kept + self.most_products + self.most_past * self.tokens + self.most_visited + 2
         return lists + sum(math.prod(shape) for shape in self.theta_0)
 
     @cached_property

@@ -152,6 +152,8 @@ INSTRUCTION = (
     Whole("instruction.keep", "kept"),
     Flag("instruction.starts"),
     Flag("instruction.trial"),
+    Real("instruction.stepsize"),
+    Flag("instruction.survey"),
 )
 TALLY = (Row("tally.products", "most_products"), Real("tally.slope"), Clients("tally.visited", set))
 TOKEN = (

@@ -165,7 +165,7 @@ class LinearBrings(BringsTable):
         samples, outputs = told["samples"], told["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is no number that can be")
-        method, network = self.method.with_stepsize(told["stepsize"]), config.network
+        method, network = self.method.settled_at(told["stepsize"]), config.network
         self.settled = method
         labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
         if self.table is None:

@@ -1,0 +1,65 @@
+"""Which step an accelerated tour should take, from its first tour and what the clients tell of their columns.
+
+An update of client k is ceil(t L_k) gradient steps that add up to t, near (H_k + I/t)^-1 times its gradient: for small
+t the gradient itself, for large t the minimum over its block. The first tour takes a very small t. It goes along the
+gradient, and so tells the curvature along it, L. Then
+
+- t = 30/L where columns are more alike within a client than across clients: solving the blocks well then removes most
+  of what makes the problem hard;
+- t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more columns than samples;
+- t = 1e-4/L where there are: the tours then are conjugate gradients, and theta stays in the row space of X. Larger
+  steps leave it, and what is outside is corrected at the rate of l2 only.
+
+The numbers are from experiments over networks, correlations and penalties; see docs/beyond.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.optimal import Along
+
+Array = NDArray[np.float64]
+ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE = 30.0, 3.0, 1.0, 1e-4
+# columns whose largest singular value is at most this times that of independent ones count as independent
+NEARLY = 2.0
+# so much do columns resemble each other within clients, against the square of how much across, if blocks decide
+DECIDES = 2.0
+# starts to remember: where columns are nearly independent, more do not help
+FEW, MANY = 10, 20
+FIRST = 1e-4
+"""The step of the first tour, as a part of 1/sum_k L_k."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Sums over clients: 1, d_k, |X_k|_F^2, |X_k|^2 and d_k |X_k|^2 / |X_k|_F^2, which is 1 for orthogonal columns."""
+
+    clients: float
+    columns: float
+    squares: float
+    norms: float
+    spread: float
+
+    def choose(self, along: Along, first: float, curvature: float) -> tuple[float, int] | None:
+        """The step and the number of starts to remember; None where the first tour did not move."""
+        slope = -float(along.gradient(np.zeros(along.changes.shape[1]))[-1])
+        moved = 2.0 * first * slope  # |d|^2: two updates of d_k = -first * gradient
+        if not (np.isfinite(moved) and moved > 0 and self.squares > 0):
+            return None
+        change = along.changes[:, -1]
+        norm = float(change @ change) / moved  # |X g|^2 / |g|^2
+        L = curvature * norm + float(along.bend[-1, -1]) / moved
+        samples = len(along.start)
+        independent = self.squares / self.columns * (1.0 + np.sqrt(self.columns / samples)) ** 2
+        related = norm > NEARLY * independent
+        across = norm / (self.norms / self.clients)
+        depth = MANY if related else FEW
+        if self.spread / self.clients > DECIDES * max(across, 1.0) ** 2:
+            return ALIKE_WITHIN / L, depth
+        if self.columns > samples:
+            return WIDE / L, depth
+        return (RELATED if related else INDEPENDENT) / L, depth
