@@ -1,6 +1,7 @@
 """Accelerated tours: the plain twin, the invariant, the guard, and that it pays."""
 
 import itertools
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from mtcd.methods.acceleration import Memory
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.anderson import Anderson, best_weights
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.protocol.party import MONITOR, SERVER
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Progress
 from mtcd.protocol.token import Instruction, Token
 from problems import MODELS, Case, cases, make_data
 
@@ -55,14 +56,20 @@ def at_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> M
     return MTCD(tokens, hops, Q, 1e-3, **settings)
 
 
+def ends_of_tours(case: Case, method: MTCD, cast: Cast) -> Iterator[Progress]:
+    """What is told at the ends of tours, or at syncs: without a server, more is told on the way."""
+    problem = case.model.problem(case.data)
+    roaming = method.plan(problem.samples, problem.outputs, case.network, case.seed).roaming
+    for told in LocalEngine(cast, Ledger()).run():
+        if method.hops is not None or roaming.ends_tour(told.hop):
+            yield told
+
+
 def check_against_reference(case: Case, method: MTCD, plain) -> None:
     problem = case.model.problem(case.data)
     expected = plain(problem, case.network, method, case.seed, 9)
     cast = method.cast(problem, case.network, case.seed)
-    roaming = method.plan(problem.samples, problem.outputs, case.network, case.seed).roaming
-    moments = LocalEngine(cast, Ledger()).run()
-    ends = (told for told in moments if method.hops is not None or roaming.ends_tour(told.hop))
-    for told, theta in zip(ends, expected, strict=False):
+    for told, theta in zip(ends_of_tours(case, method, cast), expected, strict=False):
         ours = [client.parameters() for client in cast.clients]
         # weights of 1e5 and more enlarge rounding: only some digits can agree
         assert problem.evaluate(ours) == pytest.approx(problem.evaluate(theta), rel=1e-5)

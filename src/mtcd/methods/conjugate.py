@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
 NOISE = 1e-10
 # the largest weight of d, which may be as small as the step size
-FURTHEST = 1e9
+FURTHEST = 1e6
 
 
 class Conjugate(Acceleration):

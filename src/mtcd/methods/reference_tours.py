@@ -42,11 +42,9 @@ def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, see
             clients.append(next_present(roaming, at + len(clients), clients[-1], NOWHERE))
         at += len(clients)
         home = next_present(roaming, at, clients[-1], NOWHERE)
-        if roaming.begins_era(at):
-            done = visits(f, scheme, start, clients, [])
-            return done[1], done
         done = visits(f, scheme, start, clients, clients[:1])
-        return done[1], update(f, scheme, done, clients[0], 1) if scheme.twice else done
+        closes = scheme.twice and not roaming.begins_era(at)  # with the last update at home
+        return done[1], update(f, scheme, done, clients[0], 1) if closes else done
 
     return accelerated(problem, tour, method, tours, lambda t: roaming.begins_era(at))
 

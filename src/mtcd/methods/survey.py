@@ -26,8 +26,10 @@ Array = NDArray[np.float64]
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE = 30.0, 3.0, 1.0, 1e-4
 # columns whose largest singular value is at most this times that of independent ones count as independent
 NEARLY = 2.0
-# so much do columns resemble each other within clients, against the square of how much across, if blocks decide
-DECIDES = 2.0
+# so much more do columns resemble each other within clients than across, if blocks decide ...
+DECIDES = 1.5
+# ... unless what they have in common is common to this share of all clients
+COMMON = 0.25
 # starts to remember: where columns are nearly independent, more do not help
 FEW, MANY = 10, 20
 FIRST = 1e-4
@@ -58,7 +60,7 @@ class Survey:
         related = norm > NEARLY * independent
         across = norm / (self.norms / self.clients)
         depth = MANY if related else FEW
-        if self.spread / self.clients > DECIDES * max(across, 1.0) ** 2:
+        if self.spread / self.clients > DECIDES * across and across < max(DECIDES, COMMON * self.clients):
             return ALIKE_WITHIN / L, depth
         if self.columns > samples:
             return WIDE / L, depth

@@ -113,6 +113,8 @@ def check_token(token: Token, expected: Expected) -> None:
     told, tally = token.instruction, token.tally
     if told != UNTOLD and not expected.kept:
         raise WireError("instruction", "is none that this run gives")
+    if math.copysign(1.0, told.stepsize) < 0:
+        raise WireError("instruction.stepsize", "is negative")
     if len(tally.products) != (expected.tokens if expected.optimal else told.products):
         raise WireError("tally.products", "has another length than the plan says")
     if any(t >= token.t for t in token.past):

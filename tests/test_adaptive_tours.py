@@ -1,0 +1,203 @@
+"""Conjugate tours that choose their steps: the plain twin, conjugate gradients, what the survey finds, and what it saves."""
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import mtcd
+from mtcd.engines.local import LocalEngine
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods import reference_tours
+from mtcd.methods.method import settle_stepsize
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE
+from mtcd.model.linear import LinearClient
+from mtcd.theory.stepsize import Smoothness
+from problems import Case, cases
+from test_acceleration import at_sync, check_against_reference, check_invariant
+
+RIDGE = mtcd.Glm("ridge", l2=10.0)
+
+
+def settled(case: Case, method: MTCD) -> MTCD:
+    problem = case.model.problem(case.data)
+    assume(any(abs(block).sum() for block in problem.blocks))
+    found = settle_stepsize(replace(method, stepsize="auto"), Smoothness(problem))[0]
+    assert isinstance(found, MTCD)
+    assert found.adaptive
+    return found
+
+
+@given(cases(connected=True))
+@settings(max_examples=60)
+def test_they_follow_the_plain_version(case: Case) -> None:
+    assume(not case.model.l1)
+    method = settled(case, STCD(walk="tour", acceleration="conjugate"))
+    check_against_reference(case, method, reference_tours.accelerated_stcd)
+
+
+@given(cases(), st.data())
+@settings(max_examples=60)
+def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
+    assume(not case.model.l1)
+    method = settled(case, at_sync(case, 1, None, "conjugate", data))
+    check_against_reference(case, method, reference_tours.accelerated_mtcd)
+
+
+@given(cases(connected=True))
+@settings(max_examples=60)
+def test_the_token_is_at_every_hop_what_the_clients_are_about_to_hold(case: Case) -> None:
+    assume(not case.model.l1)
+    check_invariant(case, settled(case, STCD(walk="tour", acceleration="conjugate")))
+
+
+def made(kind: str, samples: int, features: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, features))
+    if kind == "alike":  # neighbouring columns
+        for j in range(1, features):
+            X[:, j] = 0.95 * X[:, j - 1] + np.sqrt(1 - 0.95**2) * X[:, j]
+    if kind == "factors":  # all columns
+        X = 0.3 * X + rng.standard_normal((samples, 5)) @ rng.standard_normal((5, features))
+    return X, X @ rng.standard_normal(features) + rng.standard_normal(samples)
+
+
+NETWORKS = {"path": nx.path_graph(12), "star": nx.star_graph(11), "cycle": nx.cycle_graph(12)}
+
+
+def adaptive_run(X: np.ndarray, y: np.ndarray, graph: nx.Graph, gap: float = 1e-6) -> mtcd.Run:
+    data = mtcd.split(X, y, clients=len(graph))
+    named = nx.relabel_nodes(graph, dict(enumerate(data.clients)))
+    method = STCD(walk="tour", acceleration="conjugate")
+    return mtcd.train(data, RIDGE, named, method, mtcd.Stop(gap=gap, iterations=20_000))
+
+
+def conjugate_gradients(X: np.ndarray, y: np.ndarray, l2: float, gap: float) -> int:
+    """Iterations of the textbook's method to the gap."""
+    A, b = X.T @ X + l2 * np.eye(X.shape[1]), X.T @ y
+
+    def value(theta: np.ndarray) -> float:
+        return float(np.sum((X @ theta - y) ** 2) / 2 + l2 * theta @ theta / 2)
+
+    best = value(np.linalg.solve(A, b))
+    theta, r = np.zeros(len(b)), b.copy()
+    p = r.copy()
+    for iteration in itertools.count(1):
+        step = (r @ r) / (p @ A @ p)
+        theta, after = theta + step * p, r - step * A @ p
+        p, r = after + (after @ after) / (r @ r) * p, after
+        if (value(theta) - best) / best <= gap:
+            return iteration
+    raise AssertionError
+
+
+@pytest.mark.parametrize(("kind", "features"), [("independent", 40), ("alike", 150), ("factors", 100), ("wide", 400)])
+@pytest.mark.parametrize("network", NETWORKS)
+def test_they_need_no_more_messages_than_conjugate_gradients_along_a_tree(
+    kind: str, features: int, network: str
+) -> None:
+    X, y = made(kind, 150, features)
+    run, K = adaptive_run(X, y, NETWORKS[network]), 12
+    assert run.status == "converged"
+    iterations = conjugate_gradients(X, y, 10.0, 1e-6)
+    # a tour more, for the last mix has to be told to all
+    assert run.final.messages["client_client"] <= (iterations + 1) * 2 * (K - 1)
+    if kind != "wide":
+        assert run.final.messages["client_client"] <= 0.95 * iterations * 2 * (K - 1)
+    if network == "cycle":
+        assert run.final.messages["client_client"] <= 0.6 * iterations * 2 * (K - 1) + K
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) -> None:
+    X, y = made("independent", 60, 48)
+    data = mtcd.split(X, y, clients=12)
+    graph = nx.relabel_nodes(NETWORKS[network], dict(enumerate(data.clients)))
+    problem = RIDGE.problem(data)
+    method = STCD(1, 1e-9, walk="tour", acceleration="conjugate", depth=3)
+    cast = method.cast(problem, mtcd.make_network(graph, data.clients), 0)
+    roaming = method.plan(60, 1, mtcd.make_network(graph, data.clients), 0).roaming
+    ends = (told for told in LocalEngine(cast, Ledger()).run() if roaming.ends_tour(told.hop))
+    A, b = X.T @ X + 10.0 * np.eye(48), X.T @ y
+    theta, r = np.zeros(48), b.copy()
+    p = r.copy()
+    next(ends), next(ends)  # the start, and the first tour, which has only gone a little way along the gradient
+    for _, _ in zip(range(8), ends, strict=False):
+        step = (r @ r) / (p @ A @ p)
+        theta, after = theta + step * p, r - step * A @ p
+        p, r = after + (after @ after) / (r @ r) * p, after
+        ours = np.concatenate([client.parameters() for client in cast.clients])
+        np.testing.assert_allclose(ours, theta, atol=1e-5 * np.abs(theta).max())
+
+
+@pytest.mark.parametrize(
+    ("kind", "features", "factor"),
+    [("independent", 40, INDEPENDENT), ("alike", 150, ALIKE_WITHIN), ("factors", 100, RELATED), ("wide", 400, WIDE)],
+)
+def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, factor: float) -> None:
+    X, y = made(kind, 150, features)
+    data = mtcd.split(X, y, clients=12)
+    problem = RIDGE.problem(data)
+    method = settle_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(problem))[0]
+    cast = method.cast(problem, mtcd.make_network("path", data.clients), 0)
+    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 23)  # a hop into the second tour
+    home = next(client.acceleration for client in cast.clients if client.acceleration is not None)
+    g = X.T @ y
+    L = np.sum((X @ g) ** 2) / (g @ g) + 10.0  # the curvature along the first gradient
+    assert home.stepsize == pytest.approx(factor / L, rel=1e-3)
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the tour comes by: with other numbers some blocks would count more than others."""
+    updates: Counter[int] = Counter()
+    plain = LinearClient.improve
+
+    def counted(self: LinearClient, theta, aggregate, rows, Q: int, eta: float):
+        updates[id(self.X)] += Q
+        return plain(self, theta, aggregate, rows, Q, eta)
+
+    monkeypatch.setattr(LinearClient, "improve", counted)
+    X, y = made("independent", 30, 24)
+    data = mtcd.split(X, y, clients=12)
+    graph = nx.relabel_nodes(NETWORKS[network], dict(enumerate(data.clients)))
+    method, made_of = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(graph, data.clients)
+    problem = RIDGE.problem(data)
+    cast = method.cast(problem, made_of, 0)
+    length = method.plan(30, 1, made_of, 0).roaming.walks[0].length
+    assert length is not None
+    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 5 * length)
+    # five tours, but for the last update at home
+    assert sorted(updates.values()) == [9, *[10] * 11]
+
+
+def test_a_given_step_is_taken_as_given() -> None:
+    X, y = made("independent", 60, 24)
+    method = STCD(3, 1e-4, walk="tour", acceleration="conjugate")
+    run = mtcd.train(mtcd.split(X, y, clients=6), RIDGE, "path", method, mtcd.Stop(iterations=100))
+    assert run.stepsize == 1e-4
+    assert "Q=3" in run.method
+    chosen = mtcd.train(
+        mtcd.split(X, y, clients=6), RIDGE, "path", replace(method, stepsize="auto"), mtcd.Stop(iterations=100)
+    )
+    assert "Q=auto" in chosen.method
+    assert any("first tour" in note for note in chosen.notes)
+
+
+@pytest.mark.parametrize("model", [mtcd.Glm("linear"), mtcd.Glm("ridge", l2=1e7), mtcd.Glm("logistic", intercept=True)])
+def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(model: mtcd.Glm) -> None:
+    X, y = made("independent", 90, 20, seed=3)
+    labels = (y > 0).astype(float) if model.kind == "logistic" else y
+    data = mtcd.split(X + 0.5 * (model.kind == "logistic"), labels, clients=5)
+    if model.kind == "logistic":
+        rng = np.random.default_rng(5)
+        data = mtcd.split(X, (rng.random(90) < 0.5).astype(float), clients=5)
+    method = STCD(walk="tour", acceleration="conjugate")
+    run = mtcd.train(data, model, "star", method, mtcd.Stop(gap=1e-8, iterations=5000))
+    assert run.status == "converged"
