@@ -1,4 +1,4 @@
-"""Conjugate tours that choose their steps: the plain twin, conjugate gradients, what the survey finds, and what it saves."""
+"""Conjugate tours that choose their steps: the plain twin, conjugate gradients, the survey, and what it saves."""
 
 import itertools
 from collections import Counter
@@ -35,7 +35,7 @@ def settled(case: Case, method: MTCD) -> MTCD:
 
 
 @given(cases(connected=True))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_they_follow_the_plain_version(case: Case) -> None:
     assume(not case.model.l1)
     method = settled(case, STCD(walk="tour", acceleration="conjugate"))
@@ -43,7 +43,7 @@ def test_they_follow_the_plain_version(case: Case) -> None:
 
 
 @given(cases(), st.data())
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
     assume(not case.model.l1)
     method = settled(case, at_sync(case, 1, None, "conjugate", data))
@@ -51,7 +51,7 @@ def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
 
 
 @given(cases(connected=True))
-@settings(max_examples=60)
+@settings(max_examples=20)
 def test_the_token_is_at_every_hop_what_the_clients_are_about_to_hold(case: Case) -> None:
     assume(not case.model.l1)
     check_invariant(case, settled(case, STCD(walk="tour", acceleration="conjugate")))
@@ -118,11 +118,10 @@ def test_they_need_no_more_messages_than_conjugate_gradients_along_a_tree(
 def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) -> None:
     X, y = made("independent", 60, 48)
     data = mtcd.split(X, y, clients=12)
-    graph = nx.relabel_nodes(NETWORKS[network], dict(enumerate(data.clients)))
-    problem = RIDGE.problem(data)
-    method = STCD(1, 1e-9, walk="tour", acceleration="conjugate", depth=3)
-    cast = method.cast(problem, mtcd.make_network(graph, data.clients), 0)
-    roaming = method.plan(60, 1, mtcd.make_network(graph, data.clients), 0).roaming
+    problem, links = RIDGE.problem(data), mtcd.make_network(network, data.clients)
+    method = STCD(1, 1e-7, walk="tour", acceleration="conjugate", depth=3)
+    cast = method.cast(problem, links, 0)
+    roaming = method.plan(60, 1, links, 0).roaming
     ends = (told for told in LocalEngine(cast, Ledger()).run() if roaming.ends_tour(told.hop))
     A, b = X.T @ X + 10.0 * np.eye(48), X.T @ y
     theta, r = np.zeros(48), b.copy()
@@ -133,7 +132,7 @@ def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) 
         theta, after = theta + step * p, r - step * A @ p
         p, r = after + (after @ after) / (r @ r) * p, after
         ours = np.concatenate([client.parameters() for client in cast.clients])
-        np.testing.assert_allclose(ours, theta, atol=1e-5 * np.abs(theta).max())
+        np.testing.assert_allclose(ours, theta, atol=1e-4 * np.abs(theta).max())
 
 
 @pytest.mark.parametrize(
@@ -146,7 +145,7 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
     problem = RIDGE.problem(data)
     method = settle_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(problem))[0]
     cast = method.cast(problem, mtcd.make_network("path", data.clients), 0)
-    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 23)  # a hop into the second tour
+    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 44)  # the end of the second tour
     home = next(client.acceleration for client in cast.clients if client.acceleration is not None)
     g = X.T @ y
     L = np.sum((X @ g) ** 2) / (g @ g) + 10.0  # the curvature along the first gradient
@@ -166,11 +165,9 @@ def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest
     monkeypatch.setattr(LinearClient, "improve", counted)
     X, y = made("independent", 30, 24)
     data = mtcd.split(X, y, clients=12)
-    graph = nx.relabel_nodes(NETWORKS[network], dict(enumerate(data.clients)))
-    method, made_of = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(graph, data.clients)
-    problem = RIDGE.problem(data)
-    cast = method.cast(problem, made_of, 0)
-    length = method.plan(30, 1, made_of, 0).roaming.walks[0].length
+    method, links = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(network, data.clients)
+    cast = method.cast(RIDGE.problem(data), links, 0)
+    length = method.plan(30, 1, links, 0).roaming.walks[0].length
     assert length is not None
     next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 5 * length)
     # five tours, but for the last update at home
@@ -193,11 +190,9 @@ def test_a_given_step_is_taken_as_given() -> None:
 @pytest.mark.parametrize("model", [mtcd.Glm("linear"), mtcd.Glm("ridge", l2=1e7), mtcd.Glm("logistic", intercept=True)])
 def test_they_converge_without_a_penalty_with_a_huge_one_and_with_an_intercept(model: mtcd.Glm) -> None:
     X, y = made("independent", 90, 20, seed=3)
-    labels = (y > 0).astype(float) if model.kind == "logistic" else y
-    data = mtcd.split(X + 0.5 * (model.kind == "logistic"), labels, clients=5)
     if model.kind == "logistic":
-        rng = np.random.default_rng(5)
-        data = mtcd.split(X, (rng.random(90) < 0.5).astype(float), clients=5)
+        y = (np.random.default_rng(5).random(90) < 0.5).astype(float)
+    data = mtcd.split(X, y, clients=5)
     method = STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, model, "star", method, mtcd.Stop(gap=1e-8, iterations=5000))
     assert run.status == "converged"

@@ -27,9 +27,12 @@ from mtcd.protocol.token import SURVEYED, Instruction
 
 Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
-NOISE = 1e-10
+NOISE = 1e-12
 # the largest weight of d, which may be as small as the step size
 FURTHEST = 1e6
+# Tokens drift from the models by rounding, up to FURTHEST times its unit. Differences of this share of a token or less,
+# of starts and of d, may be drift and not models: weights would enlarge it from tour to tour.
+DRIFT, ROUNDING = 1e-7, 1e-12
 
 
 class Conjugate(Acceleration):
@@ -97,10 +100,15 @@ def along_tour(fit: Fit, start: Array, ends: list[Array], G: Array, with_change:
 
 def mixing_weights(along: Along) -> Array:
     """The weights at which f is least; those of the end of the tour where nothing is to be gained."""
-    end = np.zeros(along.changes.shape[1])
+    w = np.zeros(along.changes.shape[1])
+    end = w.copy()
     end[-1] = 1.0
-    largest = np.full(len(end), LARGEST)
-    largest[-1] = FURTHEST
-    w = optimal_weights(along, largest)
+    largest, least = np.full(len(w), LARGEST), np.full(len(w), DRIFT)
+    largest[-1], least[-1] = FURTHEST, ROUNDING
+    size = np.abs(along.start + along.changes[:, -1].reshape(along.start.shape)).max()
+    used = np.abs(along.changes).max(axis=0) > least * size
+    if not used[-1]:
+        return end
+    w[used] = optimal_weights(along.among(used), largest[used])
     at_end = along.value(end)
     return w if at_end - along.value(w) > NOISE * abs(at_end) else end

@@ -49,6 +49,10 @@ class Along:
         changes = np.stack([(end - start).ravel() for end in ends], axis=1)
         return Along(fit, start, changes, slope, _without_negative(bend))
 
+    def among(self, used: NDArray[np.bool_]) -> Along:
+        """f along some of the changes only."""
+        return Along(self.fit, self.start, self.changes[:, used], self.slope[used], self.bend[np.ix_(used, used)])
+
     def aggregate(self, w: Array) -> Array:
         """Z at these weights."""
         return np.asarray(self.start + (self.changes @ w).reshape(self.start.shape))
