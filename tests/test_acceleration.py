@@ -65,7 +65,7 @@ def ends_of_tours(case: Case, method: MTCD, cast: Cast) -> Iterator[Progress]:
             yield told
 
 
-def check_against_reference(case: Case, method: MTCD, plain) -> None:
+def check_against_reference(case: Case, method: MTCD, plain, apart: float = 1e-4) -> None:
     problem = case.model.problem(case.data)
     expected = plain(problem, case.network, method, case.seed, 9)
     cast = method.cast(problem, case.network, case.seed)
@@ -74,8 +74,10 @@ def check_against_reference(case: Case, method: MTCD, plain) -> None:
         # weights of 1e5 and more enlarge rounding: only some digits can agree
         assert problem.evaluate(ours) == pytest.approx(problem.evaluate(theta), rel=1e-5)
         for one, other in zip(ours, theta, strict=True):
-            np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
-        assert problem.fit.objective(told.aggregate, told.penalty) == pytest.approx(problem.evaluate(ours), rel=1e-7, abs=1e-8)
+            np.testing.assert_allclose(one, other, rtol=10 * apart, atol=apart)
+        assert problem.fit.objective(told.aggregate, told.penalty) == pytest.approx(
+            problem.evaluate(ours), rel=1e-7, abs=1e-8
+        )
 
 
 @given(cases(connected=True), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS))
@@ -94,7 +96,7 @@ def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, kind: str, data:
     check_invariant(case, at_sync(case, Q, depth, kind, data))
 
 
-def check_invariant(case: Case, method: MTCD) -> None:
+def check_invariant(case: Case, method: MTCD, drift: float = 1e-6) -> None:
     problem = case.model.problem(case.data)
     cast = method.cast(problem, case.network, case.seed)
     waiting = [message for message in cast.opening if message.to != MONITOR]
@@ -103,7 +105,7 @@ def check_invariant(case: Case, method: MTCD) -> None:
         token: Token = message.payload
         held = problem.aggregate([client.copy_for(token) for client in cast.clients])
         size = 1 + np.abs(held).max()  # extrapolation enlarges rounding
-        np.testing.assert_allclose(token.aggregate, held, atol=1e-6 * size)
+        np.testing.assert_allclose(token.aggregate, held, atol=drift * size)
         party = cast.server if message.to == SERVER else cast.clients[message.to]
         waiting += [after for after in party.receive(message) if after.to != MONITOR]
 

@@ -27,9 +27,9 @@ from mtcd.protocol.token import SURVEYED, Instruction
 
 Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
-NOISE = 1e-12
+NOISE = 1e-10
 # the largest weight of d, which may be as small as the step size
-FURTHEST = 1e6
+FURTHEST = 1e4
 # Tokens drift from the models by rounding, up to FURTHEST times its unit. Differences of this share of a token or less,
 # of starts and of d, may be drift and not models: weights would enlarge it from tour to tour.
 DRIFT, ROUNDING = 1e-7, 1e-12
@@ -42,13 +42,14 @@ class Conjugate(Acceleration):
     what ``survey.py`` makes of it.
     """
 
-    kept = ("tour", "stepsize", "depth", "_surveying", "_starts", "_products")
+    kept = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
     smooth_only = True
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(tour)
         self.depth, self.fit, self.stepsize = depth, fit, stepsize
         self._surveying = stepsize > 0
+        self._plain = 0.0  # the step with which tours get on without a mix
         self._starts = [z.copy()]
         self._products = np.zeros((1, 1))  # of the starts; those of the last are known when its tour ends
 
@@ -61,6 +62,8 @@ class Conjugate(Acceleration):
         if self._surveying:
             self._adapt(along, Survey(*products[-SURVEYED:].tolist()))
         w = mixing_weights(along)
+        if not w[:-1].any() and w[-1] == 1.0:  # no mix: small steps alone would stand still
+            self.stepsize = max(self.stepsize, self._plain)
         z[...] = along.aggregate(w)
         weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))
         self._remember(z)
@@ -78,7 +81,7 @@ class Conjugate(Acceleration):
         self._surveying = False
         chosen = survey.choose(along, self.stepsize, self.fit.curvature)
         if chosen is not None:
-            self.stepsize, depth = chosen
+            self.stepsize, self._plain, depth = chosen
             self.depth = min(self.depth, depth)
 
     def _remember(self, start: Array) -> None:

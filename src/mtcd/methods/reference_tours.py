@@ -197,7 +197,7 @@ class PlainConjugate(Scheme):
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         super().__init__(problem, method, start)
         self.starts, self.surveying = [start], method.adaptive
-        self.reach = self.eta if method.adaptive else 0.0
+        self.reach, self.plain = self.eta if method.adaptive else 0.0, 0.0
 
     def next_start(self, end: State, value: float) -> State:
         *earlier, (Z, s) = self.starts
@@ -211,6 +211,8 @@ class PlainConjugate(Scheme):
             told = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
             self.survey(Survey(*told.tolist()), along)
         w = mixing_weights(along)
+        if not w[:-1].any() and w[-1] == 1.0:
+            self.reach = max(self.reach, self.plain)
         theta = [
             s[k] + w[-1] * change[k] + sum(b * way[k] for b, way in zip(w[:-1], ways, strict=True))
             for k in range(len(s))
@@ -224,7 +226,7 @@ class PlainConjugate(Scheme):
         self.surveying = False
         chosen = told.choose(along, self.reach, self.problem.fit.curvature)
         if chosen is not None:
-            self.reach, self.M = chosen[0], min(self.M, chosen[1])
+            self.reach, self.plain, self.M = *chosen[:2], min(self.M, chosen[2])
 
     def product(self, a: Theta, b: Theta) -> float:
         """The inner product behind r."""

@@ -7,8 +7,9 @@ gradient, and so tells the curvature along it, L. Then
 - t = 30/L where columns are more alike within a client than across clients: solving the blocks well then removes most
   of what makes the problem hard;
 - t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more columns than samples;
-- t = 1e-4/L where there are: the tours then are conjugate gradients, and theta stays in the row space of X. Larger
-  steps leave it, and what is outside is corrected at the rate of l2 only.
+- t = 0.01/L where there are: the tours then are conjugate gradients, and theta stays in the row space of X. Larger
+  steps leave it, and what is outside is corrected at the rate of l2 only. Yet smaller ones would have to be enlarged
+  so much by the mix that rounding would drive token and models apart.
 
 The numbers are from experiments over networks, correlations and penalties; see docs/beyond.md.
 """
@@ -23,7 +24,7 @@ from numpy.typing import NDArray
 from mtcd.methods.optimal import Along
 
 Array = NDArray[np.float64]
-ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE = 30.0, 3.0, 1.0, 1e-4
+ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE = 30.0, 3.0, 1.0, 1e-2
 # columns whose largest singular value is at most this times that of independent ones count as independent
 NEARLY = 2.0
 # so much more do columns resemble each other within clients than across, if blocks decide ...
@@ -32,7 +33,7 @@ DECIDES = 1.5
 COMMON = 0.25
 # starts to remember: where columns are nearly independent, more do not help
 FEW, MANY = 10, 20
-FIRST = 1e-4
+FIRST = 1e-2
 """The step of the first tour, as a part of 1/sum_k L_k."""
 
 
@@ -46,8 +47,8 @@ class Survey:
     norms: float
     spread: float
 
-    def choose(self, along: Along, first: float, curvature: float) -> tuple[float, int] | None:
-        """The step and the number of starts to remember; None where the first tour did not move."""
+    def choose(self, along: Along, first: float, curvature: float) -> tuple[float, float, int] | None:
+        """The step, 1/L, and the number of starts to remember; None where the first tour did not move."""
         slope = -float(along.gradient(np.zeros(along.changes.shape[1]))[-1])
         moved = 2.0 * first * slope  # |d|^2: two updates of d_k = -first * gradient
         if not (np.isfinite(moved) and moved > 0 and self.squares > 0):
@@ -61,7 +62,9 @@ class Survey:
         across = norm / (self.norms / self.clients)
         depth = MANY if related else FEW
         if self.spread / self.clients > DECIDES * across and across < max(DECIDES, COMMON * self.clients):
-            return ALIKE_WITHIN / L, depth
-        if self.columns > samples:
-            return WIDE / L, depth
-        return (RELATED if related else INDEPENDENT) / L, depth
+            factor = ALIKE_WITHIN
+        elif self.columns > samples:
+            factor = WIDE
+        else:
+            factor = RELATED if related else INDEPENDENT
+        return factor / L, 1.0 / L, depth
