@@ -16,7 +16,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference_tours
 from mtcd.methods.method import settle_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE
+from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
 from mtcd.model.linear import LinearClient
 from mtcd.theory.stepsize import Smoothness
 from problems import Case, cases
@@ -98,7 +98,9 @@ def conjugate_gradients(X: np.ndarray, y: np.ndarray, l2: float, gap: float) -> 
     raise AssertionError
 
 
-@pytest.mark.parametrize(("kind", "features"), [("independent", 40), ("alike", 150), ("factors", 100), ("wide", 400)])
+@pytest.mark.parametrize(
+    ("kind", "features"), [("independent", 40), ("alike", 150), ("factors", 100), ("factors", 400), ("wide", 400)]
+)
 @pytest.mark.parametrize("network", NETWORKS)
 def test_they_need_no_more_messages_than_conjugate_gradients_along_a_tree(
     kind: str, features: int, network: str
@@ -138,7 +140,13 @@ def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) 
 
 @pytest.mark.parametrize(
     ("kind", "features", "factor"),
-    [("independent", 40, INDEPENDENT), ("alike", 150, ALIKE_WITHIN), ("factors", 100, RELATED), ("wide", 400, WIDE)],
+    [
+        ("independent", 40, INDEPENDENT),
+        ("alike", 150, ALIKE_WITHIN),
+        ("factors", 100, RELATED),
+        ("factors", 400, WIDE_RELATED),
+        ("wide", 400, WIDE),
+    ],
 )
 def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, factor: float) -> None:
     X, y = made(kind, 150, features)

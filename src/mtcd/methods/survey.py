@@ -7,9 +7,9 @@ gradient, and so tells the curvature along it, L. Then
 - t = 30/L where columns are more alike within a client than across clients: solving the blocks well then removes most
   of what makes the problem hard;
 - t = 3/L where columns are nearly independent, t = 1/L otherwise, as long as there are no more columns than samples;
-- t = 0.01/L where there are: the tours then are conjugate gradients, and theta stays in the row space of X. Larger
-  steps leave it, and what is outside is corrected at the rate of l2 only. Yet smaller ones would have to be enlarged
-  so much by the mix that rounding would drive token and models apart.
+- t = 0.1/L, or 0.01/L for nearly independent columns, where there are more: the tours then are conjugate gradients, and
+  theta stays in the row space of X. Larger steps leave it, and what is outside is corrected at the rate of l2 only. Yet
+  smaller ones would be enlarged so much by the mix that rounding drives token and models apart.
 
 The numbers are from experiments over networks, correlations and penalties; see docs/beyond.md.
 """
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from mtcd.methods.optimal import Along
 
 Array = NDArray[np.float64]
-ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE = 30.0, 3.0, 1.0, 1e-2
+ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
 # columns whose largest singular value is at most this times that of independent ones count as independent
 NEARLY = 2.0
 # so much more do columns resemble each other within clients than across, if blocks decide ...
@@ -64,7 +64,7 @@ class Survey:
         if self.spread / self.clients > DECIDES * across and across < max(DECIDES, COMMON * self.clients):
             factor = ALIKE_WITHIN
         elif self.columns > samples:
-            factor = WIDE
+            factor = WIDE_RELATED if related else WIDE
         else:
             factor = RELATED if related else INDEPENDENT
         return factor / L, 1.0 / L, depth
