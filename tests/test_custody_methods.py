@@ -36,9 +36,11 @@ def lone_tour(acceleration: str) -> Method:
 
 CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "conjugate": (tour("conjugate"), RIDGE, []),
+    "adaptive": (tour("conjugate", adaptive=True), RIDGE, []),
     "momentum": (tour("momentum"), LASSO, []),
     "anderson": (tour("anderson", depth=2), RIDGE, []),
     "lone conjugate": (lone_tour("conjugate"), RIDGE, []),
+    "lone adaptive": (STCD(walk="tour", acceleration="conjugate").settled_at(1e-3), RIDGE, []),
     "lone momentum": (lone_tour("momentum"), LASSO, []),
     "lone anderson": (lone_tour("anderson"), RIDGE, []),
     "optimal": (MTCD(clusters=CLUSTERS, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),

@@ -25,6 +25,7 @@ from problems import make_data
 RUN = "run-7"
 RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
 TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
+ADAPTING = {"walk": "tour", "stepsize": 1e-4}
 
 LINEAR: dict[str, tuple[Glm, Method]] = {
     "clusters": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster")),
@@ -34,6 +35,8 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
     "optimal, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=2, stepsize=1e-2, combine="optimal")),
     "visitors, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors")),
     "mtcd conjugate": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS)),
+    "mtcd adaptive": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING)),
+    "stcd adaptive": (RIDGE, replace(STCD(acceleration="conjugate", **ADAPTING), adaptive=True)),
     "mtcd momentum": (LASSO, MTCD(2, 8, combine="cluster", acceleration="momentum", **TOURS)),
     "stcd": (MULTINOMIAL, STCD(stepsize=1e-2)),
     **{f"stcd {a}": (RIDGE, STCD(acceleration=a, depth=3, **TOURS)) for a in ("conjugate", "momentum", "anderson")},
