@@ -217,7 +217,7 @@ def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
         for depth in (method.most_starts + 1, method.most_starts + 3, method.most_starts - 1):
             if depth >= 1:
                 yield replace(method, depth=depth)
-    elif method.walk == "tour" and method.hops is None:
+    elif not method.acceleration and method.walk == "tour" and method.hops is None:
         yield replace(method, walk="random-tour")
     if method.hops is None:
         yield from _other_homes(space, method)
