@@ -30,6 +30,7 @@ CASES: list[tuple[str, Glm, dict[str, Any], dict[str, Any]]] = [
     ("svfl in batches", RIDGE, {**SVFL, "batch": 6}, {}),
     ("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, {"network": {"kind": "cycle"}}),
     ("accelerated", RIDGE, {**STCD, "walk": "tour", "acceleration": "momentum"}, {"network": {"kind": "cycle"}}),
+    ("adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, {"network": {"kind": "path"}}),
 ]
 
 
