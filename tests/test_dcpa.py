@@ -1,7 +1,6 @@
 """DCPA: the same iterates as its plain version, the optimum, and its place in the library."""
 
 import itertools
-import random
 
 import networkx as nx
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from any_order import check_any_order
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
@@ -20,8 +20,7 @@ from mtcd.methods.reference_dcpa import dcpa
 from mtcd.model.linear import Glm
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import make_network
-from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import MONITOR, Cast
+from mtcd.protocol.party import Cast
 from mtcd.stop import Stop
 from mtcd.training import train
 from problems import MODELS, Case, cases, make_data, networks
@@ -68,24 +67,7 @@ def test_both_engines_give_the_iterates_of_the_plain_version(case: Case, method:
 @given(dcpa_cases(), dcpa_settings(), st.integers(0, 100))
 @settings(max_examples=40)
 def test_the_order_of_deliveries_does_not_matter(case: Case, method: DCPA, seed: int) -> None:
-    outcomes, shuffled = [], random.Random(seed)
-    for pick in (lambda w: 0, lambda w: len(w) - 1, lambda w: shuffled.randrange(len(w))):
-        cast = start(case, method)
-        monitor, waiting, outgoing, found = Monitor(case.network.size), [], cast.opening, []
-        while len(found) < 5:
-            for message in outgoing:
-                if message.to != MONITOR:
-                    waiting.append(message)
-                elif (progress := monitor.hear(message)) is not None:
-                    found.append(progress)
-            message = waiting.pop(pick(waiting))
-            outgoing = cast.clients[message.to].receive(message)
-        outcomes.append(found)
-    for other in outcomes[1:]:
-        for first, second in zip(outcomes[0], other, strict=True):
-            assert first.hop == second.hop
-            for one, two in zip(first.parameters, second.parameters, strict=True):
-                assert np.array_equal(one, two)
+    check_any_order(lambda: start(case, method), case.network.size, seed)
 
 
 @given(st.integers(2, 8).flatmap(lambda size: networks(size, connected=True)))

@@ -1,7 +1,6 @@
 """Conjugate gradients on a spanning tree: the textbook's iterates, the optimum, what is sent, what is refused."""
 
 import itertools
-import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
+from any_order import check_any_order
 from commands import outcome, run
 from mtcd.data.checks import LARGEST
 from mtcd.engines.local import LocalEngine
@@ -23,7 +23,6 @@ from mtcd.methods.reference_tree_cg import tree_cg
 from mtcd.methods.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
 from mtcd.model.linear import Glm
 from mtcd.network.topology import Network, make_network
-from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, Progress
 from mtcd.stop import Stop
 from mtcd.training import train
@@ -167,24 +166,7 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, mul
 @given(smooth_cases(), st.integers(0, 100))
 @settings(max_examples=40)
 def test_the_order_of_deliveries_does_not_matter(case: Case, seed: int) -> None:
-    outcomes, shuffled = [], random.Random(seed)
-    for pick in (lambda w: 0, lambda w: len(w) - 1, lambda w: shuffled.randrange(len(w))):
-        cast = TreeCG().cast(case.model.problem(case.data), case.network, 0)
-        monitor, waiting, outgoing, found = Monitor(case.network.size), [], cast.opening, []
-        while len(found) < 5:
-            for message in outgoing:
-                if message.to != MONITOR:
-                    waiting.append(message)
-                elif (progress := monitor.hear(message)) is not None:
-                    found.append(progress)
-            message = waiting.pop(pick(waiting))
-            outgoing = cast.clients[message.to].receive(message)
-        outcomes.append(found)
-    for other in outcomes[1:]:
-        for first, second in zip(outcomes[0], other, strict=True):
-            assert first.hop == second.hop
-            for one, two in zip(first.parameters, second.parameters, strict=True):
-                assert np.array_equal(one, two)
+    check_any_order(lambda: TreeCG().cast(case.model.problem(case.data), case.network, 0), case.network.size, seed)
 
 
 def test_messages_go_along_links_only() -> None:
