@@ -157,7 +157,6 @@ def main(named: list[str]) -> None:
     wanted = [name for name in TRAININGS if name in named or ("--new" in named and name not in records)]
     records |= {name: TRAININGS[name]() for name in wanted}
     FILE.write_text(json.dumps({name: records[name] for name in TRAININGS if name in records}, indent=1) + "\n")
-    print(f"Recorded {len(wanted)} of {len(TRAININGS)}.")
 
 
 if __name__ == "__main__":
