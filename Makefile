@@ -33,8 +33,9 @@ bench: $(VENV)/.test
 
 MUTANTS ?= 300
 SEED ?= 0
+TEST_SECONDS ?= 120
 mutants: $(VENV)/.mutants
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.mutants --count $(MUTANTS) --seed $(SEED) --seconds $(TEST_SECONDS)
 
 quick: $(VENV)/.light
 	$(BIN)/mtcd reproduce all --quick --out runs/quick

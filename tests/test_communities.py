@@ -27,6 +27,19 @@ def assert_connected_partition(network: Network, found: tuple[tuple[int, ...], .
 
 
 @pytest.fixture
+def graphs(monkeypatch: pytest.MonkeyPatch) -> list[nx.Graph]:
+    """Every graph that networkx is asked about."""
+    asked = []
+
+    def kept(graph: nx.Graph, **settings: int) -> list[set[int]]:
+        asked.append(graph)
+        return LOUVAIN(graph, **settings)
+
+    monkeypatch.setattr(nx.community, "louvain_communities", kept)
+    return asked
+
+
+@pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     """Nodes and edges of every graph that networkx is asked about."""
     sizes = []
@@ -99,6 +112,30 @@ def test_weights_inside_groups_count(monkeypatch: pytest.MonkeyPatch) -> None:
     smaller = communities_module._contracted(A, np.arange(48) // 8)
     assert smaller.sum() == A.sum()
     assert smaller.diagonal().tolist() == [2 * (8 * 7 / 2 - 1)] * 6  # a caveman gives up one link inside
+
+
+@pytest.mark.parametrize("kind", ["cycle", "grid"])
+def test_a_contracted_network_has_the_weight_of_all_links(
+    kind: str, graphs: list[nx.Graph], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a loop each link inside a group counts once, as it does for networkx: modularities are those of the whole."""
+    monkeypatch.setattr(communities_module, "LARGEST_SIZE", 20)
+    network = make_network(kind, names(100))
+    communities(network, 0)
+    (graph,) = graphs
+    assert graph.size(weight="weight") == network.edges
+    assert sum(degree for _, degree in graph.degree(weight="weight")) == 2 * network.edges
+
+
+def test_a_contraction_waits_until_few_clients_move(graphs: list[nx.Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pass is the last if any number of moves is few; more passes leave fewer groups."""
+    network = make_network("erdos-renyi", names(400), p=0.04, seed=1)
+    monkeypatch.setattr(communities_module, "LARGEST_SIZE", 399)
+    for settled in (1.0, 0.0):
+        monkeypatch.setattr(communities_module, "SETTLED", settled)
+        communities(network, 0)
+    one_pass, many = (graph.number_of_nodes() for graph in graphs)
+    assert one_pass > 2 * many
 
 
 def test_pieces_without_links_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -130,6 +130,18 @@ def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
     assert [letter.to for letter in server.waiting() if isinstance(letter.message.payload, Again)] == [1]
 
 
+def test_a_question_of_an_earlier_overtime_does_not_stand_for_one_of_a_later() -> None:
+    """The answer to the earlier one no longer counts, so the token would be waited for without end."""
+    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    server = world.postmen[SERVER]
+    sent = [(1, 0, 0, 1), (1, 1, 1, 0), (2, 0, 0, 2), (1, 2, 1, 1)]  # by whom, its number, token, overtime
+    for sender, number, index, overtime in sent:
+        message = Message(sender, SERVER, Token(index, 0, 3, np.zeros(12), 0.0), 12, 12)
+        server.deliver(Letter(sender, SERVER, number, 0, overtime, {}, message))
+    asked = [letter for letter in server.waiting() if isinstance(letter.message.payload, Again)]
+    assert [(letter.to, letter.generation) for letter in asked] == [(1, 1), (1, 2)]
+
+
 def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_it_dies() -> None:
     """It has a token, for which there was a receipt, and the server, whose link to it is cut, notices nothing new."""
     world = custody_world(MTCD(tokens=1, hops=50, stepsize=0.02), make_network("cycle", DATA.clients), 1, Faults())

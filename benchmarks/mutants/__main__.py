@@ -65,23 +65,26 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each mutant, at most")
     parser.add_argument("--packages", nargs="*", default=list(NEAR), choices=list(NEAR), help="which to mutate")
+    parser.add_argument("--modules", nargs="*", default=[""], help="only modules whose path has one of these in it")
     asked = parser.parse_args()
     place = ROOT / "runs" / "mutants"
     place.mkdir(parents=True, exist_ok=True)
-    mutations = all_mutations(ROOT, asked.packages)
+    found = all_mutations(ROOT, asked.packages)
+    mutations = [one for one in found if any(part in one.path for part in asked.modules)]
     count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
     sample = random.Random(asked.seed).sample(mutations, count)
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}", flush=True)
-    bench, results, found = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests"), []
+    bench, results = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests")
+    rows: list[dict[str, Any]] = []
     try:
         for number, mutation in enumerate(sample, 1):
             row = try_out(bench, results, mutation, asked.seconds)
-            found.append(row)
+            rows.append(row)
             verdict = "killed" if row["killed"] else "SURVIVED"
             print(f"{number:5} {verdict:9}{row['spent']:6} s  {row['place']} {mutation.operator}", flush=True)
     except KeyboardInterrupt:
         print("Interrupted; the next run goes on from here.")
-    report(found)
+    report(rows)
 
 
 if __name__ == "__main__":

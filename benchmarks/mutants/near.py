@@ -10,7 +10,23 @@ TRAINING = [
     "test_divergence",
 ]
 SPLIT = ["test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin"]
-TOURS = ["test_acceleration", "test_optimal_sync", "test_dcpa", "test_relays", "test_membership", "test_tree_cg"]
+SPLIT_NETWORKS = [
+    *SPLIT,
+    "test_split_checkpoints",
+    "test_split_errors",
+    "test_split_strange",
+    "test_split_folders",
+    "test_nets",
+]
+TOURS = [
+    "test_acceleration",
+    "test_adaptive_tours",
+    "test_optimal_sync",
+    "test_dcpa",
+    "test_relays",
+    "test_membership",
+    "test_tree_cg",
+]
 NETWORK = [
     "test_topology",
     "test_walks",
@@ -52,4 +68,6 @@ NEAR: dict[str, list[str]] = {
     "ledger": ["test_ledger", "test_token", "test_training", "test_engines"],
     "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", "test_stepsize", "test_training"],
     "federation/custody": CUSTODY,
+    "splitnet": SPLIT_NETWORKS,
+    "splitnet/nets": SPLIT_NETWORKS,
 }
