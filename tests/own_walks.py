@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mtcd.network.walks import LazyWalk, TourWalk, Walk
+from mtcd.network.walks import Walk
+from mtcd.network.walks.lazy import LazyWalk
+from mtcd.network.walks.tour import TourWalk
 
 
 class Onwards(Walk):

@@ -15,7 +15,8 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network import spectrum
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.theory.chains import inside, lazy_walk
+from mtcd.network.walks.facts import inside
+from mtcd.network.walks.lazy import lazy_chain
 from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.visits import least_visits, start_bound, visit_probabilities, walk_bound
 from problems import networks
@@ -47,7 +48,7 @@ def enumerated(network: Network, start: tuple[float, ...], S: int) -> np.ndarray
 @given(st.data(), st.integers(1, 4), st.integers(1, 5), st.booleans())
 def test_visits_against_all_walks(data: st.DataObject, size: int, S: int, dense: bool) -> None:
     network, start = data.draw(networks(size)), data.draw(starts(size))
-    P = lazy_walk(network)
+    P = lazy_chain(network).P
     found = visit_probabilities(P.toarray() if dense else P, start, S)
     np.testing.assert_allclose(found, enumerated(network, start, S), rtol=1e-12)
 
@@ -93,7 +94,7 @@ def test_visits_against_the_tokens_of_the_library(method: MTCD, kind: str) -> No
         roams = [Roam(clusters[0], tuple(first)), Roam(clusters[1], tuple(second))]
     expected = np.zeros((plan.tokens, 8))
     for token, roam in enumerate(roams):
-        P = lazy_walk(inside(network, roam.clients))
+        P = lazy_chain(inside(network, roam.clients)).P
         expected[token, list(roam.clients)] = visit_probabilities(P, roam.start, S)
 
     def agree(counts: np.ndarray, p: np.ndarray) -> None:
@@ -166,7 +167,7 @@ def test_a_thousand_clients_take_seconds() -> None:
 
 
 def test_a_start_that_is_none_is_refused() -> None:
-    P = lazy_walk(network_of("path", 3))
+    P = lazy_chain(network_of("path", 3)).P
     for start, says in (([0.5, 0.5], "2 probabilities for 3"), ([0.5, 0.5, 0.5], "add up"), ([1.5, -0.5, 0], "0 or")):
         with pytest.raises(ConfigError, match=says):
             visit_probabilities(P, start, 2)

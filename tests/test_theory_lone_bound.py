@@ -16,8 +16,9 @@ from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
+from mtcd.network.walks.lazy import lazy_chain
+from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.theory.bounds import LoneGuarantee
-from mtcd.theory.chains import lazy_chain, metropolis_chain
 from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap
 from mtcd.theory.stepsize import Smoothness
 from test_theory_inspect import said

@@ -14,12 +14,15 @@ from mtcd.errors import ConfigError
 from mtcd.methods.mtcd import STCD
 from mtcd.network import spectrum
 from mtcd.network.topology import Network, make_network
-from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk
+from mtcd.network.walks.facts import Chain
+from mtcd.network.walks.lazy import lazy_chain
+from mtcd.network.walks.metropolis import metropolis_chain
+from mtcd.network.walks.non_backtracking import Links, NonBacktrackingWalk, longest_link_hitting_time
+from mtcd.network.walks.random_tour import RandomTourWalk, random_tour_cover, random_tour_wait
+from mtcd.network.walks.tour import TourWalk, tour_cover, tour_wait
 from mtcd.theory import mixing
-from mtcd.theory.chains import Chain, cover_bound, lazy_chain, longest_hitting_time, metropolis_chain
-from mtcd.theory.links import Links, longest_link_hitting_time
+from mtcd.theory.chains import cover_bound, longest_hitting_time
 from mtcd.theory.mixing import mixing_bounds, mixing_time, spectral_gap
-from mtcd.theory.touring import random_tour_cover, random_tour_wait, tour_cover, tour_wait
 from problems import networks
 
 CHAINS = {"lazy": lazy_chain, "metropolis": metropolis_chain}

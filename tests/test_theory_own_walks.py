@@ -14,11 +14,13 @@ from hypothesis import strategies as st
 
 import own_walks
 from mtcd.errors import ConfigError
-from mtcd.network import walks as walks_module
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
-from mtcd.theory.chains import chain_of, declared_chain, in_one_piece, longest_hitting_time, stationary
-from mtcd.theory.known import NOT_KNOWN, declares_transitions, is_known
+from mtcd.network.walks.declared import in_one_piece, stationary
+from mtcd.network.walks.facts import Chain
+from mtcd.network.walks.walk import declares_transitions, facts_of
+from mtcd.theory.chains import longest_hitting_time
+from mtcd.theory.known import NOT_KNOWN
 from mtcd.theory.mixing import mixing_time, spectral_gap
 from mtcd.theory.starts import uniform_roam
 from mtcd.theory.visits import least_visits, walk_bound
@@ -30,12 +32,18 @@ def network_of(kind: str, K: int) -> Network:
     return make_network(kind, [f"client_{k}" for k in range(K)])
 
 
+def declared_chain(network: Network, walk: Walk) -> Chain:
+    facts = facts_of(walk, network, range(network.size))
+    chain = facts and facts.chain()
+    assert chain is not None
+    return chain
+
+
 @pytest.mark.parametrize("kind", own_walks.UNDECLARED)
 def test_a_walk_that_declares_nothing_is_not_known(kind: type[Walk]) -> None:
     path = network_of("path", 5)
     walk = kind(path)
-    assert not is_known(walk)
-    assert chain_of(path, range(5), walk) is None
+    assert facts_of(walk, path, range(5)) is None
     with pytest.raises(ConfigError, match=f"not known for {kind.__name__}: override Walk.transitions"):
         least_visits(path, [uniform_roam(range(5))], 9, [walk])
     assert walk_bound(path, [uniform_roam(range(5))], 9, [walk]) == 0.0
@@ -43,7 +51,7 @@ def test_a_walk_that_declares_nothing_is_not_known(kind: type[Walk]) -> None:
 
 def test_every_built_in_walk_and_those_that_hop_alike_are_known() -> None:
     path = network_of("path", 5)
-    assert all(is_known(make_walk(kind, path)) for kind in WALKS)
+    assert all(facts_of(make_walk(kind, path), path, range(5)) for kind in WALKS)
     roams = [uniform_roam(range(5))]
     assert least_visits(path, roams, 4, [own_walks.RenamedLazy(path)]) == least_visits(path, roams, 4)
 
@@ -90,11 +98,11 @@ def test_the_long_run_of_any_chain(size: int, seed: int) -> None:
 
 def test_a_declared_walk_gets_its_own_facts() -> None:
     path, cycle = network_of("path", 6), network_of("cycle", 6)
-    sticky = declared_chain(path, range(6), own_walks.Sticky(path))
+    sticky = declared_chain(path, own_walks.Sticky(path))
     np.testing.assert_allclose(sticky.share, np.array([1, 2, 2, 2, 2, 1]) / 10)  # in proportion to the degree
     # from end to end of a path, 25 hops without staying, each of which takes 4 on average
     assert longest_hitting_time(sticky) == pytest.approx(4 * 25)
-    around = declared_chain(cycle, range(6), own_walks.Around(cycle))
+    around = declared_chain(cycle, own_walks.Around(cycle))
     np.testing.assert_allclose(around.share, np.full(6, 1 / 6))
     assert longest_hitting_time(around) == pytest.approx(2 * 5)
     with pytest.raises(ConfigError, match="not reversible"):
@@ -114,7 +122,7 @@ def test_a_walk_that_never_returns_never_mixes() -> None:
             return {min(client + 1, 3): 1.0}
 
     path = network_of("path", 4)
-    chain = declared_chain(path, range(4), OneWay(path))
+    chain = declared_chain(path, OneWay(path))
     assert declares_transitions(OneWay(path))
     assert not chain.share.any()
     assert mixing_time(*chain) == longest_hitting_time(chain) == float("inf")
@@ -158,7 +166,7 @@ def test_the_walk_bound_asks_for_every_link_to_be_taken_often_enough() -> None:
 @pytest.fixture
 def inspected(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Any:
     def ask(walk: type[Walk], **config: Any) -> dict[str, dict[str, Any]]:
-        monkeypatch.setitem(walks_module.WALKS, "own", walk)
+        monkeypatch.setitem(WALKS._classes, "own", walk)
         assert said(tmp_path, "--json", **config) == 0
         found: dict[str, dict[str, Any]] = json.loads(capsys.readouterr().out)["theory"]
         return found

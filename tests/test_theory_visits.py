@@ -15,12 +15,12 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import following, spanning_tree
-from mtcd.network.walks import WALKS, make_walk
-from mtcd.theory import links
-from mtcd.theory.chains import metropolis_walk
-from mtcd.theory.links import link_visits
+from mtcd.network.walks import WALKS, make_walk, non_backtracking
+from mtcd.network.walks.metropolis import metropolis_chain
+from mtcd.network.walks.non_backtracking import link_visits
+from mtcd.network.walks.random_tour import detours, random_tour_visits, random_tour_work
+from mtcd.network.walks.tour import tour_visits
 from mtcd.theory.starts import Roam, uniform_roam
-from mtcd.theory.touring import detours, random_tour_visits, random_tour_work, tour_visits
 from mtcd.theory.visits import least_visits, start_bound, token_visits, visit_probabilities, walk_bound
 from problems import networks
 from waiting import computing_at_most
@@ -169,7 +169,7 @@ def test_by_hand_on_a_cycle_a_path_and_a_complete_network() -> None:
 def test_blocks_of_targets_and_orders_of_clients_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     network, start = network_of("odd", 8), np.arange(1, 9) / 36
     whole = link_visits(network, start, 6)
-    monkeypatch.setattr(links, "NUMBERS", 40)
+    monkeypatch.setattr(non_backtracking, "NUMBERS", 40)
     np.testing.assert_allclose(link_visits(network, start, 6), whole, rtol=1e-13)
     order = (3, 7, 0, 2, 5, 1, 6, 4)
     roam = Roam(order, tuple(start[list(order)]))
@@ -190,12 +190,12 @@ def test_what_cannot_be_reached_has_probability_0() -> None:
 
 def test_metropolis_probabilities_are_those_of_a_walk() -> None:
     network = network_of("erdos-renyi", 30, p=0.2)
-    P = metropolis_walk(network)
+    P = metropolis_chain(network).P
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     np.testing.assert_allclose((P - P.T).toarray(), 0.0)
-    assert metropolis_walk(network_of("cycle", 7)).diagonal().tolist() == [0.0] * 7
-    assert metropolis_walk(network_of("empty", 2)).toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    assert visit_probabilities(metropolis_walk(network_of("cycle", 5)), np.eye(5)[0], 2)[1] == 0.5
+    assert metropolis_chain(network_of("cycle", 7)).P.diagonal().tolist() == [0.0] * 7
+    assert metropolis_chain(network_of("empty", 2)).P.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert visit_probabilities(metropolis_chain(network_of("cycle", 5)).P, np.eye(5)[0], 2)[1] == 0.5
     assert tour_visits([0], [1.0], 3).tolist() == [1.0]
 
 

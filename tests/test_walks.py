@@ -15,7 +15,9 @@ from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import closed_walk, hamiltonian_cycle, round_trip, walk_through_all
-from mtcd.network.walks import NOWHERE, WALKS, LazyWalk, Pieces, Walk, make_walk
+from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
+from mtcd.network.walks.lazy import LazyWalk
+from mtcd.network.walks.pieces import Pieces
 from mtcd.seeding import stream
 from problems import networks
 

@@ -17,13 +17,12 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
 from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
-from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
+from mtcd.network.walks.walk import Walk, facts_of
 from mtcd.theory.bounds import Guarantee, LoneGuarantee
 from mtcd.theory.breakeven import Comparison
-from mtcd.theory.known import NOT_KNOWN, hops_as, is_known
+from mtcd.theory.known import NOT_KNOWN
 from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.stepsize import Smoothness
-from mtcd.theory.touring import random_tour_work
 from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
 
 VISIT_WORK = 8e9  # a second or two; beyond, inspect says that it leaves the number out
@@ -63,8 +62,9 @@ def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
 
 
 def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: int, overlap: bool) -> Iterator[Finding]:
-    known = all(map(is_known, walks))
-    quick = known and sum(_work(network, roam, walk, S) for roam, walk, _ in unlike(roams, walks)) <= VISIT_WORK
+    different = unlike(roams, walks)
+    known = all(facts_of(walk, network, roam.clients) for roam, walk, _ in different)
+    quick = known and sum(_work(network, roam, walk, S) for roam, walk, _ in different) <= VISIT_WORK
     exact = least_visits(network, roams, S, walks) if quick else None
     yield (
         not_known("pi", "pi")
@@ -104,15 +104,11 @@ def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: i
 def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
     """Multiplications that the exact pi takes; those of dense products count less, others more, as they are slow."""
     K = len(roam.clients)
-    if hops_as(walk, TourWalk):
-        return 10.0 * min(S, len(walk.tour)) * K
-    if hops_as(walk, RandomTourWalk):
-        place = {k: i for i, k in enumerate(roam.clients)}
-        return 4 * random_tour_work([[place[j] for j in walk.tree[k]] for k in roam.clients], S)
-    links = sum(len(network.neighbours[k]) for k in roam.clients)
-    if hops_as(walk, NonBacktrackingWalk):
-        return 10.0 * S * K * links
-    entries = K + links
+    facts = facts_of(walk, network, roam.clients)
+    known = None if facts is None else facts.visits_work(S)
+    if known is not None:
+        return known
+    entries = K + sum(len(network.neighbours[k]) for k in roam.clients)
     return float(S) * K * (entries if entries <= DENSE_SHARE * K * K else K * K / 8)
 
 

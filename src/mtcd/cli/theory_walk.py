@@ -7,12 +7,10 @@ from collections.abc import Iterator, Sequence
 
 from mtcd.cli.findings import Finding, finding, not_known
 from mtcd.network.topology import Network
-from mtcd.network.walks import NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
-from mtcd.theory.chains import Chain, chain_of, cover_bound, inside, longest_hitting_time
-from mtcd.theory.known import hops_as, is_known
-from mtcd.theory.links import longest_link_hitting_time
+from mtcd.network.walks.facts import Chain, TourTimes
+from mtcd.network.walks.walk import Walk, facts_of
+from mtcd.theory.chains import cover_bound, longest_hitting_time
 from mtcd.theory.mixing import DISTANCE, is_reversible, mixing_bounds, mixing_times, spectral_gap
-from mtcd.theory.touring import random_tour_cover, random_tour_wait, tour_cover, tour_wait
 
 Region = tuple[int, ...]
 
@@ -21,31 +19,26 @@ MIXING_WORK = 3e10
 SQUARING_WORK = 1e9  # of walks that are not reversible
 HITTING_WORK = 1e9
 LINK_WORK = 4e9
-TOUR_WORK = 1e8
 LINKS = 1_000_000
 
 
 def walk_findings(network: Network, walks: Sequence[tuple[Region, Walk]], lone: bool = False) -> Iterator[Finding]:
     """``walks`` has the walk in each cluster, or those over all clients; ``lone``: that of stcd."""
     where = "" if len(walks) == 1 else ", in the slowest cluster"
-    walk = walks[0][1]
-    if not is_known(walk):
+    known = [facts for region, walk in walks if (facts := facts_of(walk, network, region))]
+    if len(known) < len(walks):
         yield not_known("mixing_time", "mixing time")
         yield not_known("hitting_time", "hitting time")
         yield not_known("cover", "cover time")
-    elif hops_as(walk, TourWalk) or hops_as(walk, RandomTourWalk):
-        yield from _touring([walk for _, walk in walks], where)
-    elif hops_as(walk, NonBacktrackingWalk):
-        depends = "where it goes depends on where it came from, so it is no Markov chain on clients: see hitting time"
-        yield Finding("mixing_time", "mixing time", None, "none", depends)
-        regions = [inside(network, region) for region, _ in walks]
-        work = sum(region.size * (2.0 * region.edges) ** 3 for region in regions)
-        quick_regions = regions if work <= LINK_WORK else []
-        yield from _getting_about([(r.size, longest_link_hitting_time(r)) for r in quick_regions], where)
+    elif tours := [times for facts in known if (times := facts.tour())]:
+        yield from _touring(tours, where)
+    elif known[0].no_mixing:
+        yield Finding("mixing_time", "mixing time", None, "none", known[0].no_mixing)
+        quick = sum(facts.hitting_work() for facts in known) <= LINK_WORK
+        hitting = [(len(r), facts.hitting_time()) for (r, _), facts in zip(walks, known, strict=True) if quick]
+        yield from _getting_about(hitting, where)
     else:
-        chains = []
-        if network.edges <= LINKS:
-            chains = [chain for region, walk in walks if (chain := chain_of(network, region, walk))]
+        chains = [chain for facts in known if network.edges <= LINKS and (chain := facts.chain())]
         yield from _mixing(chains, where, lone)
         quick_chains = chains if _work(chains) <= HITTING_WORK else []
         yield from _getting_about([(chain.share.size, longest_hitting_time(chain)) for chain in quick_chains], where)
@@ -113,22 +106,14 @@ def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Findi
     )
 
 
-def _touring(walks: Sequence[Walk], where: str) -> Iterator[Finding]:
-    waits, covers, length = [], [], 0
-    for walk in walks:
-        if isinstance(walk, TourWalk):
-            waits.append(tour_wait(walk.tour))
-            covers.append(tour_cover(walk.tour) if len(walk.tour) ** 2 <= TOUR_WORK else len(walk.tour))
-        elif isinstance(walk, RandomTourWalk):
-            waits.append(random_tour_wait(len(walk.tree)))
-            covers.append(random_tour_cover(len(walk.tree)))
-        length = max(length, walk.length or 0)
-    longest = "" if len(walks) == 1 else ", in the largest cluster"
+def _touring(tours: Sequence[TourTimes], where: str) -> Iterator[Finding]:
+    length, wait, cover = (max(times) for times in zip(*tours, strict=True))
+    longest = "" if len(tours) == 1 else ", in the largest cluster"
     yield finding("tour_length", "tour length", length, f"until a token is back at its start{longest}", " hop(s)")
     yield finding(
         "longest_wait",
         "longest wait",
-        max(waits),
+        wait,
         "the most between two visits of a client, as long as the token goes on; what a tour has in place of a mixing "
         f"time, for it does not forget its start{where}",
         " hop(s)",
@@ -136,7 +121,7 @@ def _touring(walks: Sequence[Walk], where: str) -> Iterator[Finding]:
     yield finding(
         "cover",
         "cover time",
-        max(covers),
+        cover,
         f"the most until every client has been visited, wherever the tour starts; no chance in it{where}",
         " hop(s)",
     )

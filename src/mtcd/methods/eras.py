@@ -16,7 +16,8 @@ from mtcd.errors import ConfigError
 from mtcd.methods.roaming import Roaming, StartAt, has_met_all, is_last_visit, reach
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
-from mtcd.network.walks import NOWHERE, Pieces, Walk
+from mtcd.network.walks import NOWHERE, Walk
+from mtcd.network.walks.pieces import Pieces
 from mtcd.seeding import uniform
 
 

@@ -33,7 +33,7 @@ from mtcd.network.clusters import check_clusters, find_clusters
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
-from mtcd.network.walks import TourWalk, Walk
+from mtcd.network.walks import WALKS
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
@@ -103,7 +103,7 @@ class MTCD(Method):
         if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
             hint = did_you_mean(self.acceleration, ACCELERATIONS)
             raise ConfigError(f"method.acceleration: nothing is called {self.acceleration!r}; {hint}")
-        if self.acceleration and self.walk != "tour":
+        if self.acceleration and not WALKS[self.walk].repeats:
             raise ConfigError("method.acceleration is for walk: tour, where every tour does the same.")
         if self.acceleration and self.hops is not None and (self.combine_rule != "cluster" or self.batch is not None):
             raise ConfigError("method.acceleration of mtcd is for a token per cluster and the full batch.")
@@ -237,8 +237,8 @@ class MTCD(Method):
         if self.acceleration and start is None and clusters is not None:
             start = [cluster[0] for cluster in clusters]
         roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
-        if self.acceleration == "conjugate" and self.start is None:
-            roaming = replace(roaming, starts=[StartAt([_home(walk)]) for walk in roaming.walks])
+        if self.acceleration == "conjugate" and self.start is None:  # all clients then hear soonest of the mix
+            roaming = replace(roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks])
         roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
         longest = max(walk.length or 0 for walk in roaming.all_walks())
         if self.acceleration and self.hops is not None and self.hops < longest:
@@ -313,12 +313,6 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         fusion_client=fusion_client,
         first_pass=first_pass,
     )
-
-
-def _home(walk: Walk) -> int:
-    """Where conjugate tours begin: all clients then hear soonest of the mix that was made there."""
-    assert isinstance(walk, TourWalk)
-    return walk.best_start()
 
 
 def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:

@@ -15,7 +15,7 @@ from numbers import Integral
 from mtcd.errors import ConfigError
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
-from mtcd.network.walks import NOWHERE, SHARED, TourWalk, Walk, make_walk
+from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.seeding import uniform
 
 Distribution = str | int | Mapping[str, float]
@@ -109,7 +109,7 @@ class Roaming:
 def has_met_all(walk: Walk, home: int, hop: int) -> bool:
     """Whether a tour from ``home`` has visited every client since it was there last."""
     done = hop % (walk.length or 1)
-    return done == 0 or (isinstance(walk, TourWalk) and done >= walk.cover(home))
+    return done == 0 or done >= walk.cover(home)
 
 
 def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: int) -> bool:
@@ -131,7 +131,7 @@ def plan_roaming(
 ) -> Roaming:
     """Tokens over the whole network, or each in its cluster, ``hops`` between syncs (None: for ever)."""
     regions = [range(network.size)] * tokens if clusters is None else clusters
-    if clusters is None and walk in SHARED:
+    if clusters is None and WALKS[walk].shared:
         walks = [make_walk(walk, network)] * tokens
     else:
         parts = [None] * tokens if clusters is None else clusters

@@ -20,6 +20,7 @@ from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
+from mtcd.network.walks import WALKS
 from mtcd.theory.stepsize import Smoothness
 
 LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
@@ -29,7 +30,6 @@ TOGETHER = (0.5, 1.0, 1.8)
 NOISY = (0.05, 0.2, 0.5, 1.0)
 # parts of 1/max_k L_k for tokens that move at once, a cluster each, and for accelerated tours
 APART = (1.0, 0.2, 0.04)
-LONE_WALKS = ("tour", "non-backtracking", "lazy")
 # sync rules, for tokens whose ways may cross and for a token per cluster
 CROSSING_RULES = ("average", OPTIMAL)
 CLUSTER_RULES = ("cluster", OPTIMAL)
@@ -121,8 +121,9 @@ class Space:
             for part in APART:
                 for acceleration in self.accelerations:
                     yield STCD(Q, part * step, walk="tour", acceleration=acceleration)
-            for walk in LONE_WALKS:
-                yield STCD(Q, step, walk=walk)
+            for name, walk in WALKS.usable().items():
+                if walk.planned == "candidate":
+                    yield STCD(Q, step, walk=name)
 
     @property
     def token_counts(self) -> list[int]:
@@ -217,8 +218,10 @@ def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:
         for depth in (method.most_starts + 1, method.most_starts + 3, method.most_starts - 1):
             if depth >= 1:
                 yield replace(method, depth=depth)
-    elif not method.acceleration and method.walk == "tour" and method.hops is None:
-        yield replace(method, walk="random-tour")
+    elif not method.acceleration and WALKS[method.walk].repeats and method.hops is None:
+        for name, walk in WALKS.usable().items():
+            if walk.planned == "refinement":
+                yield replace(method, walk=name)
     if method.hops is None:
         yield from _other_homes(space, method)
         return

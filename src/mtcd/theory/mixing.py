@@ -15,8 +15,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from mtcd.errors import ConfigError
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
+from mtcd.network.walks.declared import in_one_piece
 from mtcd.seeding import stream
-from mtcd.theory.chains import in_one_piece
 
 Array = NDArray[np.float64]
 

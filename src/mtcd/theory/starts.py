@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
-
-from mtcd.errors import ConfigError
-
-Array = NDArray[np.float64]
 
 
 class Roam(NamedTuple):
@@ -28,13 +21,3 @@ def uniform_roam(clients: Iterable[int]) -> Roam:
     """
     region = tuple(clients)
     return Roam(region, (1 / len(region),) * len(region))
-
-
-def checked_start(start: Sequence[float] | Array, K: int) -> Array:
-    """The start as an array, if it is one probability for each of K clients."""
-    p = np.array(start, dtype=float)
-    if p.shape != (K,):
-        raise ConfigError(f"the start has {p.size} probabilities for {K} clients: give one for each client.")
-    if not (p >= 0).all() or not abs(p.sum() - 1.0) < 1e-9:
-        raise ConfigError("the start must be probabilities, 0 or more, that add up to 1: divide them by their sum.")
-    return p

@@ -17,12 +17,10 @@ from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.network.spectrum import diameter
 from mtcd.network.topology import Network
-from mtcd.network.walks import LazyWalk, MetropolisWalk, NonBacktrackingWalk, RandomTourWalk, TourWalk, Walk
-from mtcd.theory.chains import chain_of, inside
-from mtcd.theory.known import DECLARE, declares_transitions, hops_as
-from mtcd.theory.links import link_visits
-from mtcd.theory.starts import Roam, checked_start
-from mtcd.theory.touring import random_tour_visits, tour_visits
+from mtcd.network.walks.facts import checked_start, inside
+from mtcd.network.walks.walk import Walk, declares_transitions, facts_of, make_walk
+from mtcd.theory.known import DECLARE
+from mtcd.theory.starts import Roam
 
 Array = NDArray[np.float64]
 R = TypeVar("R")
@@ -75,16 +73,13 @@ class LeastVisits(NamedTuple):
 def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
     """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly.
 
-    Refused for a walk of which the theory knows nothing: see ``known.py``.
+    Refused for a walk of which nothing is known.
     """
-    place = {k: i for i, k in enumerate(roam.clients)}
-    if hops_as(walk, TourWalk):
-        return tour_visits([place[k] for k in walk.tour], roam.start, S)
-    if hops_as(walk, RandomTourWalk):
-        return random_tour_visits([[place[j] for j in walk.tree[k]] for k in roam.clients], roam.start, S)
-    if hops_as(walk, NonBacktrackingWalk):
-        return link_visits(inside(network, roam.clients), roam.start, S)
-    chain = chain_of(network, roam.clients, walk)
+    facts = facts_of(walk, network, roam.clients)
+    exact = None if facts is None else facts.visits(roam.start, S)
+    if exact is not None:
+        return exact
+    chain = None if facts is None else facts.chain()
     if chain is None:
         raise ConfigError(f"the probability of a visit is not known for {type(walk).__name__}: {DECLARE}.")
     return visit_probabilities(chain.P, roam.start, S)
@@ -93,7 +88,7 @@ def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
 def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
     """pi for these tokens, exactly. ``walks`` has one for each; the lazy walk unless given."""
     least, seen = 1.0, np.zeros(network.size)
-    each = [LazyWalk(network)] * len(roams) if walks is None else walks
+    each = [make_walk("lazy", network)] * len(roams) if walks is None else walks
     for roam, walk, tokens in unlike(roams, each):
         p = token_visits(network, roam, walk, S)
         least = min(least, float(p.min()))
@@ -106,11 +101,11 @@ def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequenc
 def unlike(roams: Sequence[R], walks: Sequence[Walk]) -> list[tuple[R, Walk, int]]:
     """Each pair of where a token roams and its walk, and how many tokens have it.
 
-    Built-in walks of one kind are alike, whatever the token; those that declare their transitions may not be.
+    ``Walk.facts`` of one kind of walk are alike, whatever the token; transitions that walks declare may not be.
     """
-    found: dict[tuple[R, Walk | None], tuple[Walk, int]] = {}
+    found: dict[tuple[R, Walk | type[Walk]], tuple[Walk, int]] = {}
     for roam, walk in zip(roams, walks, strict=True):
-        key = roam, walk if declares_transitions(walk) else None
+        key = roam, walk if declares_transitions(walk) else type(walk)
         found[key] = walk, found.get(key, (walk, 0))[1] + 1
     return [(roam, walk, tokens) for (roam, _), (walk, tokens) in found.items()]
 
@@ -143,15 +138,7 @@ def walk_bound(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[
         p_0 = min(p_0, max(roam.start))
         d_max = max(d_max, *map(len, region.neighbours))
     for roam, walk, _ in unlike(roams, walks) if walks else ():
-        if not _takes_every_link(network, roam, walk, 1.0 / (1.0 + d_max)):
+        facts = facts_of(walk, network, roam.clients)
+        if facts is None or not facts.takes_links(1.0 / (1.0 + d_max)):
             return 0.0
     return float(p_0 * (1.0 + d_max) ** -S)
-
-
-def _takes_every_link(network: Network, roam: Roam, walk: Walk, least: float) -> bool:
-    """Whether the walk takes every way to a neighbour with at least this probability."""
-    if not declares_transitions(walk):
-        return any(hops_as(walk, kind) for kind in (LazyWalk, MetropolisWalk, NonBacktrackingWalk))
-    rows = {k: walk.transitions(k) or {} for k in roam.clients}
-    links = ((k, j) for k in roam.clients for j in network.neighbours[k] if j in rows)
-    return all(rows[k].get(j, 0.0) >= least * (1 - 1e-12) for k, j in links)

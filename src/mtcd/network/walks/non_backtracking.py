@@ -7,30 +7,73 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import scipy.sparse as sp
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.checks import check_whole
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network
-from mtcd.theory.starts import checked_start
+from mtcd.network.walks.facts import Facts, checked_start, inside
+from mtcd.network.walks.walk import WALKS, Walk
 
 Array = NDArray[np.float64]
 
 NUMBERS = 400_000  # in a block of links times targets: few enough for memory at any size
 
 
+@WALKS.register("non-backtracking")
+class NonBacktrackingWalk(Walk):
+    """Uniform over the neighbours other than the one that the token came from; back only from a dead end."""
+
+    shared = True
+    planned = "candidate"
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        near = self._inside(client)
+        choices = [k for k in near if k != previous] or near or [client]
+        return choices[int(draw * len(choices))]
+
+    def facts(self, network: Network, clients: Sequence[int]) -> Facts:
+        return NonBacktrackingFacts(network, clients)
+
+
+class NonBacktrackingFacts(Facts):
+    """Of the walk inside these clients."""
+
+    no_mixing = "where it goes depends on where it came from, so it is no Markov chain on clients: see hitting time"
+
+    def __init__(self, network: Network, clients: Sequence[int]) -> None:
+        self.network, self.clients = network, clients
+
+    def visits(self, start: Sequence[float], S: int) -> Array:
+        return link_visits(inside(self.network, self.clients), start, S)
+
+    def visits_work(self, S: int) -> float:
+        links = sum(len(self.network.neighbours[k]) for k in self.clients)
+        return 10.0 * S * len(self.clients) * links
+
+    def takes_links(self, least: float) -> bool:
+        return True  # along a shortest path, which never goes back
+
+    def hitting_time(self) -> float:
+        return longest_link_hitting_time(inside(self.network, self.clients))
+
+    def hitting_work(self) -> float:
+        region = inside(self.network, self.clients)
+        return region.size * (2.0 * region.edges) ** 3
+
+
 class Links:
     """All directed links of a network, and how the walk goes from one to the next."""
 
     def __init__(self, network: Network) -> None:
-        links = sp.coo_array(adjacency(network))
+        links = scipy.sparse.coo_array(adjacency(network))
         order = np.lexsort(links.coords[::-1])
         self.tails, self.heads = (ends[order] for ends in links.coords)
         self.back = np.lexsort((self.tails, self.heads))  # the same link the other way
         self.degrees = np.array([len(near) for near in network.neighbours])
         self.clients, self.count = network.size, order.size
-        self._into = sp.csr_array(
+        self._into = scipy.sparse.csr_array(
             (np.ones(self.count), (self.heads, np.arange(self.count))), shape=(self.clients, self.count)
         )
         others = self.degrees[self.tails] - 1

@@ -1,67 +1,93 @@
-"""Tours: how likely a visit is, how long a client waits, and when everybody has been visited, exactly."""
+"""Random tours: the same spanning tree, its branches in another order in every tour; how likely a visit is, how long
+a client waits, and when everybody has been visited, exactly."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
-from scipy.special import roots_legendre
 
 from mtcd.checks import check_whole
-from mtcd.theory.starts import checked_start
+from mtcd.network.repair import repaired_tree
+from mtcd.network.topology import Network
+from mtcd.network.tours import following, spanning_tree
+from mtcd.network.walks.facts import Facts, TourTimes, checked_start
+from mtcd.network.walks.walk import NOWHERE, WALKS, Walk
+from mtcd.seeding import uniform
 
 Array = NDArray[np.float64]
 Tree = Sequence[Sequence[int]]
 """The neighbours of each client in a tree."""
 
 
-def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> Array:
-    """For each client, the probability of a visit among S consecutive places of the tour.
+@WALKS.register("random-tour")
+class RandomTourWalk(Walk):
+    """Around a spanning tree, 2(K - 1) hops, with the branches in a fresh random order in every tour.
 
-    A token that starts at a client begins at that client's first place: nothing else is left to chance.
-
-    >>> tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist()
-    [0.25, 1.0, 0.75]
+    A client draws the order of its branches from the seed, and sends the token into the branch after the one
+    that it came from.
     """
-    check_whole("S, the number of visits,", S)
-    places, p = np.array(tour), checked_start(start, max(tour) + 1)
-    visited, total = np.zeros(p.size), 0.0
-    for client in np.flatnonzero(p):
-        seen = np.roll(places, -tour.index(client))[:S]
-        visited[np.unique(seen)] += p[client]
-        total += p[client]
-    return visited / total  # exactly 1 where every start leads there
+
+    planned = "refinement"
+
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,  # no mutants: always given
+        token: int = 0,  # no mutants: always given
+        tree: dict[int, list[int]] | None = None,
+    ) -> None:
+        super().__init__(network, within)
+        members = range(network.size) if within is None else sorted(within)
+        self.tree = tree or spanning_tree(network, members)
+        self.length: int = max(1, 2 * (len(members) - 1))
+        self._id = (seed, token)
+        self._orders: dict[tuple[int, int, int], list[int]] = {}
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        tour, done = divmod(hop - 1, self.length)
+        if not self.tree[client]:
+            return client  # alone
+        return following(self._order(t, tour, client), NOWHERE if done == 0 else previous)
+
+    def repaired(self, network: Network, members: Sequence[int]) -> Walk:
+        return RandomTourWalk(network, members, *self._id, tree=repaired_tree(self.tree, network, members))
+
+    def _order(self, t: int, tour: int, client: int) -> list[int]:
+        key = t, tour, client
+        if key not in self._orders:
+            if len(self._orders) > 10 * len(self.tree):  # no mutants: only memory; of tours that are over
+                self._orders.clear()
+            seed, token = self._id
+            draws = {j: uniform(seed, "branches", (token, t, tour, client), i) for i, j in enumerate(self.tree[client])}
+            self._orders[key] = sorted(draws, key=lambda j: draws[j])
+        return self._orders[key]
+
+    def facts(self, network: Network, clients: Sequence[int]) -> Facts:
+        place = {k: i for i, k in enumerate(clients)}
+        return RandomTourFacts([[place[j] for j in self.tree[k]] for k in clients])
 
 
-def tour_wait(tour: Sequence[int]) -> int:
-    """The most hops between two visits of the same client.
+class RandomTourFacts(Facts):
+    """Of random tours around a tree."""
 
-    >>> tour_wait([0, 1, 2, 1])
-    4
-    """
-    last, longest = {client: place - len(tour) for place, client in enumerate(tour)}, 0
-    for place, client in enumerate(tour):
-        longest = max(longest, place - last[client])
-        last[client] = place
-    return longest
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
 
+    def visits(self, start: Sequence[float], S: int) -> Array:
+        return random_tour_visits(self._tree, start, S)
 
-def tour_cover(tour: Sequence[int]) -> int:
-    """The hops until every client has been visited, at most, wherever the tour is begun (at a client's first place).
+    def visits_work(self, S: int) -> float:
+        return 4 * random_tour_work(self._tree, S)
 
-    >>> tour_cover([0, 1, 2, 1])
-    3
-    """
-    first = {client: place for place, client in reversed(list(enumerate(tour)))}
-    return max(_last_news([*tour[place:], *tour[:place]]) for place in first.values())
-
-
-def _last_news(places: Sequence[int]) -> int:
-    first = {client: place for place, client in reversed(list(enumerate(places)))}
-    return max(first.values())
+    def tour(self) -> TourTimes:
+        K = len(self._tree)
+        return TourTimes(max(1, 2 * (K - 1)), random_tour_wait(K), random_tour_cover(K))
 
 
 def random_tour_wait(K: int) -> int:
@@ -164,7 +190,7 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
     if not sizes:
         return np.ones(1)
     most = min((S - 1) // 2, sum(sizes))
-    nodes, weights = roots_legendre(len(sizes) // 2 + 1)
+    nodes, weights = scipy.special.roots_legendre(len(sizes) // 2 + 1)
     x = ((nodes + 1) / 2)[:, None]
     given = np.zeros((x.size, most + 1))
     given[:, 0] = 1.0

@@ -1,0 +1,110 @@
+"""What is known of a walk by its theory: what ``mtcd inspect``, the planner and ``mtcd.theory`` ask of it.
+
+A walk whose next hop depends on the client alone is a Markov chain: all that is to be said follows from the chain.
+Others tell what they know themselves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
+
+from mtcd.errors import ConfigError
+from mtcd.network.topology import Network
+
+Array = NDArray[np.float64]
+
+
+class Chain(NamedTuple):
+    """A walk as a Markov chain: the transition matrix P, and the share of time at each client in the long run."""
+
+    P: scipy.sparse.csr_array
+    share: Array
+
+
+class TourTimes(NamedTuple):
+    """Of a tour, in hops: until it is back at its start, at most between two visits of a client, and at most until
+    every client has been visited."""
+
+    length: int
+    wait: int
+    cover: int
+
+
+class Facts:
+    """What is known of a walk inside some clients, which are numbered from 0 on here, in their order.
+
+    A subclass overrides what applies to it: ``chain`` or ``visits``, and ``tour`` if it is one.
+    """
+
+    no_mixing = ""
+    """Why the walk has no mixing time, where it is neither a Markov chain on clients nor a tour."""
+
+    def chain(self) -> Chain | None:
+        """The walk as a Markov chain on the clients; None: it is not one."""
+        return None
+
+    def visits(self, start: Sequence[float], S: int) -> Array | None:
+        """For each client, the probability of a visit among S, the first at a client drawn from ``start``.
+
+        None: as the chain says.
+        """
+        return None
+
+    def visits_work(self, S: int) -> float | None:
+        """Multiplications that ``visits`` takes, about. None: as many as the chain takes."""
+        return None
+
+    def takes_links(self, least: float) -> bool:
+        """Whether every way to a neighbour is taken with at least this probability, which is 1/(1 + d_max) or less."""
+        return False
+
+    def tour(self) -> TourTimes | None:
+        """The times of a tour; None: it is not one."""
+        return None
+
+    def hitting_time(self) -> float:
+        """The hops, on average, from one client to another, for the pair that takes longest; asked for with
+        ``no_mixing`` only, as for others it follows from the chain."""
+        return math.inf
+
+    def hitting_work(self) -> float:
+        """Multiplications that ``hitting_time`` takes, about."""
+        return 0.0
+
+
+class ChainFacts(Facts):
+    """Of a walk that is a Markov chain on clients, which ``make`` computes; ``every_link``: see ``takes_links``."""
+
+    def __init__(self, make: Callable[[], Chain], every_link: bool = False) -> None:
+        self._make, self._every_link = make, every_link
+
+    def chain(self) -> Chain:
+        return self._make()
+
+    def takes_links(self, least: float) -> bool:
+        return self._every_link
+
+
+def inside(network: Network, clients: Sequence[int]) -> Network:
+    """The network of these clients alone: who can talk to whom without leaving them."""
+    if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:  # no mutants: only time
+        return network
+    place = {k: i for i, k in enumerate(clients)}
+    near = (tuple(place[j] for j in network.neighbours[k] if j in place) for k in clients)
+    return Network(tuple(network.clients[k] for k in clients), tuple(near))
+
+
+def checked_start(start: Sequence[float] | Array, K: int) -> Array:
+    """The start as an array, if it is one probability for each of K clients."""
+    p = np.array(start, dtype=float)
+    if p.shape != (K,):
+        raise ConfigError(f"the start has {p.size} probabilities for {K} clients: give one for each client.")
+    if not (p >= 0).all() or not abs(p.sum() - 1.0) < 1e-9:
+        raise ConfigError("the start must be probabilities, 0 or more, that add up to 1: divide them by their sum.")
+    return p

@@ -1,0 +1,52 @@
+"""The Metropolis walk: in the long run equally often at every client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from mtcd.network.spectrum import adjacency
+from mtcd.network.topology import Network
+from mtcd.network.walks.facts import Chain, ChainFacts, Facts, inside
+from mtcd.network.walks.walk import WALKS, Walk
+
+
+@WALKS.register("metropolis")
+class MetropolisWalk(Walk):
+    """Equally often at every client, in the long run: a neighbour with more neighbours is taken less readily.
+
+    A neighbour j is proposed at random, and taken with probability min(1, degree_k / degree_j).
+    """
+
+    shared = True
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        near = self._inside(client)
+        if not near:
+            return client
+        proposed = near[int(draw * len(near))]
+        left_over = draw * len(near) % 1.0  # uniform again
+        return proposed if left_over * len(self._inside(proposed)) < len(near) else client
+
+    def facts(self, network: Network, clients: Sequence[int]) -> Facts:
+        return ChainFacts(lambda: metropolis_chain(inside(network, clients)), every_link=True)
+
+
+def metropolis_chain(network: Network) -> Chain:
+    """P_kj = 1/max(degree_k, degree_j) for neighbours; for the rest the token stays.
+
+    >>> from mtcd.network.topology import make_network
+    >>> metropolis_chain(make_network("path", ["a", "b", "c"])).P.toarray().tolist()
+    [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
+    """
+    links = scipy.sparse.coo_array(adjacency(network))
+    degrees = np.array([len(near) for near in network.neighbours])
+    here, there = links.coords
+    links.data = 1.0 / np.maximum(degrees[here], degrees[there])
+    refused = np.maximum(1.0 / degrees[here] - links.data, 0.0)  # summed up, so that no rounding makes a 0 into more
+    stays = (degrees == 0) + np.bincount(here, weights=refused, minlength=network.size).astype(float)
+    P = scipy.sparse.csr_array(links + scipy.sparse.diags_array(stays))
+    P.eliminate_zeros()
+    return Chain(P, np.full(network.size, 1.0 / network.size))

@@ -1,0 +1,154 @@
+"""Tours: how likely a visit is, how long a client waits, and when everybody has been visited, exactly."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.checks import check_whole
+from mtcd.errors import NetworkError
+from mtcd.network.repair import repaired
+from mtcd.network.topology import Network
+from mtcd.network.tours import closed_walk
+from mtcd.network.walks.facts import Facts, TourTimes, checked_start
+from mtcd.network.walks.walk import WALKS, Walk
+
+Array = NDArray[np.float64]
+
+COVER_WORK = 1e8  # a second or two; beyond, the length of the tour bounds what ``tour_cover`` would find
+
+
+@WALKS.register("tour")
+class TourWalk(Walk):
+    """Round and round the same closed walk through all clients: no chance, and nobody waits long.
+
+    A client's table says where the token goes next at each of its passages.
+    """
+
+    needs_start = True
+    shared = True
+    repeats = True
+    planned = "candidate"
+
+    def __init__(
+        self,
+        network: Network,
+        within: Iterable[int] | None = None,
+        seed: int = 0,  # no mutants: not used
+        token: int = 0,  # no mutants: not used
+        tour: list[int] | None = None,
+    ) -> None:
+        super().__init__(network, within)
+        self.tour = tour or closed_walk(network, range(network.size) if within is None else sorted(within))
+        self.length = len(self.tour)
+        self._place = {client: place for place, client in reversed(list(enumerate(self.tour)))}
+        self._last: dict[tuple[int, int], Mapping[int, int]] = {}
+
+    def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        if start not in self._place:
+            raise NetworkError(f"the walk starts at client {start}, outside its cluster: start it inside")
+        return self.tour[(self._place[start] + hop) % len(self.tour)]
+
+    def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
+        if (start, hops) not in self._last:
+            first, n = self._place[start], len(self.tour)
+            self._last[start, hops] = {self.tour[(first + hop) % n]: hop for hop in range(max(hops - n, 0), hops)}
+        return self._last[start, hops]
+
+    def cover(self, start: int) -> int:
+        """How many visits from ``start`` on it takes until all clients have had one."""
+        return self._covers[self._place[start]]
+
+    def best_start(self) -> int:
+        """The client from which all others are visited soonest; the first on the tour of several."""
+        return min(self._place, key=lambda client: (self.cover(client), self._place[client]))
+
+    @cached_property
+    def _covers(self) -> Sequence[int]:
+        """``cover`` from each place on the tour, in one pass: a window that holds all clients moves along it."""
+        n, end = len(self.tour), 0
+        inside: Counter[int] = Counter()
+        lengths = []
+        for place in range(n):
+            while len(inside) < len(self._place):
+                inside[self.tour[end % n]] += 1
+                end += 1
+            lengths.append(end - place)
+            inside[self.tour[place]] -= 1
+            if not inside[self.tour[place]]:
+                del inside[self.tour[place]]
+        return lengths
+
+    def repaired(self, network: Network, members: Sequence[int]) -> Walk:
+        return TourWalk(network, members, tour=repaired(self.tour, network, members))
+
+    def facts(self, network: Network, clients: Sequence[int]) -> Facts:
+        place = {k: i for i, k in enumerate(clients)}
+        return TourFacts([place[k] for k in self.tour])
+
+
+class TourFacts(Facts):
+    """Of a tour, as the places of clients on it."""
+
+    def __init__(self, tour: Sequence[int]) -> None:
+        self._tour = tour
+
+    def visits(self, start: Sequence[float], S: int) -> Array:
+        return tour_visits(self._tour, start, S)
+
+    def visits_work(self, S: int) -> float:
+        return 10.0 * min(S, len(self._tour)) * len(set(self._tour))
+
+    def tour(self) -> TourTimes:
+        tour = self._tour
+        return TourTimes(len(tour), tour_wait(tour), tour_cover(tour) if len(tour) ** 2 <= COVER_WORK else len(tour))
+
+
+def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> Array:
+    """For each client, the probability of a visit among S consecutive places of the tour.
+
+    A token that starts at a client begins at that client's first place: nothing else is left to chance.
+
+    >>> tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist()
+    [0.25, 1.0, 0.75]
+    """
+    check_whole("S, the number of visits,", S)
+    places, p = np.array(tour), checked_start(start, max(tour) + 1)
+    visited, total = np.zeros(p.size), 0.0
+    for client in np.flatnonzero(p):
+        seen = np.roll(places, -tour.index(client))[:S]
+        visited[np.unique(seen)] += p[client]
+        total += p[client]
+    return visited / total  # exactly 1 where every start leads there
+
+
+def tour_wait(tour: Sequence[int]) -> int:
+    """The most hops between two visits of the same client.
+
+    >>> tour_wait([0, 1, 2, 1])
+    4
+    """
+    last, longest = {client: place - len(tour) for place, client in enumerate(tour)}, 0
+    for place, client in enumerate(tour):
+        longest = max(longest, place - last[client])
+        last[client] = place
+    return longest
+
+
+def tour_cover(tour: Sequence[int]) -> int:
+    """The hops until every client has been visited, at most, wherever the tour is begun (at a client's first place).
+
+    >>> tour_cover([0, 1, 2, 1])
+    3
+    """
+    first = {client: place for place, client in reversed(list(enumerate(tour)))}
+    return max(_last_news([*tour[place:], *tour[:place]]) for place in first.values())
+
+
+def _last_news(places: Sequence[int]) -> int:
+    first = {client: place for place, client in reversed(list(enumerate(places)))}
+    return max(first.values())

@@ -1,0 +1,146 @@
+"""Names that a config may use, and the class behind each: built in, registered by a call, or installed as a plugin.
+
+A package that is installed beside mtcd adds to a registry by an entry point of its group, say ``mtcd.walks``:
+
+    [project.entry-points."mtcd.walks"]
+    spiral = "my_package.spiral:SpiralWalk"
+
+Its code is imported when its name is asked for, and never otherwise: what a config says only selects among the names
+that the person at this machine has installed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+
+from mtcd.errors import ConfigError, did_you_mean
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+class Registry(Generic[T]):
+    """The classes of one kind by name. ``T`` is what makes one: a class, or a function that returns an instance.
+
+    ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
+    built-in ones are: every module in it is imported before the first look-up. ``unknown`` begins the error about a
+    name that nobody knows.
+
+    >>> from mtcd.network.walks import WALKS
+    >>> WALKS["lazy"].__name__
+    'LazyWalk'
+    >>> WALKS["tuor"]
+    Traceback (most recent call last):
+    mtcd.errors.ConfigError: unknown walk 'tuor': did you mean 'tour'?
+    """
+
+    def __init__(self, base: type, group: str, package: str, unknown: str) -> None:
+        self.base, self.group, self.package, self.unknown = base, group, package, unknown
+        self._classes: dict[str, T] = {}
+        self._complete = False
+
+    @overload
+    def register(self, name: str) -> Callable[[C], C]: ...
+
+    @overload
+    def register(self, name: str, made: C) -> C: ...
+
+    def register(self, name: str, made: C | None = None) -> C | Callable[[C], C]:
+        """Add a class under a name, as a call or as a decorator; refused if the name is taken."""
+        if made is None:
+            return lambda decorated: self.register(name, decorated)
+        self._check(name, made, f"{self.group}: {name!r}")
+        if name in self._classes:
+            raise ConfigError(
+                f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: choose another name for "
+                f"{_where(made)}."
+            )
+        self._classes[name] = made  # type: ignore[assignment]
+        return made
+
+    def __getitem__(self, name: str) -> T:
+        known = self._known()
+        if name not in known:
+            self._load(name)
+        return known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._known() or any(point.name == name for point in self._points())
+
+    def __iter__(self) -> Iterator[str]:
+        """All names; those of entry points too, whether their code works or not."""
+        known = self._known()
+        return iter([*known, *dict.fromkeys(point.name for point in self._points() if point.name not in known)])
+
+    def usable(self) -> dict[str, T]:
+        """All classes by name, without plugins that do not work: who asks for one of these by name hears why."""
+        found = {}
+        for name in self:
+            try:
+                found[name] = self[name]
+            except ConfigError:
+                continue
+        return found
+
+    def _known(self) -> dict[str, T]:
+        if not self._complete:
+            self._complete = True
+            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
+                importlib.import_module(f"{self.package}.{module.name}")
+        return self._classes
+
+    def _points(self) -> tuple[EntryPoint, ...]:
+        from importlib.metadata import entry_points  # takes a while to import, and few need it
+
+        return tuple(entry_points(group=self.group))
+
+    def _load(self, name: str) -> None:
+        """The class of an entry point of this name; an error that says what is wrong if there is none that works."""
+        points = [point for point in self._points() if point.name == name]
+        if not points:
+            raise ConfigError(f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}")
+        origins = " and ".join(dict.fromkeys(_origin(point) for point in points))
+        if len({point.value for point in points}) > 1:
+            raise ConfigError(f"{self.group}: the name {name!r} is given twice, by {origins}: uninstall one of them.")
+        said = f"{self.group}: {name!r}, which is {origins},"
+        try:
+            made = points[0].load()
+        except Exception as error:  # whatever somebody's module raises when it is imported
+            raise ConfigError(
+                f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
+            ) from error
+        self._check(name, made, said)
+        self._classes.setdefault(name, made)  # its module may have registered it by a call too
+
+    def _shadowed(self) -> str:
+        """A sentence on entry points that are not used, as their names are taken by built-in or registered classes."""
+        taken = [point for point in self._points() if point.name in self._classes]
+        loaded = {_where(made) for made in self._classes.values()}
+        unused = [point for point in taken if point.value.replace(":", ".") not in loaded]
+        return "".join(f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused)
+
+    def _check(self, name: object, made: object, said: str) -> None:
+        """Refuse what is not of this kind; without a word on functions, which are known by what they return."""
+        if not isinstance(name, str) or not name.strip():
+            raise ConfigError(f"{self.group}: a name is a text that is not empty, but this one is {name!r}.")
+        if not callable(made) or (isinstance(made, type) and not issubclass(made, self.base)):
+            raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
+        if inspect.isabstract(made):
+            missing = ", ".join(sorted(getattr(made, "__abstractmethods__", ())))
+            raise ConfigError(f"{said} does not define {missing}, as every {self.base.__name__} must.")
+
+
+def _where(made: object) -> str:
+    return f"{getattr(made, '__module__', '?')}.{getattr(made, '__qualname__', made)}"
+
+
+def _origin(point: EntryPoint) -> str:
+    package = f" of the package {point.dist.name}" if point.dist else ""
+    return f"the entry point {point.value!r}{package}"
