@@ -1,8 +1,8 @@
 """A federation of processes on this machine: hops per second with mutual TLS, memory, and how long it takes to start.
 
 The floor of a hop is a bare Zenoh ping: the same two kits, so the same TLS and rules, the same bytes there, a short
-answer back (a query and its reply), and nobody who reads or keeps them. A hop is that too: a letter there and its
-receipt back. The second floor is what no hop can do without: the bytes thrown one way, the visit, and one write of
+answer back (a query and its reply), and nobody who reads or keeps them. A hop is that too: an envelope there and its
+ack back. The second floor is what no hop can do without: the bytes thrown one way, the visit, and one write of
 them to a file. All run in turns, and the best of each counts.
 """
 
@@ -29,7 +29,7 @@ import zenoh
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
-from mtcd.federation.custody.journal import FIELDS
+from mtcd.federation.delivery.journal import FIELDS
 from mtcd.federation.founder import init_federation
 from mtcd.federation.keys import channel, message_key
 from mtcd.federation.kit import read_kit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import best_of, report
-from mtcd.engines.wire import Envelope, decode, encode, expect
+from mtcd.engines.wire import Header, decode, encode, expect
 from mtcd.methods.mtcd import STCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import Message
@@ -19,8 +19,8 @@ def token(samples: int, repeats: int = REPEATS) -> None:
     network = make_network("cycle", [f"c{k}" for k in range(8)])
     expected = expect(STCD(stepsize=1.0), network, 0, samples, 1, "benchmark")
     message = Message(2, 3, Token(0, 0, 17, np.random.default_rng(0).standard_normal(samples), 0.5), samples, samples)
-    envelope = Envelope("benchmark", 2, 3, 0, 12)
-    frame = encode(message, envelope)
+    header = Header("benchmark", 2, 3, 0, 12)
+    frame = encode(message, header)
     whole, writable = memoryview(frame), bytearray(frame)
 
     def repeated(work):  # type: ignore[no-untyped-def]
@@ -32,7 +32,7 @@ def token(samples: int, repeats: int = REPEATS) -> None:
 
     works = (
         lambda: bytes(whole),
-        lambda: encode(message, envelope),
+        lambda: encode(message, header),
         lambda: decode(frame, expected),
         lambda: decode(writable, expected),
     )

@@ -10,14 +10,14 @@ from typing import Any
 
 from hubs import Done, Hub, Passing, holds
 from mtcd.errors import MtcdError, WireError
-from mtcd.federation.custody.codecs import decode_letter, decode_receipt
+from mtcd.federation.delivery.codecs import decode_ack, decode_envelope
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.mail import NO, OK
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.parcels import unwrap, wrap
 from mtcd.federation.node.training import NOT_NOW
-from spoiling import spoilt_letters, spoilt_lines, spoilt_parts
+from spoiling import spoilt_envelopes, spoilt_lines, spoilt_parts
 
 MOST = 10  # times that a sealed request of four parties is passed on
 
@@ -28,17 +28,17 @@ class Cheats:
     def __init__(self, hub: Hub) -> None:
         self.hub, self.some = hub, random.Random(1)
         self.sent: Counter[str] = Counter()
-        self.letters: list[Passing] = []
+        self.envelopes: list[Passing] = []
         self.answers: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
         hub.meddle, hub.tamper = self.before, self.spoil_answer
 
     def before(self, passing: Passing) -> None:
         sender, to, kind, body = passing
         match kind:
-            case "letter":
-                for spoilt in spoilt_letters(body, self.some, 4):
-                    self.letter(passing._replace(body=spoilt))
-                self.old_letters(passing)
+            case "envelope":
+                for spoilt in spoilt_envelopes(body, self.some, 4):
+                    self.envelope(passing._replace(body=spoilt))
+                self.old_envelopes(passing)
             case "relay":
                 self.relay(passing)
             case "ready" | "diverged" | "judge" | "verdict":
@@ -54,17 +54,17 @@ class Cheats:
             others = sorted(self.hub.wires[to].peers - {sender})
             for other in others:
                 self.refused(passing._replace(sender=other))  # it speaks in another's name
-        for wrong in ("x", "", "letter/answer", "control/stop", "control/status", "**", "*", "\n" * 900):
+        for wrong in ("x", "", "envelope/answer", "control/stop", "control/status", "**", "*", "\n" * 900):
             self.refused(passing._replace(kind=wrong))
         if to in self.hub.wires:
             self.refused(Passing("operator", to, "control/dance", body))
 
-    def letter(self, passing: Passing) -> None:
-        """Unless it is a sound letter: then it says what its sender may say."""
+    def envelope(self, passing: Passing) -> None:
+        """Unless it is a sound envelope: then it says what its sender may say."""
         trainer = self.hub.nodes[passing.to].trainer
         if trainer is not None:
             try:
-                decode_letter(passing.body, trainer._expected[trainer.numbers[passing.sender]])
+                decode_envelope(passing.body, trainer._expected[trainer.numbers[passing.sender]])
             except WireError:
                 pass
             else:
@@ -72,10 +72,10 @@ class Cheats:
                 return
         self.refused(passing)
 
-    def old_letters(self, passing: Passing) -> None:
-        """Letters that were recorded: known ones get their receipt again, those for others are refused."""
-        self.letters.append(passing)
-        for old in self.some.sample(self.letters[:-1], min(2, len(self.letters) - 1)):
+    def old_envelopes(self, passing: Passing) -> None:
+        """Envelopes that were recorded: known ones get their ack again, those for others are refused."""
+        self.envelopes.append(passing)
+        for old in self.some.sample(self.envelopes[:-1], min(2, len(self.envelopes) - 1)):
             if old.to != passing.to:
                 if old.sender in self.hub.wires[passing.to].peers:
                     self.refused(old._replace(to=passing.to))
@@ -89,8 +89,8 @@ class Cheats:
 
     def was_taken_in(self, old: Passing) -> bool:
         trainer = self.hub.nodes[old.to].trainer
-        letter = decode_letter(old.body, trainer._expected[trainer.numbers[old.sender]])
-        return trainer.postman.was_seen(letter)
+        envelope = decode_envelope(old.body, trainer._expected[trainer.numbers[old.sender]])
+        return trainer.reliable.is_duplicate(envelope)
 
     def relay(self, passing: Passing) -> None:
         line, _, sealed = passing.body.partition(b"\n")
@@ -115,18 +115,18 @@ class Cheats:
             if name == passing.to:
                 continue
             seal = self.hub.nodes[name].mail.seal
-            tokens = [old.body for old in self.letters if old.sender == name and old.to == passing.to]
+            tokens = [old.body for old in self.envelopes if old.sender == name and old.to == passing.to]
             kinds = {
                 "control/stop": b"",
                 "relay": passing.body,
                 "x": b"",
                 "ready": b"x",
-                "letter": (tokens or [b"x"])[0],
+                "envelope": (tokens or [b"x"])[0],
             }
             if name != self.hub.clients[0]:
                 kinds |= dict.fromkeys(("align", "prepare", "start"), b'{"agreement": "", "sizes": [0]}\n')
             for kind, body in kinds.items():
-                if kind == "letter" and tokens and self.is_relayable(name, passing.to, body):
+                if kind == "envelope" and tokens and self.is_relayable(name, passing.to, body):
                     continue
                 sealed = seal.seal(passing.to, kind, body)
                 self.refused(passing._replace(body=line + b"\n" + sealed), name, sealed=True)
@@ -136,21 +136,21 @@ class Cheats:
         if trainer is None:
             return False
         try:
-            decode_letter(body, trainer._relayed[trainer.numbers[name]])
+            decode_envelope(body, trainer._relayed[trainer.numbers[name]])
         except WireError:
             return False
         return True
 
     def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
-        """Receipts that are none, and answers to sealed requests that are not sealed by the right one, or not now."""
+        """Acks that are none, and answers to sealed requests that are not sealed by the right one, or not now."""
         node, kind = self.hub.nodes[passing.sender], passing.kind
         if not answer or answer[:1] == NO or answer[1:] == NOT_NOW or (kind == "relay" and not is_first(passing)):
             return
         if kind == "relay" and self.some.random() < 0.5:
             return  # it would be sent again too often
-        if kind == "letter":
+        if kind == "envelope":
             spoilt = [
-                OK + wrong for wrong in spoilt_letters(answer[1:], self.some, 2) if self.is_no_receipt(passing, wrong)
+                OK + wrong for wrong in spoilt_envelopes(answer[1:], self.some, 2) if self.is_no_ack(passing, wrong)
             ]
             self.wrong_answers(passing, done, node, passing.to, spoilt)
         elif kind == "relay":
@@ -161,13 +161,13 @@ class Cheats:
             damaged = [answer[:-1], answer + b"0", bytes(len(answer))]
             self.wrong_answers(passing, done, node, to, [*old[-3:], *damaged, *forged])
 
-    def is_no_receipt(self, passing: Passing, wrong: bytes) -> bool:
+    def is_no_ack(self, passing: Passing, wrong: bytes) -> bool:
         trainer = self.hub.nodes[passing.sender].trainer
         try:
-            receipt = decode_receipt(wrong, trainer._expected[trainer.numbers[passing.to]])
+            ack = decode_ack(wrong, trainer._expected[trainer.numbers[passing.to]])
         except WireError:
             return True
-        return receipt.sequence != int.from_bytes(passing.body[64:72], "little")
+        return ack.sequence != int.from_bytes(passing.body[64:72], "little")
 
     def wrong_answers(self, passing: Passing, done: Done, node: Node, named: str, answers: list[bytes]) -> None:
         for wrong in answers:
@@ -185,13 +185,13 @@ class Cheats:
         before, count = holds(node), refusals(node, named)
         answer = self.hub.ask(passing)
         assert holds(node) == before, passing
-        if node.trainer is None and passing.kind in ("letter", "ready"):
+        if node.trainer is None and passing.kind in ("envelope", "ready"):
             assert not answer, passing  # before training nobody reads them, and honest ones come again
         elif not (or_answered and answer and answer[:1] == OK):
             assert sealed or not answer or answer[:1] == NO, passing
             assert refusals(node, named) == count + 1, passing
         assert not node.loop._stopped
-        self.sent[passing.kind if passing.kind in ("letter", "relay", "align", "prepare", "start") else "other"] += 1
+        self.sent[passing.kind if passing.kind in ("envelope", "relay", "align", "prepare", "start") else "other"] += 1
 
 
 def spoilt_start(body: bytes, brings: Any) -> Iterator[bytes]:

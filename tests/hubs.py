@@ -17,7 +17,7 @@ import pytest
 from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.records import pack
+from mtcd.federation.delivery.records import pack
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
@@ -200,5 +200,5 @@ def holds(node: Node) -> tuple[Any, ...]:
     files = {p.name: p.read_bytes() for p in sorted(node.folder.path.iterdir()) if p.name != "log.jsonl"}
     if node.trainer is None:
         return files, node.agreed
-    postman = node.trainer.postman
-    return files, pack(postman.record()), postman.dead, node.agreed
+    reliable = node.trainer.reliable
+    return files, pack(reliable.record()), reliable.down, node.agreed

@@ -1,13 +1,13 @@
-"""Simulated federations with a lone token: who holds what, and links that tell the postmen who is gone."""
+"""Simulated federations with a lone token: who holds what, and links that tell the parties who is gone."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from mtcd.federation.custody.journal import Journal, MemoryJournal
-from mtcd.federation.custody.lone_token import LonePostman
-from mtcd.federation.custody.records import pack
+from mtcd.federation.delivery.journal import Journal, MemoryJournal
+from mtcd.federation.delivery.records import pack
+from mtcd.federation.recovery.lone_token import LoneTokenClient
 from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import Glm
 from mtcd.network.topology import Network, make_network
@@ -24,39 +24,39 @@ PROBLEM = MODEL.problem(DATA)
 def lone_world(network: Network | str, seed: int, faults: Faults, walk: str = "lazy") -> World:
     graph = make_network(network, DATA.clients) if isinstance(network, str) else network
 
-    def make(number: int, cast: Cast, journal: Journal) -> LonePostman:
-        return LonePostman(number, cast.clients[number], journal, cast.opening, graph)
+    def make(number: int, cast: Cast, journal: Journal) -> LoneTokenClient:
+        return LoneTokenClient(number, cast.clients[number], journal, cast.opening, graph)
 
     method = STCD(stepsize=0.02, local_updates=5, walk=walk)
     return World(lambda: method.cast(PROBLEM, graph, 7), seed, make=make, faults=faults)
 
 
-def custody(world: World) -> tuple[Token, list[np.ndarray]]:
+def token_and_parameters(world: World) -> tuple[Token, list[np.ndarray]]:
     """The one token that counts and is still to be visited with, and what clients hold, from the journals alone."""
-    fences: dict[int, int] = {}
+    terms: dict[int, int] = {}
     for journal in world.journals.values():
-        fences |= journal.last()["fences"]
-    postmen, cast = {}, world.cast()
+        terms |= journal.last()["terms"]
+    parties, cast = {}, world.cast()
     for k in world.numbers:
         kept = MemoryJournal()
         kept.content = world.journals[k].content
-        postmen[k] = world.make(k, cast, kept)
-        postmen[k].heed(fences)
-    letters = [letter for postman in postmen.values() for letter in postman.outbox.values()]
+        parties[k] = world.make(k, cast, kept)
+        parties[k].learn_terms(terms)
+    envelopes = [envelope for reliable in parties.values() for envelope in reliable.outbox.values()]
     tokens = [
-        letter.message.payload
-        for letter in letters
-        if isinstance(letter.message.payload, Token)
-        and letter.generation == max(fences, default=0)
-        and not postmen[letter.to].was_seen(letter)
+        envelope.message.payload
+        for envelope in envelopes
+        if isinstance(envelope.message.payload, Token)
+        and envelope.term == max(terms, default=0)
+        and not parties[envelope.to].is_duplicate(envelope)
     ]
     assert len(tokens) == 1
-    return tokens[0], [postmen[k].party.parameters() for k in world.numbers]
+    return tokens[0], [parties[k].party.parameters() for k in world.numbers]
 
 
 def assert_kept(world: World) -> Token:
     """One token counts, and it is the aggregate of what all hold, living and dead."""
-    token, held = custody(world)
+    token, held = token_and_parameters(world)
     np.testing.assert_allclose(token.aggregate, PROBLEM.aggregate(held), rtol=0, atol=1e-9)
     penalty = sum(PROBLEM.client(k).penalty(theta) for k, theta in enumerate(held))
     assert token.penalty == pytest.approx(penalty, abs=1e-9)
@@ -65,21 +65,21 @@ def assert_kept(world: World) -> Token:
 
 def tell(world: World, who: int, k: int, lost: bool) -> None:
     """A link of ``who`` believes that client k is gone, or there."""
-    postman = world.postmen.get(who)
-    if postman is not None and who not in world.hung:
-        before = set(postman.outbox)
+    reliable = world.parties.get(who)
+    if reliable is not None and who not in world.hung:
+        before = set(reliable.outbox)
         try:
-            (postman.lost if lost else postman.found)(k)
-            world.bag += [pack(postman.outbox[place]) for place in postman.outbox if place not in before]
+            (reliable.peer_lost if lost else reliable.peer_found)(k)
+            world.bag += [pack(reliable.outbox[place]) for place in reliable.outbox if place not in before]
         except Killed:
             world.crash(who, world.time + 5)
 
 
 def tell_the_truth(world: World, network: Network) -> None:
     """Links notice who is gone, who hangs, and which link is cut; some sooner, some later."""
-    for who in list(world.postmen):
+    for who in list(world.parties):
         for k in network.neighbours[who]:
             gone = k in world.away or k in world.hung or frozenset({who, k}) in world.cuts
-            postman = world.postmen.get(who)
-            if postman is not None and gone != (k in postman.dead) and world.random.random() < 0.2:
+            reliable = world.parties.get(who)
+            if reliable is not None and gone != (k in reliable.down) and world.random.random() < 0.2:
                 tell(world, who, k, gone)

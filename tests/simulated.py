@@ -1,4 +1,4 @@
-"""A federation without a network: letters in a bag, delivered in any order, lost, doubled; parties crash and return."""
+"""A federation without a network: envelopes in a bag, delivered in any order, lost, doubled; parties crash."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.federation.custody.journal import Journal, MemoryJournal
-from mtcd.federation.custody.letters import Letter, Receipt
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack, unpack
-from mtcd.federation.custody.syncs import ServerPostman
-from mtcd.federation.custody.visits import ClientPostman
+from mtcd.federation.delivery.envelopes import Ack, Envelope
+from mtcd.federation.delivery.journal import Journal, MemoryJournal
+from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.iteration_client import IterationClient
+from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.protocol.party import SERVER, Cast, Message
 
 
@@ -49,25 +49,25 @@ class DeadlyJournal(MemoryJournal):
             raise Killed
 
 
-Make = Callable[[int, Cast, Journal], Postman]
+Make = Callable[[int, Cast, Journal], ReliableParty]
 
 
-def plain_postman(number: int, cast: Cast, journal: Journal) -> Postman:
-    return Postman(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
+def waiting_party(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+    return ReliableParty(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
 
 
-def iteration_postman(number: int, *rest: Any, **more: Any) -> ServerPostman | ClientPostman:
+def iteration_party(number: int, *rest: Any, **more: Any) -> IterationServer | IterationClient:
     """Of the server or a client of mtcd."""
-    return (ServerPostman if number == SERVER else ClientPostman)(number, *rest, **more)
+    return (IterationServer if number == SERVER else IterationClient)(number, *rest, **more)
 
 
 @dataclass
 class World:
-    """Time is the number of steps. In each, a fault may happen, and one letter or receipt of the bag arrives."""
+    """Time is the number of steps. In each, a fault may happen, and one envelope or ack of the bag arrives."""
 
     cast: Callable[[], Cast]
     seed: int
-    make: Make = plain_postman
+    make: Make = waiting_party
     faults: Faults = field(default_factory=Faults)
     eager: float = 0.0
     """The chance, per step, that somebody sends something that waits."""
@@ -80,7 +80,7 @@ class World:
         self.journals: dict[int, DeadlyJournal] = {}
         for number in numbers:
             self.journals[number] = DeadlyJournal()
-        self.postmen: dict[int, Postman] = {}
+        self.parties: dict[int, ReliableParty] = {}
         self.away: dict[int, int] = {}  # crashed, until this time; for ever if -1
         self.hung: dict[int, int] = {}
         self.cuts: dict[frozenset[int], int] = {}
@@ -96,14 +96,14 @@ class World:
     def start(self, number: int) -> None:
         """A process from nothing but the plan and its journal."""
         try:
-            self.postmen[number] = self.make(number, self.cast(), self.journals[number])
-            self.postmen[number].wake()
+            self.parties[number] = self.make(number, self.cast(), self.journals[number])
+            self.parties[number].start()
             self.away.pop(number, None)
         except Killed:
             self.crash(number, self.time + 5)
 
     def crash(self, number: int, until: int = -1) -> None:
-        self.postmen.pop(number, None)
+        self.parties.pop(number, None)
         self.away[number] = until
         self.happened["crash"] += 1
 
@@ -111,7 +111,7 @@ class World:
         self.time += 1
         self._faults()
         if not self.bag:
-            self.bag = [pack(letter) for postman in self.postmen.values() for letter in postman.waiting()]
+            self.bag = [pack(envelope) for reliable in self.parties.values() for envelope in reliable.unacknowledged()]
             self.random.shuffle(self.bag)
             if not self.bag:
                 return
@@ -126,46 +126,46 @@ class World:
             self.happened["loss"] += 1
             return
         thing = unpack(data)
-        at = thing.sender if isinstance(thing, Receipt) else thing.to
+        at = thing.sender if isinstance(thing, Ack) else thing.to
         try:
             self.arrive(thing, data)
         except Killed:
             self.crash(at, self.time + self.random.randrange(60))
 
     def _hurry(self) -> None:
-        """What was put into an outbox without a letter that caused it is soon under way too; old ones come again."""
-        if not self.eager or not self.postmen:
+        """What was put into an outbox without an envelope that caused it is soon under way too; old ones come again."""
+        if not self.eager or not self.parties:
             return
-        waiting = self.postmen[self.random.choice(sorted(self.postmen))].waiting()
+        waiting = self.parties[self.random.choice(sorted(self.parties))].unacknowledged()
         if waiting and self.random.random() < self.eager:
             self.bag.append(pack(self.random.choice(waiting[-4:] if self.random.random() < 0.7 else waiting)))
 
-    def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
-        back = isinstance(thing, Receipt)
+    def arrive(self, thing: Envelope | Ack, data: bytes) -> None:
+        back = isinstance(thing, Ack)
         at, other = (thing.sender, thing.to) if back else (thing.to, thing.sender)
-        if at not in self.postmen or (at != other and frozenset({at, other}) in self.cuts):
+        if at not in self.parties or (at != other and frozenset({at, other}) in self.cuts):
             return
         if at in self.hung:
             self.bag.append(data)
             return
-        postman = self.postmen[at]
-        if isinstance(thing, Receipt):
-            postman.received(thing)
+        reliable = self.parties[at]
+        if isinstance(thing, Ack):
+            reliable.acknowledge(thing)
             return
-        before = set(postman.outbox)
-        new = not postman.was_seen(thing)
+        before = set(reliable.outbox)
+        new = not reliable.is_duplicate(thing)
         try:
-            receipt, told = postman.deliver(thing)
+            ack, told = reliable.deliver(thing)
         except Killed:
             last = self.journals[at].last()
             cast = self.make(at, self.cast(), self.journals[at])
-            self.processed[thing.sender, thing.to, thing.sequence] += new and cast.was_seen(thing) and bool(last)
+            self.processed[thing.sender, thing.to, thing.sequence] += new and cast.is_duplicate(thing) and bool(last)
             raise
-        if receipt is None:
+        if ack is None:
             return
         self.processed[thing.sender, thing.to, thing.sequence] += new
         self.told += told
-        self.bag += [pack(receipt), *(pack(postman.outbox[place]) for place in postman.outbox if place not in before)]
+        self.bag += [pack(ack), *(pack(reliable.outbox[place]) for place in reliable.outbox if place not in before)]
 
     def _faults(self) -> None:
         for number, until in list(self.away.items()):
@@ -175,8 +175,8 @@ class World:
         self.cuts = {link: until for link, until in self.cuts.items() if until > self.time}
         chance, pick = self.random.random, self.random.choice
         until = self.time + self.random.randrange(1, 80)
-        if chance() < self.faults.crash and self.postmen:
-            self.crash(pick(sorted(self.postmen)), until)
+        if chance() < self.faults.crash and self.parties:
+            self.crash(pick(sorted(self.parties)), until)
         if chance() < self.faults.hang:
             self.hung[pick(self.numbers)] = until
             self.happened["hang"] += 1

@@ -18,10 +18,10 @@ from federations import changed
 from mtcd.config.split import split_model
 from mtcd.federation.code import OwnCode
 from mtcd.federation.code_files import read_code
-from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import Journal
+from mtcd.federation.delivery.records import pack
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
 from mtcd.federation.kit_schema import KitConfig, kit_config
 from mtcd.federation.own.networks import OwnNetwork, network_for, section_of, server_network
@@ -199,7 +199,7 @@ def everything(cast: Cast, moments: int) -> Iterator[tuple[bytes, bytes | None]]
         waiting += answer
 
 
-class Watched(Postman):
+class Watched(ReliableParty):
     """Notes all that arrives, and what its party then knows."""
 
     def __init__(
@@ -208,8 +208,8 @@ class Watched(Postman):
         self.noted, cast = noted, clinics.own_cast(number)[0]
         super().__init__(number, party_of(cast, number), journal, cast.opening)
 
-    def process(self, letter: Letter) -> list[Message]:
-        sent = pack(letter.message)
-        told = super().process(letter)
-        self.noted.append((sent, known(self.party, letter.message, bool(told))))
+    def process(self, envelope: Envelope) -> list[Message]:
+        sent = pack(envelope.message)
+        told = super().process(envelope)
+        self.noted.append((sent, known(self.party, envelope.message, bool(told))))
         return told

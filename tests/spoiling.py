@@ -33,7 +33,7 @@ VALUES: list[Any] = [
 NOT_JSON = [b"", b"\n", b"null\n", b"[]\n", b"{\n", b'{"a": NaN}\n', b"[" * 5000 + b"\n", b"\xff\xfe\n", b"1" * 5000]
 
 
-def spoilt_letters(frame: bytes, some: random.Random, count: int) -> Iterator[bytes]:
+def spoilt_envelopes(frame: bytes, some: random.Random, count: int) -> Iterator[bytes]:
     """Of all words of a frame replaced by all extremes, so many; then cut, longer, of other versions and runs."""
     for _ in range(count):
         at = 8 * some.randrange(len(frame) // 8)

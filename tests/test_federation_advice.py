@@ -10,7 +10,7 @@ pytest.importorskip("zenoh")
 from hubs import Hub, Passing, linear
 from live import make_kits
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.journal import FileJournal
+from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.link import Link
 from mtcd.federation.node.loop import Loop
 from problems import MODELS, make_data

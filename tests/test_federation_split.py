@@ -11,15 +11,15 @@ import torch
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.journal import FileJournal, Journal
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack
+from mtcd.federation.delivery.journal import FileJournal, Journal
+from mtcd.federation.delivery.records import pack
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Cast
 from simulated import Faults, World
 from split_parties import CASES, Clinics, Watched, everything, one_thread, party_of
-from test_custody_end import run_to_the_end, summed
+from test_delivery_end import run_to_the_end, summed
 from wired import told
 
 assert one_thread  # a fixture for all tests here
@@ -52,7 +52,7 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
     clinics = Clinics(tmp_path, name)
     whole, noted = clinics.whole()[0], []
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
         return Watched(clinics, noted, number, journal)
 
     world = World(lambda: whole, seed, make, EVERYTHING)
@@ -71,10 +71,10 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     clinics, hops = Clinics(tmp_path, name), 15
     whole, problem = clinics.whole()
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        postman = make_postman(number, clinics.own_cast(number)[0], journal, clinics.network)
-        postman.limit = lambda told: "iterations" if told.hop >= hops else None
-        return postman
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        reliable = make_reliable_party(number, clinics.own_cast(number)[0], journal, clinics.network)
+        reliable.limit = lambda told: "iterations" if told.hop >= hops else None
+        return reliable
 
     world = World(lambda: whole, 1, make, EVERYTHING)
     run_to_the_end(world)

@@ -38,7 +38,7 @@ def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits
     link = SimpleNamespace(up={"b"}, peers={"b"})
     mail = SimpleNamespace(link=link, ask=lambda name, kind, body, done: asked.append(body))
     trainer: Any = SimpleNamespace(
-        postman=SimpleNamespace(ended=object(), outbox={}, number=0),
+        reliable=SimpleNamespace(ended=object(), outbox={}, number=0),
         names={0: "a", 1: "b"},
         mail=mail,
         loop=SimpleNamespace(later=lambda seconds, act: None),

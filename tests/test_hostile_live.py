@@ -25,7 +25,7 @@ from mtcd.data.vertical import VerticalData
 from mtcd.errors import WireError
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import issue
-from mtcd.federation.custody.codecs import decode_letter
+from mtcd.federation.delivery.codecs import decode_envelope
 from mtcd.federation.founder import renew, revoke
 from mtcd.federation.keys import alive_key, channel, control_key, message_key
 from mtcd.federation.kit import Kit, read_kit
@@ -39,7 +39,7 @@ from mtcd.federation.private_files import write_files
 from mtcd.federation.transport import zenoh_config
 from own_parts import model_section
 from problems import MODELS, make_data
-from spoiling import spoilt_letters
+from spoiling import spoilt_envelopes
 from waiting import PATIENCE, until
 
 CHEAT, MEGABYTES = "c2", 1
@@ -117,7 +117,7 @@ def kits_and_thieves(folder: Path, data: VerticalData) -> tuple[dict[str, Kit], 
 
 
 class Cheat:
-    """Before every letter that the honest one sends, spoilt ones of it go out, and more."""
+    """Before every envelope that the honest one sends, spoilt ones of it go out, and more."""
 
     def __init__(self, nodes: dict[str, Node], kits: dict[str, Kit], callers: list[Caller]) -> None:
         self.nodes, self.callers, self.some = nodes, callers, random.Random(2)
@@ -128,11 +128,11 @@ class Cheat:
         link.post = self.before  # type: ignore[method-assign]
 
     def before(self, to: str, kind: str, body: bytes, *rest: Any) -> None:
-        if kind == "letter":
+        if kind == "envelope":
             cheat, *thieves = self.callers
             for thief in thieves:
                 thief.send(self.key(to, CHEAT, kind), body)
-            for spoilt in spoilt_letters(body, self.some, 4):
+            for spoilt in spoilt_envelopes(body, self.some, 4):
                 if not self.is_sound(to, spoilt):
                     cheat.send(self.key(to, CHEAT, kind), spoilt)
                     self.spoilt += 1
@@ -145,16 +145,16 @@ class Cheat:
             if name != CHEAT:
                 cheat.send(control_key(self.federation, name, "stop"), b"", query=True)
                 cheat.send(self.key(name, CHEAT, "control/stop"), b"")
-                cheat.send(self.key(name, "server", "letter"), body)
-        for wild in (self.key(to, "*", "letter"), self.key("*", CHEAT, "letter"), f"mtcd/{self.federation}/**"):
+                cheat.send(self.key(name, "server", "envelope"), body)
+        for wild in (self.key(to, "*", "envelope"), self.key("*", CHEAT, "envelope"), f"mtcd/{self.federation}/**"):
             cheat.send(wild, b"", query=True)
-        for wild in ("**", "*", "letter/**", "l$*", "x" * 5000):
+        for wild in ("**", "*", "envelope/**", "l$*", "x" * 5000):
             cheat.send(self.key(to, CHEAT, wild), body, query=True)
-        for strange in ("x" * 5000, "letter/x", "nothing"):
+        for strange in ("x" * 5000, "envelope/x", "nothing"):
             cheat.send(self.key(to, CHEAT, strange), body)
         cheat.session.put(self.key(to, CHEAT, ANSWER), body, attachment=NUMBER.pack(self.some.randrange(100)))
         cheat.session.put(self.key(to, CHEAT, ANSWER), body, attachment=b"x")
-        cheat.session.put(self.key(to, CHEAT, "letter"), body)
+        cheat.session.put(self.key(to, CHEAT, "envelope"), body)
         cheat.session.delete(alive_key(self.federation, "c0"))
 
     def key(self, to: str, sender: str, kind: str) -> str:
@@ -166,7 +166,7 @@ class Cheat:
             return False
         expected = trainer._expected[trainer.numbers[CHEAT]]
         try:
-            decode_letter(body, replace(expected))
+            decode_envelope(body, replace(expected))
         except WireError:
             return False
         return True
@@ -185,7 +185,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     cheat = Cheat(nodes, kits, callers)
     big = bytes(2 * MEGABYTES * 1024 * 1024)
     assert until(lambda: len(callers[0].session.info.peers_zid()) == len(addresses))
-    callers[0].send(cheat.key("c1", CHEAT, "letter"), big)
+    callers[0].send(cheat.key("c1", CHEAT, "envelope"), big)
     run_all(nodes)
     same = in_process(data, kits["c0"])
     for client, theta in same.parameters.items():

@@ -16,7 +16,7 @@ from mtcd.federation.node.mail import OK
 from mtcd.federation.own.block import read_block
 from own_parts import model_section
 from problems import MODELS, make_data
-from spoiling import spoilt_letters, spoilt_lines, spoilt_parts
+from spoiling import spoilt_envelopes, spoilt_lines, spoilt_parts
 
 MULTINOMIAL = MODELS[7]
 
@@ -38,8 +38,8 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path, monkeypatch: 
 
         def spoil(passing: Passing) -> None:
             """So that there is much to complain of."""
-            if passing.kind == "letter":
-                for wrong in spoilt_letters(passing.body[:-8], some, 2):
+            if passing.kind == "envelope":
+                for wrong in spoilt_envelopes(passing.body[:-8], some, 2):
                     hub.ask(passing._replace(body=wrong))
             elif passing.kind in ("align", "prepare", "start"):
                 for wrong in [*spoilt_lines(passing.body), *spoilt_parts(passing.body)]:
@@ -83,8 +83,8 @@ def test_nobody_can_fill_a_log(tmp_path: Path) -> None:
     path = tmp_path / "log.jsonl"
     log = Log("a", path)
     for i in range(20 * KINDS):
-        log.refused("b", "letter", f"it is wrong in a new way: {i}")
-        log.refused("c", "letter", "always the same")
+        log.refused("b", "envelope", f"it is wrong in a new way: {i}")
+        log.refused("c", "envelope", "always the same")
     log.close()
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert len(events) < KINDS + 100
@@ -95,7 +95,7 @@ def test_nobody_can_fill_a_log(tmp_path: Path) -> None:
 def test_what_others_say_stays_on_one_line(tmp_path: Path) -> None:
     shown: list[str] = []
     log = Log("a", tmp_path / "log.jsonl", shown.append)
-    log.refused("b", "letter", 'x"\n{"event": "ended"}\r\x1b[2J' + "y" * 10_000)
+    log.refused("b", "envelope", 'x"\n{"event": "ended"}\r\x1b[2J' + "y" * 10_000)
     log.close()
     lines = (tmp_path / "log.jsonl").read_text().splitlines()
     assert [json.loads(line)["event"] for line in lines] == ["refused"]

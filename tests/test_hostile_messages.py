@@ -22,7 +22,7 @@ from mtcd.federation.node.mail import NO, OK
 from mtcd.federation.own.block import read_block
 from own_parts import model_section
 from problems import MODELS, make_data
-from spoiling import spoilt_letters
+from spoiling import spoilt_envelopes
 
 RIDGE, LOGISTIC, MULTINOMIAL = MODELS[0], MODELS[5], MODELS[7]
 STCD = {"kind": "stcd", "local_updates": 2, "stepsize": 0.01}
@@ -52,12 +52,12 @@ def test_spoilt_messages_are_refused_and_change_nothing(
     same = in_process(data, hub.kits["c0"])
     for client, theta in same.parameters.items():
         np.testing.assert_allclose(read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12)
-    assert cheats.sent["letter"] >= 80
+    assert cheats.sent["envelope"] >= 80
     assert cheats.sent.total() > 1000
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays up, and whole."""
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
@@ -67,9 +67,9 @@ def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monke
 
         def lie(passing: Passing) -> None:
             node = hub.nodes[passing.to]
-            if passing.kind != "letter" or node.trainer is None:
+            if passing.kind != "envelope" or node.trainer is None:
                 return
-            for spoilt in spoilt_letters(passing.body, some, 6):
+            for spoilt in spoilt_envelopes(passing.body, some, 6):
                 written = holds(node)[0]
                 answer = hub.ask(passing._replace(body=spoilt)) or b""
                 assert answer[:1] == OK or holds(node)[0] == written
@@ -85,7 +85,7 @@ def test_sound_letters_that_lie_stop_no_process(name: str, tmp_path: Path, monke
         for node in hub.nodes.values():
             if node.trainer is not None:
                 node.trainer._go_back()  # the journal can be read
-        ends = [node.trainer.postman.ended for node in hub.nodes.values() if node.trainer is not None]
+        ends = [node.trainer.reliable.ended for node in hub.nodes.values() if node.trainer is not None]
     by_a_lie = all(end is not None and end.status == DIVERGED for end in ends)
     assert answers[OK] > (0 if by_a_lie else 10)  # a token may well lie that training has diverged
 
@@ -115,7 +115,7 @@ def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(
         np.testing.assert_allclose(read_block(tmp_path / "runs" / client).theta, theta, rtol=1e-12, atol=1e-12)
 
 
-def test_who_cannot_follow_a_letter_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_cannot_follow_an_envelope_is_as_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also if somebody is gone: the iteration is not started anew once more."""
     model, method, changes = CASES["clusters"]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
@@ -125,19 +125,19 @@ def test_who_cannot_follow_a_letter_is_as_before(tmp_path: Path, monkeypatch: py
         server = hub.nodes["server"]
 
         def meddle(passing: Passing) -> None:
-            if (passing.to, passing.kind) != ("server", "letter") or tried:
+            if (passing.to, passing.kind) != ("server", "envelope") or tried:
                 return
             trainer = server.trainer
             assert trainer is not None
-            trainer.lost("c3")
-            postman, before = trainer.postman, holds(server)
-            monkeypatch.setattr(postman.party, "receive", lambda message: 1 / 0)
-            monkeypatch.setattr(postman, "is_void", lambda letter: False)
-            monkeypatch.setattr(postman, "_fits", lambda letter, index: True)
+            trainer.peer_lost("c3")
+            reliable, before = trainer.reliable, holds(server)
+            monkeypatch.setattr(reliable.party, "receive", lambda message: 1 / 0)
+            monkeypatch.setattr(reliable, "is_stale", lambda envelope: False)
+            monkeypatch.setattr(reliable, "_fits", lambda envelope, index: True)
             tried.append(hub.ask(passing))
-            assert trainer.postman is not postman
+            assert trainer.reliable is not reliable
             assert holds(server) == before
-            assert postman.dead == trainer.postman.dead == {3}
+            assert reliable.down == trainer.reliable.down == {3}
             trainer._found("c3")
 
         hub.meddle = meddle

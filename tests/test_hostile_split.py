@@ -97,6 +97,6 @@ def test_split_networks_are_trained_as_if_nobody_cheated(
         assert one.keys() == other.keys()
         assert all((one[name] == other[name]).all() for name in one)
     assert cheats is not None
-    assert cheats.sent["letter"] >= 40
+    assert cheats.sent["envelope"] >= 40
     assert cheats.sent["start"] >= 100
     assert cheats.sent["said again"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtcd.engines.wire import Envelope, Expected, WireError, decode, encode, expect, largest
+from mtcd.engines.wire import Expected, Header, WireError, decode, encode, expect, largest
 from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, CODECS
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.methods.hosting import Done, Share
@@ -66,8 +66,8 @@ def expected(**others: object) -> Expected:
     return replace(made, **others)  # type: ignore[arg-type]
 
 
-def sent(payload: object, sender: int = 0, to: int = 1, run: str = RUN, **custody: int) -> bytes:
-    return encode(Message(sender, to, payload), Envelope(run, sender, to, **custody))
+def sent(payload: object, sender: int = 0, to: int = 1, run: str = RUN, **delivery: int) -> bytes:
+    return encode(Message(sender, to, payload), Header(run, sender, to, **delivery))
 
 
 def token(**others: object) -> Token:
@@ -99,14 +99,14 @@ def token(**others: object) -> Token:
         (sent(token(), to=4), "receiver"),
         (sent(token(), to=-3), "receiver"),
         (sent(token(), run="other"), "run"),
-        (sent(token(), sequence=-1), "custody"),
-        (sent(token(), generation=2**50), "custody"),
+        (sent(token(), sequence=-1), "delivery"),
+        (sent(token(), term=2**50), "delivery"),
         (sent(token(aggregate=np.ones(1000))), "frame"),
         (sent(Share(-1), SERVER), "t"),
         (sent(Share(1), 0), "receiver"),
         (sent(Done(0, frozenset({1})), 0, SERVER), "length"),
         (sent(None, 0, 0), "kind"),
-        (encode(Message(0, 1, token(), 10**6), Envelope(RUN, 0, 1)), "floats"),
+        (encode(Message(0, 1, token(), 10**6), Header(RUN, 0, 1)), "floats"),
         (b"", "frame"),
         (sent(token())[:40], "frame"),
         (sent(token()) + b"\0" * 8, "length"),
@@ -163,7 +163,7 @@ def test_what_cannot_be_sent_is_refused() -> None:
         with pytest.raises(WireError):
             sent(payload)
     with pytest.raises(WireError, match="another message"):
-        encode(Message(0, 1, token()), Envelope(RUN, 0, 2))
+        encode(Message(0, 1, token()), Header(RUN, 0, 2))
     for run in ("", "x" * 65):
         with pytest.raises(WireError, match="64"):
             sent(token(), run=run)

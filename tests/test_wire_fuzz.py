@@ -48,10 +48,10 @@ def kind_of(frame: bytes) -> str:
 def verdict(frame: bytes, expected: Expected) -> str:
     """'refused' or 'sound'; anything else fails."""
     try:
-        message, envelope = decode(frame, expected)
+        message, header = decode(frame, expected)
     except WireError as error:
         return "refused" if error.field == "version" or not tells_numbers(error) else "tells numbers"
-    assert encode(message, envelope) == frame  # there is one way to say a thing
+    assert encode(message, header) == frame  # there is one way to say a thing
     check(message, expected)
     return "sound"
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.local import LocalEngine
-from mtcd.engines.wire import Envelope, Expected, SplitShapes, decode, encode, expect
+from mtcd.engines.wire import Expected, Header, SplitShapes, decode, encode, expect
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
@@ -68,15 +68,15 @@ class Wire:
     frames: list[bytes] = field(default_factory=list)
 
     def carry(self, message: Message) -> Message:
-        envelope = Envelope(RUN, message.sender, message.to, 2, len(self.frames))
-        data = encode(message, envelope)
+        header = Header(RUN, message.sender, message.to, 2, len(self.frames))
+        data = encode(message, header)
         self.frames.append(data)
         exact = replace(self.expected, sender=message.sender, receiver=message.to)
-        arrived, its_envelope = decode(bytearray(data) if len(self.frames) % 2 else data, exact)
-        assert its_envelope == envelope
+        arrived, its_header = decode(bytearray(data) if len(self.frames) % 2 else data, exact)
+        assert its_header == header
         assert (arrived.floats, arrived.hop_floats) == (message.floats, message.hop_floats)
         assert type(arrived.payload) is type(message.payload)
-        assert encode(arrived, envelope) == data
+        assert encode(arrived, header) == data
         return arrived
 
 

@@ -37,20 +37,20 @@ NETWORK = [
     "test_spanning",
 ]
 THEORY = ["test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect"]
-CUSTODY = [
-    "test_custody",
-    "test_custody_absent",
-    "test_custody_choose",
-    "test_custody_codecs",
-    "test_custody_end",
-    "test_custody_journal",
-    "test_custody_lone",
-    "test_custody_lone_dead",
-    "test_custody_methods",
-    "test_custody_overtime",
-    "test_custody_overtime_cases",
-    "test_custody_roaming",
-    "test_custody_search",
+RECOVERY = [
+    "test_delivery",
+    "test_recovery_gathering",
+    "test_recovery_choose",
+    "test_delivery_codecs",
+    "test_delivery_end",
+    "test_delivery_journal",
+    "test_recovery_lone_token",
+    "test_recovery_lone_token_down",
+    "test_recovery_methods",
+    "test_recovery_speculative",
+    "test_recovery_speculative_cases",
+    "test_recovery_roaming",
+    "test_recovery_search",
 ]
 NEAR: dict[str, list[str]] = {
     "methods": [*TRAINING, *TOURS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
@@ -67,7 +67,8 @@ NEAR: dict[str, list[str]] = {
     "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
     "ledger": ["test_ledger", "test_token", "test_training", "test_engines"],
     "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", "test_stepsize", "test_training"],
-    "federation/custody": CUSTODY,
+    "federation/delivery": RECOVERY,
+    "federation/recovery": RECOVERY,
     "splitnet": SPLIT_NETWORKS,
     "splitnet/nets": SPLIT_NETWORKS,
 }

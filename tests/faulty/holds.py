@@ -8,10 +8,8 @@ from typing import Any
 import numpy as np
 
 from faulty.federation import Faulty
-from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.journal import FileJournal
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.visits import ClientPostman
+from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.brings import make_brings
@@ -20,6 +18,8 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.own.block import read_block
 from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER
@@ -29,7 +29,7 @@ CLOSE = 1e-9
 Thetas = list[Any]
 
 
-def postmen(faulty: Faulty) -> dict[int, Postman]:
+def parties(faulty: Faulty) -> dict[int, ReliableParty]:
     """Everybody as its journal says; nobody may run, and nothing that they kept is touched."""
     made = {}
     for name in faulty.names:
@@ -42,16 +42,16 @@ def postmen(faulty: Faulty) -> dict[int, Postman]:
         brings = make_brings(kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]})
         role = brings.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
         number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
-        made[number] = make_postman(number, role.cast, FileJournal(copy / JOURNAL), kit.config.network)
+        made[number] = make_reliable_party(number, role.cast, FileJournal(copy / JOURNAL), kit.config.network)
     return made
 
 
-def check_custody(faulty: Faulty) -> Thetas:
+def check_delivery(faulty: Faulty) -> Thetas:
     """The token, or the server, has the aggregate of what the parties hold. Returns that.
 
     Not where it takes more than that to tell: with dcpa, acceleration and optimal sync, the optimum tells.
     """
-    found = postmen(faulty)
+    found = parties(faulty)
     if not all(type(one.party) is TokenClient for number, one in found.items() if number != SERVER):
         return []
     if SERVER not in found:
@@ -61,10 +61,10 @@ def check_custody(faulty: Faulty) -> Thetas:
         server = found[SERVER].party
         if not isinstance(server, TokenServer) or server.plan.batches.size is not None:
             return []  # it sums up anew what it is told in every round
-        for postman in found.values():
-            postman.heed(found[SERVER].fences)
-            if isinstance(postman, ClientPostman) and postman.party.t < server.t:
-                postman.drop_what_does_not_count()
+        for reliable in found.values():
+            reliable.learn_terms(found[SERVER].terms)
+            if isinstance(reliable, IterationClient) and reliable.party.t < server.t:
+                reliable.discard_uncommitted()
         aggregate, penalty = server.aggregate, server.penalty
         held = [_at(found[k].party, server.t) for k in range(faulty.plan.parties)]
     problem = faulty.plan.glm.problem(faulty.plan.data)
@@ -80,20 +80,20 @@ def _at(client: Any, t: int) -> Any:
     return client.theta[0] if client.t == t else client.combined[0]
 
 
-def lone_token(found: dict[int, Postman]) -> tuple[Token, Thetas]:
+def lone_token(found: dict[int, ReliableParty]) -> tuple[Token, Thetas]:
     """The one token that counts and is still to be visited with, and what clients hold."""
-    fences: dict[int, int] = {}
-    for postman in found.values():
-        fences |= postman.fences
-    for postman in found.values():
-        postman.heed(fences)
+    terms: dict[int, int] = {}
+    for reliable in found.values():
+        terms |= reliable.terms
+    for reliable in found.values():
+        reliable.learn_terms(terms)
     tokens = [
-        letter.message.payload
-        for postman in found.values()
-        for letter in postman.outbox.values()
-        if isinstance(letter.message.payload, Token)
-        and letter.generation == max(fences, default=0)
-        and not found[letter.to].was_seen(letter)
+        envelope.message.payload
+        for reliable in found.values()
+        for envelope in reliable.outbox.values()
+        if isinstance(envelope.message.payload, Token)
+        and envelope.term == max(terms, default=0)
+        and not found[envelope.to].is_duplicate(envelope)
     ]
     assert len(tokens) == 1, f"{len(tokens)} tokens count"
     return tokens[0], [found[k].party.parameters() for k in sorted(found)]  # type: ignore[attr-defined]
@@ -103,7 +103,7 @@ def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) ->
     """All ended at the same moment, near the optimum; of those who are ``away`` the blocks are what they are."""
     away = away or {}
     if faulty.plan.server:
-        check_custody(faulty)
+        check_delivery(faulty)
     summaries = [read_summary(faulty.run_folder(name)) for k, name in enumerate(faulty.names) if k not in away]
     moments = {(one.status, one.iterations, one.syncs) for one in summaries}
     assert len(moments) == 1, moments

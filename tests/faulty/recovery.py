@@ -1,7 +1,7 @@
 """Time from the moment a token's holder is killed, or hangs, until it moves again: ``python -m faulty.recovery``.
 
-The token has moved when somebody has visited with one of a new generation and has that in its journal. Where the one
-who is hit had no token after all, which is seen from its moving on in the old generation, nothing is counted.
+The token has moved when somebody has visited with one of a new term and has that in its journal. Where the one
+who is hit had no token after all, which is seen from its moving on in the old term, nothing is counted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from faulty.federation import Faulty
 from faulty.plans import Plan
 from faulty.suite import AVERAGE, RIDGE, STCD, chords, plan
 from mtcd.errors import JournalError
-from mtcd.federation.custody.journal import FileJournal
+from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.node.folder import JOURNAL
 from mtcd.protocol.token import Token
 
@@ -56,16 +56,16 @@ def measure(folder: Path, made: Plan, kill: bool, trials: int = TRIALS) -> list[
 
 
 def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:
-    """Hit the holder; the time until a token of a new generation has been visited with, if it was hit; and whom."""
-    before = generations(faulty, faulty.parties)
+    """Hit the holder; the time until a token of a new term has been visited with, if it was hit; and whom."""
+    before = terms(faulty, faulty.parties)
     victim = faulty.holder(set(faulty.parties))
     began = monotonic()
     (faulty.kill if kill else faulty.hang)(victim)
     others = [name for name in faulty.parties if name != victim]
     last = 0
     while monotonic() - began < LONGEST:
-        now = generations(faulty, others)
-        if any(generation > before.get(t, NONE)[0] for t, (generation, _) in now.items()):
+        now = terms(faulty, others)
+        if any(term > before.get(t, NONE)[0] for t, (term, _) in now.items()):
             return monotonic() - began, victim
         hop = max((hop for _, hop in now.values()), default=0)
         if hop > last + 50 and last:
@@ -74,14 +74,14 @@ def recover(faulty: Faulty, kill: bool) -> tuple[float | None, str]:
     raise faulty.failure(f"no token moves {LONGEST} s after {victim} was hit")
 
 
-def generations(faulty: Faulty, names: list[str]) -> dict[int, tuple[int, int]]:
-    """By iteration, the latest generation of tokens that were passed on, and their hop."""
+def terms(faulty: Faulty, names: list[str]) -> dict[int, tuple[int, int]]:
+    """By iteration, the latest term of tokens that were passed on, and their hop."""
     found: dict[int, tuple[int, int]] = {}
     for name in names:
-        for letter in _outbox(faulty.run_folder(name) / JOURNAL):
-            if isinstance(letter.message.payload, Token):
-                seen = letter.generation, letter.message.payload.hop
-                found[letter.iteration] = max(found.get(letter.iteration, NONE), seen)
+        for envelope in _outbox(faulty.run_folder(name) / JOURNAL):
+            if isinstance(envelope.message.payload, Token):
+                seen = envelope.term, envelope.message.payload.hop
+                found[envelope.iteration] = max(found.get(envelope.iteration, NONE), seen)
     return found
 
 

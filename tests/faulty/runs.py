@@ -10,7 +10,7 @@ from time import sleep
 import mtcd
 from faulty.chaos import Chaos
 from faulty.federation import Faulty
-from faulty.holds import check_custody, check_end
+from faulty.holds import check_delivery, check_end
 from faulty.plans import Plan
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
@@ -163,7 +163,7 @@ def _all_die(faulty: Faulty, reached: int, say: Say) -> list[object]:
     """All at once; what they kept is looked at, and they are started again. Returns the blocks that they hold."""
     living = [name for name in faulty.names if name not in faulty.down]
     faulty.kill(*living)
-    held = check_custody(faulty)
+    held = check_delivery(faulty)
     say(f"all are killed; custody holds at iteration {reached}")
     faulty.start(*living)
     faulty.wait_for_iteration(reached)

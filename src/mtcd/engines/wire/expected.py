@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 LONGEST_RUN_ID = 64
 MOST = 2**48
-"""Above all that is counted: iterations, hops, tours, generations, sequence numbers."""
+"""Above all that is counted: iterations, hops, tours, terms, sequence numbers."""
 F8, F4 = np.dtype("<f8"), np.dtype("<f4")
 
 

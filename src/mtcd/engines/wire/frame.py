@@ -15,50 +15,53 @@ from mtcd.version import PROTOCOL
 
 MAGIC = b"MTCDWIRE"
 FORMAT = 1
-# magic, format, protocol, kind, length of the run's id; length of all; sender, receiver; floats, hop_floats; custody
+# magic, format, protocol, kind, length of the run's id; length of all;
+# sender, receiver; floats, hop_floats; term, sequence
 HEAD = Struct("<8sHHHHQqqqqqq")
 
 
-class Envelope(NamedTuple):
-    """Whose message it is, and which: a token that is made anew after a loss gets the next ``generation``, and every
-    message of a run the next ``sequence``, so that one that comes twice can be told.
+class Header(NamedTuple):
+    """The sender, the receiver and the number of a message.
+
+    A token that is regenerated after a loss has a higher ``term``. Every message from one party to another has the
+    next ``sequence``, by which its receiver recognises duplicates.
     """
 
     run: str
     sender: int
     receiver: int
-    generation: int = 0
+    term: int = 0
     sequence: int = 0
 
 
-def encode(message: Message, envelope: Envelope) -> bytes:
+def encode(message: Message, header: Header) -> bytes:
     """The message as bytes. What is not finite is refused here already: the training has diverged."""
-    return b"".join(encode_parts(message, envelope))
+    return b"".join(encode_parts(message, header))
 
 
-def encode_parts(message: Message, envelope: Envelope) -> Chunks:
+def encode_parts(message: Message, header: Header) -> Chunks:
     """The same in pieces, of which the large ones are the arrays themselves."""
     codec = BY_CLASS.get(type(message.payload))
     if codec is None:
         raise WireError("kind", "is none that can be sent")
-    if (message.sender, message.to) != (envelope.sender, envelope.receiver):
-        raise WireError("envelope", "is for another message")
-    run = envelope.run.encode()
+    if (message.sender, message.to) != (header.sender, header.receiver):
+        raise WireError("header", "is that of another message")
+    run = header.run.encode()
     if not 1 <= len(run) <= LONGEST_RUN_ID:
         raise WireError("run", "is no id of 1 to 64 characters")
     chunks: Chunks = [b"", run, bytes(-len(run) % 8)]
     try:
         codec.record.write(message.payload, chunks)
         length = HEAD.size + sum(map(_size, chunks))
-        custody = envelope.generation, envelope.sequence
+        delivery = header.term, header.sequence
         who = message.sender, message.to, message.floats, message.hop_floats
-        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, codec.number, len(run), length, *who, *custody)
+        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, codec.number, len(run), length, *who, *delivery)
     except (error, TypeError, ValueError, AttributeError):
         raise WireError(codec.kind.__name__, "has a field of the wrong type") from None
     return chunks
 
 
-def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Envelope]:
+def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Header]:
     """The message, if all of it is as ``expected``; otherwise a ``WireError``, and nothing has happened.
 
     Out of ``bytes`` the arrays are copied once, as parties write to them. A ``bytearray`` is taken over: its arrays
@@ -67,13 +70,13 @@ def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Me
     view = as_view(data)
     if len(view) > _largest(expected):
         raise WireError("frame", "is larger than any message of this run")
-    message, envelope, length = decode_first(view, expected)
+    message, header, length = decode_first(view, expected)
     if length != len(view):
         raise WireError("length", "is not that of the frame")
-    return message, envelope
+    return message, header
 
 
-def decode_first(view: memoryview, expected: Expected) -> tuple[Message, Envelope, int]:
+def decode_first(view: memoryview, expected: Expected) -> tuple[Message, Header, int]:
     """The same where more follows; with the length of the message."""
     codec, sender, to, numbers, length = _head(view, expected)
     start = HEAD.size + padded(len(expected.run_bytes))
@@ -81,9 +84,9 @@ def decode_first(view: memoryview, expected: Expected) -> tuple[Message, Envelop
     payload = codec.read(frame)
     if frame.at != length:
         raise WireError("frame", "goes on after its end")
-    floats, hop_floats, generation, sequence = numbers
-    envelope = Envelope(expected.run, sender, to, generation, sequence)
-    return Message(sender, to, payload, floats, hop_floats), envelope, length
+    floats, hop_floats, term, sequence = numbers
+    header = Header(expected.run, sender, to, term, sequence)
+    return Message(sender, to, payload, floats, hop_floats), header, length
 
 
 def largest(expected: Expected) -> int:
@@ -118,12 +121,12 @@ def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[
     if length > HEAD.size + padded(len(run)) + limit(codec, expected):
         raise WireError("length", "is more than such a message can have")
     _check_parties(codec, sender, to, expected)
-    floats, hop_floats, generation, sequence = others
+    floats, hop_floats, term, sequence = others
     if not (0 <= floats <= expected.most_floats and 0 <= hop_floats <= expected.most_floats):
         raise WireError("floats", OUT_OF_RANGE)
-    if not (0 <= generation < MOST and 0 <= sequence < MOST):
-        raise WireError("custody", OUT_OF_RANGE)
-    return codec, sender, to, (floats, hop_floats, generation, sequence), length
+    if not (0 <= term < MOST and 0 <= sequence < MOST):
+        raise WireError("delivery", OUT_OF_RANGE)
+    return codec, sender, to, (floats, hop_floats, term, sequence), length
 
 
 def _check_parties(codec: Codec, sender: int, to: int, expected: Expected) -> None:

@@ -104,8 +104,8 @@ def way(sender: int, to: int) -> str:
     >>> way(3, SERVER), way(4, 4)
     ('c>s', 'c>itself')
     """
-    letters = {SERVER: "s", MONITOR: "m"}
-    return f"{letters.get(sender, 'c')}>{'itself' if sender == to else letters.get(to, 'c')}"
+    envelopes = {SERVER: "s", MONITOR: "m"}
+    return f"{envelopes.get(sender, 'c')}>{'itself' if sender == to else envelopes.get(to, 'c')}"
 
 
 def check_token(token: Token, expected: Expected) -> None:

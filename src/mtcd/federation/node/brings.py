@@ -16,7 +16,7 @@ from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
 from mtcd.federation.code_files import built_in_only
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.aligning import agreed_rows
@@ -209,21 +209,21 @@ class LinearBrings(BringsTable):
             return None
         return self.part.gap_part(party.copy_for(token), token.aggregate)
 
-    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
         """The block and a summary, in the folder of the run."""
-        summary = summary_of(self.config, self.settled, self.costs, postman, watch, notes)
+        summary = summary_of(self.config, self.settled, self.costs, reliable, watch, notes)
         if self.table is None:
             return keep_block(folder, summary, None)
-        party = postman.party
+        party = reliable.party
         assert isinstance(party, Client)
         return keep_block(folder, summary, PartyBlock.of(self.part, party.parameters()))
 
 
 def summary_of(
-    config: KitConfig, method: Method, costs: Costs, postman: Postman, watch: Watch, notes: Sequence[str]
+    config: KitConfig, method: Method, costs: Costs, reliable: ReliableParty, watch: Watch, notes: Sequence[str]
 ) -> Summary:
     """How the run ended, as this party knows it."""
-    end = postman.ended
+    end = reliable.ended
     assert end is not None
     return Summary(
         federation=config.federation,
@@ -233,7 +233,7 @@ def summary_of(
         stepsize=method.settled_stepsize(),
         iterations=end.hop,
         syncs=end.t,
-        ledger=postman.ledger,
+        ledger=reliable.ledger,
         costs=costs,
         seconds=watch.seconds(),
         objective=watch.facts()["objective"] if watch.final else None,

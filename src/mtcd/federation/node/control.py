@@ -38,19 +38,19 @@ def _status(node: Node) -> dict[str, Any]:
     trainer, config = node.trainer, node.kit.config
     told: dict[str, Any] = {
         "name": config.name,
-        "phase": "opening" if trainer is None else "training" if trainer.postman.ended is None else "ended",
+        "phase": "opening" if trainer is None else "training" if trainer.reliable.ended is None else "ended",
         "connected": sorted(node.mail.link.up & set(config.peers)),
         "waiting_for": node.waits_for(),
     }
     if trainer is not None and node.watch is not None:
-        postman = trainer.postman
+        reliable = trainer.reliable
         told |= {
             "run": trainer.run,
-            "gone": sorted(trainer.names[k] for k in postman.dead),
+            "gone": sorted(trainer.names[k] for k in reliable.down),
             "tokens": node.watch.tokens(),
             "heard_end": sorted(trainer.heard_end),
-            "ended": None if postman.ended is None else postman.ended.status,
-            "ledger": postman.ledger.to_dict(),
+            "ended": None if reliable.ended is None else reliable.ended.status,
+            "ledger": reliable.ledger.to_dict(),
             **node.watch.facts(),
         }
     return told

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from time import monotonic
 
-from mtcd.federation.custody.letters import End
+from mtcd.federation.delivery.envelopes import End
 from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
 from mtcd.federation.node.training import Trainer
@@ -31,10 +31,10 @@ class Leaving:
 
         Who is gone and is to be told by us has some time to come back: nobody else may tell it.
         """
-        trainer, link, postman = self.trainer, self.mail.link, self.trainer.postman
-        if postman.ended is None:  # it was ended by a token that does not count
+        trainer, link, reliable = self.trainer, self.mail.link, self.trainer.reliable
+        if reliable.ended is None:  # it was ended by a token that does not count
             return
-        undelivered = {trainer.names[to] for to, _ in postman.outbox if to != postman.number}
+        undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
         untold = undelivered | self.questions.waits_for
         unaware = (undelivered | link.up) - trainer.heard_end | self.questions.waits_for
         stayed = monotonic() - self._began
@@ -58,11 +58,11 @@ class Leaving:
 
     def _write_down(self) -> None:
         """Who has heard of the end: started again, this party need not tell it twice."""
-        postman, names = self.trainer.postman, self.trainer.names
-        for place, letter in list(postman.outbox.items()):
-            if isinstance(letter.message.payload, End) and names[letter.to] in self.trainer.heard_end:
-                del postman.outbox[place]
-        postman.commit()
+        reliable, names = self.trainer.reliable, self.trainer.names
+        for place, envelope in list(reliable.outbox.items()):
+            if isinstance(envelope.message.payload, End) and names[envelope.to] in self.trainer.heard_end:
+                del reliable.outbox[place]
+        reliable.commit()
 
     def _is_away(self, name: str) -> bool:
         link = self.mail.link

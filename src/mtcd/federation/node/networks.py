@@ -15,7 +15,7 @@ from mtcd.divergence import DIVERGED, Divergence, worst_end_of
 from mtcd.engines.wire import expect
 from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import BringsTable, summary_of
 from mtcd.federation.node.log import Log
@@ -150,9 +150,9 @@ class SplitBrings(BringsTable):
                 "everybody the same."
             )
 
-    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
         """The network and a summary, in the folder of the run."""
-        summary = summary_of(self.config, self.method, self.costs, postman, watch, notes)
+        summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes)
         columns = () if self.table is None else self.table.columns
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
         if not block.finite or summary.status == DIVERGED:

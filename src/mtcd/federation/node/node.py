@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError, WireError
-from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.journal import FileJournal
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
@@ -33,6 +32,7 @@ from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.verdict import Verdict
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
+from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.party import SERVER
@@ -65,7 +65,7 @@ class Node:
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
         """Since when others are in training while this party is not."""
-        for kind in ("letter", "ready"):
+        for kind in ("envelope", "ready"):
             self.mail.on(kind, self._too_early)  # until there is a trainer
         self.mail.on(WORDS, self._hear_words)
         answer_operator(self)
@@ -110,19 +110,19 @@ class Node:
         return self._train(agreed, role, self.folder.agree(agreed))
 
     def _train(self, agreed: Agreed, role: Role, when: float) -> str | None:
-        """Be ready for letters. Who sets the training going comes back, if it is one; who leads waits for all."""
+        """Be ready for envelopes. Who sets the training going comes back, if it is one; who leads waits for all."""
         self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
         self.role = role
         journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
 
-        def make() -> Postman:
+        def make() -> ReliableParty:
             cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
-            postman = make_postman(self.number, cast, journal, network)
-            postman.limit, postman.judge = role.watch.limit, role.watch.judge
-            postman.ledger.float_bytes = role.expected.dtype.itemsize
-            return postman
+            reliable = make_reliable_party(self.number, cast, journal, network)
+            reliable.limit, reliable.judge = role.watch.limit, role.watch.judge
+            reliable.ledger.float_bytes = role.expected.dtype.itemsize
+            return reliable
 
         self.trainer = Trainer(
             self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
@@ -139,7 +139,7 @@ class Node:
     def _go(self) -> None:
         assert self.agreed is not None
         assert self.trainer is not None
-        over = self.trainer.postman.ended is not None
+        over = self.trainer.reliable.ended is not None
         self.log.say("training", "The run has ended already." if over else "Training.", run=self.agreed.run)
         self.trainer.go()
 
@@ -164,8 +164,8 @@ class Node:
     def waits_for(self) -> list[str]:
         """Who holds this party up."""
         if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
-            names, ended = self.trainer.names, self.trainer.postman.ended is not None
-            return [] if ended else sorted(names[number] for number in self.trainer.postman.waits_for)
+            names, ended = self.trainer.names, self.trainer.reliable.ended is not None
+            return [] if ended else sorted(names[number] for number in self.trainer.reliable.waits_for)
         return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
 
     def _changed(self, name: str, here: bool) -> None:
@@ -177,8 +177,8 @@ class Node:
     def _told(self, payload: Any) -> None:
         assert self.watch is not None
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
-            gap_part = partial(self.brings.gap_part, self.trainer.postman.party, payload)
-            ended = self.trainer.postman.ended is not None
+            gap_part = partial(self.brings.gap_part, self.trainer.reliable.party, payload)
+            ended = self.trainer.reliable.ended is not None
             self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
         self.watch.say()
 
@@ -203,7 +203,7 @@ class Node:
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the objective, as it ended."""
         assert self.trainer is not None
-        return self.brings.evidence(self.trainer.postman.party)
+        return self.brings.evidence(self.trainer.reliable.party)
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether training has, given all parties' parts."""
@@ -212,17 +212,17 @@ class Node:
     def _awaits_words(self) -> bool:
         """Whether something is still to be told. Of a training that has diverged, nothing is kept."""
         assert self.trainer is not None
-        end = self.trainer.postman.ended
+        end = self.trainer.reliable.ended
         if end is not None and end.status == DIVERGED:
             return False
         return self.brings.awaits_words or (self.verdict is not None and self.verdict.pending)
 
     def _end(self) -> None:
         assert self.trainer is not None
-        postman = self.trainer.postman
-        assert postman.ended is not None
-        diverged = postman.ended.status == DIVERGED
-        words = self.brings.last_words() if postman.ended_here and not diverged else None
+        reliable = self.trainer.reliable
+        assert reliable.ended is not None
+        diverged = reliable.ended.status == DIVERGED
+        words = self.brings.last_words() if reliable.ended_here and not diverged else None
         if words is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
             self.loop.call(partial(self.questions.ask, WORDS, dict.fromkeys(others, words)))
@@ -237,14 +237,14 @@ class Node:
         """It is known how training ended."""
         assert self.trainer is not None
         if diverged:
-            self.trainer.postman.turn_out(DIVERGED)
+            self.trainer.reliable.turn_out(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
 
     def _keep(self) -> Summary:
         assert self.trainer is not None
         assert self.watch is not None
-        summary = self.brings.keep(self.folder.path, self.trainer.postman, self.watch, self.role.notes)
+        summary = self.brings.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes)
         self.status = summary.status
         return summary
 
@@ -252,7 +252,7 @@ class Node:
         """The party that ended the training tells how all of it ended."""
         if SERVER_NAME in self.kit.config.peers and asked.sender != SERVER_NAME:
             raise WireError("sender", "is not the one who ended the training")
-        if self.trainer is None or self.trainer.postman.ended is None:
+        if self.trainer is None or self.trainer.reliable.ended is None:
             asked.let_go()  # the end is on its way: to be asked again
             return
         if self.brings.hear(asked.body):

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from time import monotonic
 
 from mtcd.errors import WireError
-from mtcd.federation.custody.lone_token import LonePostman
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.recovery.lone_token import LoneTokenClient
 from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"
@@ -22,16 +22,16 @@ SILENT = 1.5  # leases without an answer after which a party counts as gone, eve
 
 
 class Presence(ABC):
-    """Tells the postman who is gone and who is back. Who does not answer is gone; who is in this run is back."""
+    """Tells the reliable party who is gone and who is back. Who does not answer is gone; who is in this run is back."""
 
-    postman: Postman
+    reliable: ReliableParty
 
     def __init__(self, mail: Mail, loop: Loop, log: Log, run: str) -> None:
         self.mail, self.loop, self.log, self.run = mail, loop, log, run
         self.names = {SERVER: SERVER_NAME, **dict(enumerate(mail.kit.config.parties))}
         self.numbers = {name: number for number, name in self.names.items()}
         self.under_way: dict[tuple[int, int], float] = {}
-        """Letters that were sent and not answered, or that wait for their next try; with how long they wait."""
+        """Envelopes that were sent and not answered, or that wait for their next try; with how long they wait."""
         self.silent: dict[int, float] = {}
         """Since when a party has not answered."""
         self.heard_end: set[str] = set()
@@ -45,11 +45,11 @@ class Presence(ABC):
 
     @abstractmethod
     def pump(self) -> None:
-        """Send every letter that is not under way."""
+        """Send every envelope that is not under way."""
 
     @abstractmethod
     def noticed(self) -> None:
-        """The postman may have something to tell, or have ended."""
+        """The reliable party may have something to tell, or have ended."""
 
     def watch(self) -> None:
         """From now on."""
@@ -61,27 +61,27 @@ class Presence(ABC):
         if here:
             self._ask_ready(name)
         else:
-            self.lost(name)
+            self.peer_lost(name)
 
-    def lost(self, name: str) -> None:
+    def peer_lost(self, name: str) -> None:
         """A party is gone."""
         number = self.numbers[name]
-        if number not in self.postman.dead and not (
-            self.postman.ended and name in self.heard_end
+        if number not in self.reliable.down and not (
+            self.reliable.ended and name in self.heard_end
         ):  # that one may leave
-            self.log.say("lost", "" if self.postman.ended else f"{name} is gone.", peer=name)
-            self.postman.lost(number)
+            self.log.say("lost", "" if self.reliable.ended else f"{name} is gone.", peer=name)
+            self.reliable.peer_lost(number)
             self.noticed()
             self.pump()
 
     def _found(self, name: str) -> None:
         number = self.numbers[name]
         self.silent.pop(number, None)
-        if number in self.postman.dead:
+        if number in self.reliable.down:
             self.log.say("found", f"{name} is back.", peer=name)
-            self.postman.found(number)
+            self.reliable.peer_found(number)
             self.noticed()
-        for place in self.postman.outbox:
+        for place in self.reliable.outbox:
             if place[0] == number and place in self.under_way:
                 self.under_way[place] = SOON
         self.pump()
@@ -90,7 +90,7 @@ class Presence(ABC):
         def answered(answer: bytes | None, why: str) -> None:
             if answer in (IN_TRAINING, ENDED):
                 self._found(name)
-            elif self.numbers[name] in self.postman.dead and name in self.mail.link.up:
+            elif self.numbers[name] in self.reliable.down and name in self.mail.link.up:
                 self.loop.later(LATEST, lambda: self._ask_ready(name))
 
         self.mail.ask(name, "ready", self.run.encode(), answered)
@@ -102,7 +102,7 @@ class Presence(ABC):
             raise WireError("run", "is another one")
         if asked.body != run:
             self.heard_end.add(asked.sender)
-        asked.answer(ENDED if self.postman.ended is not None and not self.awaits_words() else IN_TRAINING)
+        asked.answer(ENDED if self.reliable.ended is not None and not self.awaits_words() else IN_TRAINING)
 
     def _watch(self) -> None:
         """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
@@ -111,8 +111,8 @@ class Presence(ABC):
         if now - self._began > self._patience:
             silent |= link.peers - link.up
         for name in silent & link.peers:
-            if self.numbers[name] not in self.postman.dead:
-                self.lost(name)
+            if self.numbers[name] not in self.reliable.down:
+                self.peer_lost(name)
                 if name in link.up:
                     self._ask_ready(name)
         self._say_waiting()
@@ -120,11 +120,13 @@ class Presence(ABC):
 
     def _say_waiting(self) -> None:
         """For whom training waits, if it lasts."""
-        postman = self.postman
+        reliable = self.reliable
         told = None
-        if postman.ended is None and postman.waits_for:
-            names = ", ".join(sorted(self.names[number] for number in postman.waits_for))
-            told = postman.unreachable() if isinstance(postman, LonePostman) else f"Training waits for {names}."
+        if reliable.ended is None and reliable.waits_for:
+            names = ", ".join(sorted(self.names[number] for number in reliable.waits_for))
+            told = (
+                reliable.waiting_reason() if isinstance(reliable, LoneTokenClient) else f"Training waits for {names}."
+            )
         if told is not None and told == self._waiting:
             self.log.now_and_then(("waiting", told), told, often=1)
         self._waiting = told

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.engines.wire import Expected
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed, Part
 from mtcd.federation.node.watch import Watch
@@ -21,7 +21,7 @@ from mtcd.protocol.party import Cast, Party
 
 @dataclass(frozen=True)
 class Role:
-    """What a party does in training: the parties of which it is one, what to expect of letters, and what to watch."""
+    """What a party does in training: the parties of which it is one, what to expect of envelopes, and what to watch."""
 
     cast: Cast
     expected: Expected
@@ -48,7 +48,7 @@ class Brings(Part, Protocol):
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
 
-    def keep(self, folder: Path, postman: Postman, watch: Watch, notes: Sequence[str]) -> Summary:
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
         """Write down what the run leaves with this party; again when it has heard more."""
 
     @property

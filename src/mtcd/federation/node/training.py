@@ -1,6 +1,6 @@
-"""A party in training: carries letters between its postman and the other parties, and tells it who is gone.
+"""A party in training: carries envelopes between its reliable party and the other parties, and tells it who is gone.
 
-The postman decides everything (see ``custody``). Here letters are sent until there is a receipt; who is there is in
+The reliable decides everything (see ``custody``). Here envelopes are sent until there is an ack; who is there is in
 ``presence.py``.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 from mtcd.divergence import DIVERGED
 from mtcd.engines.wire import Expected, WireError
 from mtcd.errors import JournalError
-from mtcd.federation.custody.codecs import OF_POSTMEN, decode_letter, decode_receipt, encode_letter, encode_receipt
-from mtcd.federation.custody.letters import Letter, Receipt
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.codecs import CONTROL_PAYLOADS, decode_ack, decode_envelope, encode_ack, encode_envelope
+from mtcd.federation.delivery.envelopes import Ack, Envelope
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -31,7 +31,7 @@ NOT_NOW = b"not now"
 class Trainer(Presence):
     """Of one party. ``comes`` gets what it is about to take in, ``told`` what it tells those who watch.
 
-    ``ended`` is called once. ``make`` makes the postman, from its journal if there is one.
+    ``ended`` is called once. ``make`` makes the reliable party, from its journal if there is one.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Trainer(Presence):
         mail: Mail,
         loop: Loop,
         log: Log,
-        make: Callable[[], Postman],
+        make: Callable[[], ReliableParty],
         expected: Expected,
         comes: Callable[[Any], None],
         told: Callable[[Any], None],
@@ -47,15 +47,15 @@ class Trainer(Presence):
     ) -> None:
         super().__init__(mail, loop, log, expected.run)
         self._make = make
-        self.postman = postman = make()
-        postman.wake()
+        self.reliable = reliable = make()
+        reliable.start()
         self.comes, self.told, self._ended = comes, told, ended
-        self._expected = {number: replace(expected, sender=number, receiver=postman.number) for number in self.names}
+        self._expected = {number: replace(expected, sender=number, receiver=reliable.number) for number in self.names}
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._expected.items()}
-        """Over others come only the questions and tidings of postmen, never a token."""
+        """Over others come only the questions and tidings of parties, never a token."""
         self._known_end = self._going = False
-        mail.on("letter", self._letter)
-        if postman.number == SERVER:
+        mail.on("envelope", self._envelope)
+        if reliable.number == SERVER:
             mail.on(DIVERGED, self._hear_diverged)
 
     def go(self) -> None:
@@ -66,76 +66,76 @@ class Trainer(Presence):
         self.noticed()
 
     def noticed(self) -> None:
-        told, self.postman.opened = self.postman.opened, []  # what it told without a letter
+        told, self.reliable.opened = self.reliable.opened, []  # what it told without an envelope
         for message in told:
             self.told(message.payload)
         self._look_for_end()
 
     def finish(self, status: str) -> None:
         """End as soon as can be."""
-        self.postman.finish(status)
+        self.reliable.finish(status)
         self._look_for_end()
         self.loop.call(self.pump)
 
-    # Letters that arrive
+    # Envelopes that arrive
 
-    def _letter(self, asked: Asked) -> None:
+    def _envelope(self, asked: Asked) -> None:
         number = self.numbers[asked.sender]
-        letter = decode_letter(asked.body, (self._expected if asked.straight else self._relayed)[number])
-        receipt = self._deliver(letter)
-        self.pump()  # first what is to go on, then the receipt: nobody waits for that
-        asked.answer(NOT_NOW if receipt is None else encode_receipt(receipt, self.run))
+        envelope = decode_envelope(asked.body, (self._expected if asked.straight else self._relayed)[number])
+        ack = self._deliver(envelope)
+        self.pump()  # first what is to go on, then the ack: nobody waits for that
+        asked.answer(NOT_NOW if ack is None else encode_ack(ack, self.run))
 
-    def _deliver(self, letter: Letter) -> Receipt | None:
+    def _deliver(self, envelope: Envelope) -> Ack | None:
         try:
-            if not self.postman.was_seen(letter):
-                self.comes(letter.message.payload)
-            receipt, told = self.postman.deliver(letter)
+            if not self.reliable.is_duplicate(envelope):
+                self.comes(envelope.message.payload)
+            ack, told = self.reliable.deliver(envelope)
         except JournalError:
             raise
         except Exception as error:
             # It reads well, but the party cannot follow it: a sender that cheats, or another version. What was half
             # done is undone.
             self._go_back()
-            raise WireError("letter", f"cannot be taken in ({type(error).__name__})") from None
+            raise WireError("envelope", f"cannot be taken in ({type(error).__name__})") from None
         for message in told:
             self.told(message.payload)
         self._look_for_end()
-        return receipt
+        return ack
 
     def _go_back(self) -> None:
         """To where the journal is."""
-        dead, self.postman = self.postman.dead, self._make()
-        self.postman.dead = dead  # what follows from that is in the journal
+        down, self.reliable = self.reliable.down, self._make()
+        self.reliable.down = down  # what follows from that is in the journal
 
     def _look_for_end(self) -> None:
-        ended = self.postman.ended is not None
+        ended = self.reliable.ended is not None
         if ended and not self._known_end:
             self._ended()
         self._known_end = ended  # an end may turn out not to count
 
-    # Letters to send
+    # Envelopes to send
 
     def pump(self) -> None:
         if not self._going:
             return
-        for place, letter in list(self.postman.outbox.items()):
+        for place, envelope in list(self.reliable.outbox.items()):
             if place not in self.under_way:
                 self.under_way[place] = SOON
-                self._send(place, letter)
+                self._send(place, envelope)
 
-    def _send(self, place: tuple[int, int], letter: Letter) -> None:
-        if letter.to == self.postman.number:
+    def _send(self, place: tuple[int, int], envelope: Envelope) -> None:
+        if envelope.to == self.reliable.number:
             self.loop.call(lambda: self._to_itself(place))
             return
         try:
-            body = encode_letter(letter, self.run)
+            body = encode_envelope(envelope, self.run)
         except WireError:
             self.tell_diverged()
             return
-        straight = type(letter.message.payload) not in OF_POSTMEN
+        straight = type(envelope.message.payload) not in CONTROL_PAYLOADS
         done = partial(self._answered, place)
-        self.mail.ask(self.names[letter.to], "letter", body, done, straight)
+        self.mail.ask(self.names[envelope.to], "envelope", body, done, straight)
 
     def tell_diverged(self) -> None:
         """What is to be sent is not finite, or there is no hope. The server ends the run; without one, this party."""
@@ -144,7 +144,7 @@ class Trainer(Presence):
             return
 
         def told(answer: bytes | None, why: str) -> None:
-            if answer is None and self.postman.ended is None:
+            if answer is None and self.reliable.ended is None:
                 self.loop.later(LATEST, self.tell_diverged)
 
         self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), told)
@@ -157,11 +157,11 @@ class Trainer(Presence):
         self.finish(DIVERGED)
 
     def _to_itself(self, place: tuple[int, int]) -> None:
-        letter = self.postman.outbox.get(place)
+        envelope = self.reliable.outbox.get(place)
         del self.under_way[place]
-        receipt = None if letter is None else self._deliver(letter)
-        if receipt is not None:
-            self.postman.received(receipt)
+        ack = None if envelope is None else self._deliver(envelope)
+        if ack is not None:
+            self.reliable.acknowledge(ack)
         self.pump()
 
     def _answered(self, place: tuple[int, int], answer: bytes | None, why: str) -> None:
@@ -169,7 +169,7 @@ class Trainer(Presence):
         if answer is None:
             if why:
                 self.log.now_and_then(
-                    ("unsent", self.names[to], why), f"{self.names[to]} does not take a letter: {why}"
+                    ("unsent", self.names[to], why), f"{self.names[to]} does not take an envelope: {why}"
                 )
             self.silent.setdefault(to, monotonic())
             self._try_later(place)
@@ -179,15 +179,15 @@ class Trainer(Presence):
             self._try_later(place)
             return
         try:
-            receipt = decode_receipt(answer, self._expected[to])
-            if receipt.sequence != place[1]:
-                raise WireError("sequence", "is that of another letter")
+            ack = decode_ack(answer, self._expected[to])
+            if ack.sequence != place[1]:
+                raise WireError("sequence", "is that of another envelope")
         except WireError as error:
-            self.log.refused(self.names[to], "receipt", str(error))
+            self.log.refused(self.names[to], "ack", str(error))
             self._try_later(place)
             return
         self.under_way.pop(place, None)
-        self.postman.received(receipt)
+        self.reliable.acknowledge(ack)
         self._look_for_end()
         self.pump()
 
@@ -197,8 +197,8 @@ class Trainer(Presence):
         self.loop.later(wait, lambda: self._again(place))
 
     def _again(self, place: tuple[int, int]) -> None:
-        letter = self.postman.outbox.get(place)
-        if letter is None:
+        envelope = self.reliable.outbox.get(place)
+        if envelope is None:
             self.under_way.pop(place, None)
         else:
-            self._send(place, letter)
+            self._send(place, envelope)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, PROBLEM, assert_kept, lone_world, tell, tell_the_truth
-from mtcd.federation.custody.records import pack, unpack
-from mtcd.federation.custody.search import Search
+from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.recovery.search import Search
 from mtcd.network.topology import make_network
 from simulated import Faults, World
 
@@ -43,9 +43,9 @@ def test_whatever_links_believe_the_token_is_neither_doubled_nor_lost(network: s
 
 def slander(world: World) -> None:
     """The last to pass the token on believes the next one gone, and is itself believed gone by the one before."""
-    passers = [postman for postman in world.postmen.values() if postman.passed and postman.came]
+    passers = [reliable for reliable in world.parties.values() if reliable.passed and reliable.came]
     if passers:
-        last = max(passers, key=lambda postman: postman.passed.message.payload.hop)
+        last = max(passers, key=lambda reliable: reliable.passed.message.payload.hop)
         receiver, giver = last.passed.to, last.came[0]
         tell(world, last.number, receiver, True)
         tell(world, giver, last.number, True)
@@ -66,7 +66,7 @@ def test_of_two_who_make_the_token_anew_one_counts(network: str, seed: int, monk
     """Also where nobody asks whether others believe the receiver to be gone."""
     monkeypatch.setattr(Search, "gone", lambda search, _: {search.to})
     world = lone_world(network, seed, Faults(loss=0.02, double=0.1, crash=0.002))
-    generations: set[int] = set()
+    terms: set[int] = set()
     for _ in range(10):
         steps(world, 5, 30)
         slander(world)
@@ -74,10 +74,10 @@ def test_of_two_who_make_the_token_anew_one_counts(network: str, seed: int, monk
         slander(world)
         steps(world, 60, 160)
         assert_kept(world)
-        generations |= {generation for postman in world.postmen.values() for generation in postman.fences}
+        terms |= {term for reliable in world.parties.values() for term in reliable.terms}
         all_is_well(world)
         world.faults = Faults(loss=0.02, double=0.1, crash=0.002)
-    assert generations
+    assert terms
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -97,9 +97,9 @@ def ends_at_40(world: World) -> World:
     """The same, with an end."""
 
     def limited(*given: Any, plain: Any = world.make) -> Any:
-        postman = plain(*given)
-        postman.limit = lambda told: "iterations" if told.hop >= 40 else None
-        return postman
+        reliable = plain(*given)
+        reliable.limit = lambda told: "iterations" if told.hop >= 40 else None
+        return reliable
 
     world.make = limited
     for number in world.numbers:
@@ -111,19 +111,19 @@ def ends_at_40(world: World) -> World:
 def test_the_end_goes_from_neighbour_to_neighbour_and_to_one_who_was_away(seed: int) -> None:
     world = ends_at_40(lone_world("cycle", seed, Faults()))
     near = make_network("cycle", DATA.clients).neighbours
-    while not any(postman.ended for postman in world.postmen.values()):
+    while not any(reliable.ended for reliable in world.parties.values()):
         world.step()
-    first = next(k for k, postman in world.postmen.items() if postman.ended)
+    first = next(k for k, reliable in world.parties.items() if reliable.ended)
     late = (first + 1) % len(world.numbers)
     world.crash(late)
-    while not all(postman.ended for postman in world.postmen.values()):
+    while not all(reliable.ended for reliable in world.parties.values()):
         world.step()
         assert world.time < 2000
-        told = [(k, letter.to) for k, postman in world.postmen.items() for letter in postman.waiting()]
+        told = [(k, envelope.to) for k, reliable in world.parties.items() for envelope in reliable.unacknowledged()]
         assert all(to == k or to in near[k] for k, to in told)
     world.crash(first)  # it need not be there any more
     world.start(late)
-    while not world.postmen[late].ended:
+    while not world.parties[late].ended:
         world.step()
         assert world.time < 3000
 
@@ -151,17 +151,17 @@ def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
 def test_a_client_behind_a_cut_link_is_asked_by_others_and_gone_round() -> None:
     """It says that it lacks the token, which then goes another way; and does not take it in when the link is back."""
     world = lone_world("complete", 1, Faults())
-    sender = world.postmen[0]
-    while sender.passed is None or world.postmen[sender.passed.to].was_seen(sender.passed):
+    sender = world.parties[0]
+    while sender.passed is None or world.parties[sender.passed.to].is_duplicate(sender.passed):
         world.step()
     first = sender.passed
-    sender.lost(first.to)
-    while sender.generation_of(0) == 0:
+    sender.peer_lost(first.to)
+    while sender.term_of(0) == 0:
         world.bag = [data for data in world.bag if repr(unpack(data)) != repr(first)]
         world.step()
         assert world.time < 1000
     assert sender.passed.to != first.to
-    assert not world.postmen[first.to].was_seen(first)
+    assert not world.parties[first.to].is_duplicate(first)
     world.bag.append(pack(first))
     for _ in range(200):
         world.step()

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.journal import FileJournal, Journal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.postman import Delivery, Postman
-from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import FileJournal, Journal
+from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
+from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.svfl import SVFL
@@ -23,7 +23,7 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Cast
 from problems import make_data
 from simulated import Faults, Killed, World
-from test_custody import assert_same, run
+from test_delivery import assert_same, run
 
 METHODS: dict[str, Method] = {
     "svfl": SVFL(stepsize=0.02, local_updates=2),
@@ -43,8 +43,8 @@ def cast_of(name: str) -> Cast:
     return METHODS[name].cast(MODEL.problem(DATA), NETWORK, 7)
 
 
-def make(number: int, cast: Cast, journal: Journal) -> Postman:
-    return make_postman(number, cast, journal, NETWORK)
+def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+    return make_reliable_party(number, cast, journal, NETWORK)
 
 
 class Listening(World):
@@ -57,19 +57,19 @@ class Listening(World):
     def start(self, number: int) -> None:
         super().start(number)
         if number == SERVER:
-            self.postmen[SERVER].deliver = partial(self.deliver, self.postmen[SERVER])
+            self.parties[SERVER].deliver = partial(self.deliver, self.parties[SERVER])
 
-    def deliver(self, server: Postman, letter: Letter) -> Delivery:
-        told = letter.message.payload
-        if isinstance(told, Fresh) and not server.was_seen(letter):
-            rows = server.batches.rows(server.batch_of(letter.iteration))
-            self.heard[letter.sender, slice(None) if rows is None else rows] = told.representation
-        delivery = type(server).deliver(server, letter)
+    def deliver(self, server: ReliableParty, envelope: Envelope) -> Delivery:
+        told = envelope.message.payload
+        if isinstance(told, Fresh) and not server.is_duplicate(envelope):
+            rows = server.batches.rows(server.batch_of(envelope.iteration))
+            self.heard[envelope.sender, slice(None) if rows is None else rows] = told.representation
+        delivery = type(server).deliver(server, envelope)
         if delivery.told:
             self.check(server)
         return delivery
 
-    def check(self, server: Postman) -> None:
+    def check(self, server: ReliableParty) -> None:
         """A sum was made just now: it is that of what was told last."""
         rows = server.batches.rows(server.now)
         expected = self.heard.sum(axis=0)
@@ -77,15 +77,15 @@ class Listening(World):
 
     def believe(self, k: int, gone: bool) -> None:
         """All links that are there notice."""
-        for number, postman in list(self.postmen.items()):
-            postman.opened.clear()
+        for number, reliable in list(self.parties.items()):
+            reliable.opened.clear()
             try:
-                (postman.lost if gone else postman.found)(k)
+                (reliable.peer_lost if gone else reliable.peer_found)(k)
             except Killed:
                 self.crash(number, self.time + 5)
-            if postman.opened:
-                self.told += postman.opened
-                self.check(postman)
+            if reliable.opened:
+                self.told += reliable.opened
+                self.check(reliable)
 
     def objective(self) -> float:
         """Of what all clients hold."""
@@ -124,7 +124,7 @@ def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, see
     for k in (1, 3):
         world.crash(k)
         world.believe(k, gone=True)
-    assert world.postmen[SERVER].waits_for == frozenset()
+    assert world.parties[SERVER].waits_for == frozenset()
     run(world, 40)
     held = world.parameters()
     for k in CLIENTS:
@@ -167,23 +167,23 @@ def test_with_all_clients_gone_the_server_waits() -> None:
     for _ in range(50):
         world.step()
     assert len(world.told) == told
-    assert world.postmen[SERVER].waits_for == frozenset(CLIENTS)
+    assert world.parties[SERVER].waits_for == frozenset(CLIENTS)
 
 
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
-    def postman(number: int) -> Postman:
+    def reliable(number: int) -> ReliableParty:
         return make(number, cast_of("svfl"), FileJournal(tmp_path / str(number)))
 
-    for letter in postman(SERVER).waiting():
-        client = postman(letter.to)
-        client.deliver(unpack(pack(letter)))
-        if letter.to < 3:
-            (answer,) = client.waiting()
-            postman(SERVER).deliver(unpack(pack(answer)))
-    server = postman(SERVER)
+    for envelope in reliable(SERVER).unacknowledged():
+        client = reliable(envelope.to)
+        client.deliver(unpack(pack(envelope)))
+        if envelope.to < 3:
+            (answer,) = client.unacknowledged()
+            reliable(SERVER).deliver(unpack(pack(answer)))
+    server = reliable(SERVER)
     assert set(server.party.gathering.here) == {0, 1, 2}
     for k in (0, 1, 2):
-        kept = postman(k).party
+        kept = reliable(k).party
         expected = Fresh(kept.model.represent(kept.theta), kept.model.penalty(kept.theta))
         assert pack(server.party.gathering.here[k]) == pack(expected)
     assert isinstance(server.record()["party"]["gathering"], list)
@@ -191,4 +191,4 @@ def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_
     assert file.stat().st_mode & 0o077 == 0
     file.write_bytes(b"short")
     with pytest.raises(MtcdError, match="uploads"):
-        postman(SERVER)
+        reliable(SERVER)

@@ -6,7 +6,7 @@ long as somebody answers. A client has one question at a time. While it is not a
 the question that waits for it is kept up to date; so it takes part again as soon as it is back.
 
 Uploads lie in a file beside the journal, written before the commit that takes them in. If the process is killed in
-between, the letter comes again, and the same numbers are written once more. They change only when the client answers
+between, the envelope comes again, and the same numbers are written once more. They change only when the client answers
 its next question: so the uploads that are being summed up need not be in the journal either, only whose are there.
 """
 
@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import Journal
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared, SVFLServer
 from mtcd.methods.token_parties import TokenServer
@@ -32,7 +32,7 @@ from mtcd.protocol.party import SERVER, Message
 Array = NDArray[np.float64]
 
 
-class GatheringPostman(Postman):
+class GatheringServer(ReliableParty):
     """Of such a server."""
 
     party: TokenServer | SVFLServer
@@ -44,12 +44,12 @@ class GatheringPostman(Postman):
         """The last that is known of h_k on all samples, client by client."""
         self.penalties = [0.0] * party.clients
         self.asked: dict[int, int] = {}
-        """Who has a question that it has not answered: the number of the letter."""
+        """Who has a question that it has not answered: the number of the envelope."""
         super().__init__(number, party, journal, *rest)
 
     @property
     def waits_for(self) -> frozenset[int]:
-        return self.dead if len(self.dead) == self.party.clients else frozenset()
+        return self.down if len(self.down) == self.party.clients else frozenset()
 
     # What is different between the methods
 
@@ -114,32 +114,32 @@ class GatheringPostman(Postman):
         rows = self.batches.rows(self.batch_of(iteration))
         return slice(None) if rows is None else rows
 
-    def put(self, message: Message, iteration: int) -> Letter:
+    def put(self, message: Message, iteration: int) -> Envelope:
         """A question takes the place of one that has not been answered, if that is still waiting to be sent."""
         k = message.to
         if not isinstance(message.payload, Share | Shared):
             return super().put(message, iteration)
         if k not in self.asked:
-            letter = super().put(message, iteration)
-            self.asked[k] = letter.sequence
-            return letter
-        place, generation = (k, self.asked[k]), self.generation_of(iteration)
-        renewed = Letter(self.number, *place, iteration, generation, self.fences_to_tell(), message)
+            envelope = super().put(message, iteration)
+            self.asked[k] = envelope.sequence
+            return envelope
+        place, term = (k, self.asked[k]), self.term_of(iteration)
+        renewed = Envelope(self.number, *place, iteration, term, self.terms_to_send(), message)
         if place in self.outbox:
             self.outbox[place] = renewed
         return renewed
 
-    def process(self, letter: Letter) -> list[Message]:
-        fresh, k = letter.message.payload, letter.sender
+    def process(self, envelope: Envelope) -> list[Message]:
+        fresh, k = envelope.message.payload, envelope.sender
         if not isinstance(fresh, Fresh):
-            return super().process(letter)
-        self._remember(k, letter.iteration, fresh)
+            return super().process(envelope)
+        self._remember(k, envelope.iteration, fresh)
         self.asked.pop(k, None)
         told: list[Message] = []
         if k in self.party.gathering.here:  # it has left, and this came late
             self.party.gathering.here[k] = self.last_upload(k)
-        elif self.is_gathering and letter.iteration == self.now:
-            told = super().process(letter)
+        elif self.is_gathering and envelope.iteration == self.now:
+            told = super().process(envelope)
         elif self.is_gathering:
             self.put(self.question(k), self.now)
         return told + self._without_the_dead()
@@ -148,21 +148,21 @@ class GatheringPostman(Postman):
         """If all others have answered, and somebody has: what the dead would answer is taken from their last."""
         here = self.party.gathering.here
         missing = [k for k in range(self.party.clients) if k not in here]
-        if not (self.is_gathering and here.keys() - self.left and self.dead.issuperset(missing)):
+        if not (self.is_gathering and here.keys() - self.left and self.down.issuperset(missing)):
             return []
         told = []
         for k in missing:
             told += self.post(self.party.receive(Message(k, SERVER, self.last_upload(k))), None)
         return told
 
-    def lost(self, k: int) -> None:
-        super().lost(k)
+    def peer_lost(self, k: int) -> None:
+        super().peer_lost(k)
         if self.ended is None:
             self.opened += self._without_the_dead()
             self.commit()
 
 
-class RoundsPostman(GatheringPostman):
+class RoundServer(GatheringServer):
     """Of the server of svfl."""
 
     party: SVFLServer
@@ -188,11 +188,11 @@ class RoundsPostman(GatheringPostman):
     def batch_of(self, iteration: int) -> int:
         return iteration + 1
 
-    def iteration_of(self, message: Message, cause: Letter | None) -> int:
+    def iteration_of(self, message: Message, cause: Envelope | None) -> int:
         return self.now
 
 
-class BatchServerPostman(GatheringPostman, ServerPostman):
+class BatchIterationServer(GatheringServer, IterationServer):
     """Of the server of mtcd with mini-batches."""
 
     party: TokenServer
@@ -216,9 +216,9 @@ class BatchServerPostman(GatheringPostman, ServerPostman):
         return iteration
 
 
-class UploaderPostman(Postman):
+class RoundClientParty(ReliableParty):
     """Of a client of svfl: it needs the server only."""
 
     @property
     def waits_for(self) -> frozenset[int]:
-        return self.dead & {SERVER}
+        return self.down & {SERVER}

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from mtcd.divergence import DIVERGED
-from mtcd.federation.custody.letters import End, Letter
+from mtcd.federation.delivery.envelopes import End, Envelope
 from mtcd.methods.hosting import TokenHost
 from mtcd.methods.optimal_parties import OptimalClient
 from mtcd.methods.svfl import SVFLServer
@@ -55,8 +55,8 @@ class Ending(ABC):
 
     def __init__(self, number: int, party: Party, clients: int) -> None:
         self.number, self.party, self.clients = number, party, clients
-        self.outbox: dict[tuple[int, int], Letter] = {}
-        self.dead: frozenset[int] = frozenset()
+        self.outbox: dict[tuple[int, int], Envelope] = {}
+        self.down: frozenset[int] = frozenset()
         """Whom the links believe to be gone. Only a hint where to send tokens: to be wrong does no harm."""
         self.limit: Limit = lambda told: None
         self.judge: Judge = lambda told, status: status
@@ -67,7 +67,7 @@ class Ending(ABC):
         """Whether it was this party that ended it."""
 
     @abstractmethod
-    def put(self, message: Message, iteration: int) -> Letter:
+    def put(self, message: Message, iteration: int) -> Envelope:
         """Into the outbox."""
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Ending(ABC):
         If that may never come, as somebody is gone, the server does not wait for it. Nor does anybody if what it has to
         send is not finite: that is never sent, and as nobody keeps a block then, the moment does not matter.
         """
-        end = end_now(self.party, status) if self.dead or status == DIVERGED else None
+        end = end_now(self.party, status) if self.down or status == DIVERGED else None
         if end is None and status == DIVERGED:
             end = End(status, 0, getattr(self.party, "iteration", 0))
         if self.ended is not None:
@@ -116,7 +116,7 @@ class Ending(ABC):
 
     def tell_end(self, to: Iterable[int]) -> None:
         """Unless they are being told."""
-        being_told = {letter.to for letter in self.outbox.values() if isinstance(letter.message.payload, End)}
+        being_told = {envelope.to for envelope in self.outbox.values() if isinstance(envelope.message.payload, End)}
         for k in to:
             if self.ended is not None and k not in being_told:
                 self.put(Message(self.number, k, self.ended), self.ended.t)

@@ -6,18 +6,18 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
-from mtcd.federation.custody.letters import Frozen
+from mtcd.federation.delivery.envelopes import Promise
 from mtcd.network.topology import Neighbours
 
 
-class Verdict(Enum):
+class Decision(Enum):
     """What the one who asks does next."""
 
     WAIT = "wait"
     ELSEWHERE = "it goes on elsewhere"
-    ASK = "ask"
-    ASK_FIRMLY = "ask firmly"
-    ANEW = "make it anew"
+    PROBE = "probe"
+    PREPARE = "prepare"
+    REGENERATE = "regenerate the token"
 
 
 @dataclass(slots=True)
@@ -25,52 +25,52 @@ class Search:
     """For a token that was passed on to client ``to`` after ``hop`` visits.
 
     ``near``: all that ``to`` may have passed it on to. ``witnesses``: those without whom the one who passed the token
-    to the seeker cannot make it anew either, and that one itself; None if the token was born at the seeker.
+    to the initiator cannot make it anew either, and that one itself; None if the token was born at the initiator.
     """
 
     hop: int
     to: int
     near: frozenset[int]
     witnesses: frozenset[int] | None
-    number: int = 0  # no mutants: the question sets it
-    firm: bool = False  # no mutants: the question sets it
+    ballot: int = 0  # no mutants: the question sets it
+    binding: bool = False  # no mutants: the question sets it
     hops: dict[int, int] = field(default_factory=dict)
     """What others have answered to the question as it is now."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)
     """By client, those of its neighbours that it believes to be gone. Outlives the question."""
     highest: int = 0
     latest: dict[int, int] = field(default_factory=dict)
-    """By client, the number of its last letter with an answer: letters may come in another order than they went."""
+    """By client, the number of its last envelope with an answer: envelopes may come in another order than they went."""
 
-    def ask(self, number: int, firm: bool) -> None:
+    def ask(self, ballot: int, binding: bool) -> None:
         """A new question: the answers to the last one do not count."""
-        self.number, self.firm, self.hops = number, firm, {}
+        self.ballot, self.binding, self.hops = ballot, binding, {}
 
-    def hear(self, client: int, sequence: int, told: Frozen) -> None:
+    def hear(self, client: int, sequence: int, told: Promise) -> None:
         """An answer, to this question or to an older one, unless a later one was heard."""
         if sequence < self.latest.get(client, 0):
             return
         self.latest[client] = sequence
         self.down[client] = told.down
         self.highest = max(self.highest, told.highest)
-        if told.asked == self.number:
+        if told.ballot == self.ballot:
             self.hops[client] = told.hop
 
-    def verdict(self, neighbours: Neighbours) -> Verdict:
+    def decision(self, neighbours: Neighbours) -> Decision:
         """What to do now."""
         if any(hop > self.hop for hop in self.hops.values()):
-            return Verdict.ELSEWHERE
-        if self.firm and self.highest > self.number:
-            return Verdict.ASK_FIRMLY
-        if self.firm and self._suffice(self.hops):
-            return Verdict.ANEW
+            return Decision.ELSEWHERE
+        if self.binding and self.highest > self.ballot:
+            return Decision.PREPARE
+        if self.binding and self._suffice(self.hops):
+            return Decision.REGENERATE
         gone = self.gone(neighbours)
-        if self.firm:
+        if self.binding:
             there = {k for k in range(len(neighbours)) if k not in gone}
-            return Verdict.WAIT if self._suffice(there) else Verdict.ASK
+            return Decision.WAIT if self._suffice(there) else Decision.PROBE
         there = self.hops.keys() - gone
         agreed = self.to in gone or self.to in there
-        return Verdict.ASK_FIRMLY if agreed and self._suffice(there) else Verdict.WAIT
+        return Decision.PREPARE if agreed and self._suffice(there) else Decision.WAIT
 
     def gone(self, neighbours: Neighbours) -> set[int]:
         """Those whom all who were asked about them, and have answered, believe to be gone."""

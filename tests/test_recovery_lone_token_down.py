@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, PROBLEM, assert_kept, lone_world, tell_the_truth
-from mtcd.federation.custody.detours import way_round
+from mtcd.federation.recovery.detours import way_round
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
 from mtcd.objective.optimum import optimum
@@ -20,16 +20,16 @@ UNQUIET = Faults(loss=0.05, double=0.1)
 def go_on(world: World, network: str, hops: int, most: int = 20_000) -> None:
     """Until the token has had so many hops more."""
     graph = make_network(network, DATA.clients)
-    latest = max(postman.hop for postman in world.postmen.values())
+    latest = max(reliable.hop for reliable in world.parties.values())
     until = world.time + most
-    while max(postman.hop for postman in world.postmen.values()) < latest + hops:
+    while max(reliable.hop for reliable in world.parties.values()) < latest + hops:
         tell_the_truth(world, graph)
         world.step()
-        assert world.time < until, [postman.unreachable() for postman in world.postmen.values()]
+        assert world.time < until, [reliable.waiting_reason() for reliable in world.parties.values()]
 
 
 def holder(world: World) -> int:
-    return max(world.postmen, key=lambda k: world.postmen[k].hop)
+    return max(world.parties, key=lambda k: world.parties[k].hop)
 
 
 def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
@@ -82,23 +82,23 @@ def test_a_client_that_comes_back_undoes_a_visit_that_no_longer_counts(seed: int
     world.bag = []  # what it sent last has reached nobody
     before = assert_kept(world)
     go_on(world, "cycle", 30)
-    assert max(postman.generation_of(0) for postman in world.postmen.values()) > 0
+    assert max(reliable.term_of(0) for reliable in world.parties.values()) > 0
     world.start(gone)
     go_on(world, "cycle", 60)
     assert assert_kept(world).hop > before.hop
-    assert world.postmen[gone].generation_of(0) > 0
+    assert world.parties[gone].term_of(0) > 0
 
 
 def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
     world = lone_world("cycle", 1, UNQUIET)
-    while holder(world) != 2 or world.postmen[2].came[0] != 1:
+    while holder(world) != 2 or world.parties[2].came[0] != 1:
         world.step()
     world.crash(2)
     world.crash(3)
     world.bag = []
     with pytest.raises(AssertionError, match="passed on to c2, .* said that they lack it: .*c3.* Or start c2 again"):
         go_on(world, "cycle", 20, most=1500)
-    assert world.postmen[1].waits_for == {3}
+    assert world.parties[1].waits_for == {3}
     assert_kept(world)
     world.start(3)
     go_on(world, "cycle", 40)
@@ -116,7 +116,7 @@ def test_those_who_were_gone_before_a_restart_of_all_others_are_still_gone_round
     world.bag = []
     for k in (0, 2, 4):
         world.start(k)
-        assert world.postmen[k].dead == {1, 3}
+        assert world.parties[k].down == {1, 3}
     go_on(world, "complete", 60)
     assert_kept(world)
 

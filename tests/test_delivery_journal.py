@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
+from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.methods.hosting import Done
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
@@ -43,11 +43,11 @@ def test_arrays_come_back_bit_by_bit_and_can_be_written_to(given_arrays) -> None
     assert all(a.flags.writeable for a in back)
 
 
-def test_letters_come_back() -> None:
+def test_envelopes_come_back() -> None:
     token = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, np.ones(4), 3)
-    letter = Letter(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, token, 4, 4))
-    back = unpack(pack(letter))
-    assert repr(back) == repr(letter)
+    envelope = Envelope(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, token, 4, 4))
+    back = unpack(pack(envelope))
+    assert repr(back) == repr(envelope)
     assert type(back.message.payload) is Token
     assert unpack(pack(Done(1, frozenset({2, 1})))) == Done(1, frozenset({1, 2}))
 
@@ -63,8 +63,8 @@ def test_what_is_not_listed_is_not_kept() -> None:
 
 def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
     z = np.arange(5000.0)
-    letter = Letter(0, 1, 5, 2, 1, {}, Message(0, 1, Token(1, 2, 3, z, 0.1)))
-    data = pack({"outbox": [letter], "passed": letter, "z": z, "others": [np.ones(2), np.arange(4000)]})
+    envelope = Envelope(0, 1, 5, 2, 1, {}, Message(0, 1, Token(1, 2, 3, z, 0.1)))
+    data = pack({"outbox": [envelope], "passed": envelope, "z": z, "others": [np.ones(2), np.arange(4000)]})
     assert len(data) < z.nbytes + 4000 * 8 + 500
     back = unpack(data)
     assert back["passed"] is back["outbox"][0]
@@ -154,18 +154,18 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     model = Glm("ridge")
     data = make_data(model, 8, [2, 2, 1], seed=1)
 
-    def postman(k: int) -> Postman:
+    def reliable(k: int) -> ReliableParty:
         cast = MTCD(tokens=1, hops=2, stepsize=0.01).cast(model.problem(data), make_network("cycle", data.clients), 0)
         party = cast.server if k == SERVER else cast.clients[k]
-        return Postman(k, party, FileJournal(tmp_path / f"{k}"), cast.opening)
+        return ReliableParty(k, party, FileJournal(tmp_path / f"{k}"), cast.opening)
 
-    (letter,) = postman(SERVER).waiting()
-    first = postman(letter.to)
-    first.deliver(unpack(pack(letter)))
-    again = postman(letter.to)
+    (envelope,) = reliable(SERVER).unacknowledged()
+    first = reliable(envelope.to)
+    first.deliver(unpack(pack(envelope)))
+    again = reliable(envelope.to)
     assert pack(again.record()) == pack(first.record())
     assert np.abs(again.party.parameters()).max() > 0
-    assert again.deliver(unpack(pack(letter))).receipt is not None
+    assert again.deliver(unpack(pack(envelope))).ack is not None
     assert pack(again.record()) == pack(first.record())
 
 

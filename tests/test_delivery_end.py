@@ -9,13 +9,13 @@ import pytest
 
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
-from mtcd.federation.custody.choose import make_postman
-from mtcd.federation.custody.iterations import OVERTIMES
-from mtcd.federation.custody.journal import Journal, MemoryJournal
-from mtcd.federation.custody.letters import End
-from mtcd.federation.custody.lone_token import LonePostman
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.records import pack, unpack
+from mtcd.federation.delivery.envelopes import End
+from mtcd.federation.delivery.journal import Journal, MemoryJournal
+from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
+from mtcd.federation.recovery.lone_token import LoneTokenClient
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
@@ -23,10 +23,10 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Cast, Part
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World, iteration_postman, plain_postman
-from test_custody import DATA, EVERYTHING, METHODS, MODEL, casting
-from test_custody_methods import CASES, CROSSING
-from test_custody_methods import casting as casting_any
+from simulated import Faults, Killed, World, iteration_party, waiting_party
+from test_delivery import DATA, EVERYTHING, METHODS, MODEL, casting
+from test_recovery_methods import CASES, CROSSING
+from test_recovery_methods import casting as casting_any
 
 HOPS = 60
 
@@ -36,25 +36,25 @@ def limit(told: Any) -> str | None:
     return "iterations" if hop >= HOPS else None
 
 
-def custodian(name: str, network: str) -> Callable[[int, Cast, Journal], Postman]:
-    """The postman that a federation uses."""
+def custodian(name: str, network: str) -> Callable[[int, Cast, Journal], ReliableParty]:
+    """The reliable that a federation uses."""
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
         party: Any = cast.server if number == SERVER else cast.clients[number]
         if name == "stcd":
-            return LonePostman(number, party, journal, cast.opening, make_network(network, DATA.clients))
+            return LoneTokenClient(number, party, journal, cast.opening, make_network(network, DATA.clients))
         if name == "svfl":
-            return plain_postman(number, cast, journal)
-        return iteration_postman(number, party, journal, cast.opening)
+            return waiting_party(number, cast, journal)
+        return iteration_party(number, party, journal, cast.opening)
 
     return make
 
 
-def limited(make: Callable[[int, Cast, Journal], Postman]) -> Callable[[int, Cast, Journal], Postman]:
-    def made(number: int, cast: Cast, journal: Journal) -> Postman:
-        postman = make(number, cast, journal)
-        postman.limit = limit
-        return postman
+def limited(make: Callable[[int, Cast, Journal], ReliableParty]) -> Callable[[int, Cast, Journal], ReliableParty]:
+    def made(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        reliable = make(number, cast, journal)
+        reliable.limit = limit
+        return reliable
 
     return made
 
@@ -111,7 +111,7 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
         world.start(number)
     for _ in range(4000):  # nothing moves any more, and all is received
         world.step()
-    assert all(not postman.waiting() for postman in world.postmen.values())
+    assert all(not reliable.unacknowledged() for reliable in world.parties.values())
     assert summed(world) == ledger
 
 
@@ -119,8 +119,8 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
 def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str) -> None:
     changing = with_changes(make_network("cycle", DATA.clients), CASES[name][2])
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        return make_postman(number, cast, journal, changing)
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        return make_reliable_party(number, cast, journal, changing)
 
     world = World(casting_any(name), 5, make=limited(make), faults=EVERYTHING)
     run_to_the_end(world)
@@ -135,17 +135,17 @@ def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str)
 
 def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
     cast = casting("clusters", "complete")()
-    (letter, *_) = iteration_postman(SERVER, cast.server, MemoryJournal(), cast.opening).waiting()
-    token = unpack(pack(letter))
-    ended = unpack(pack(letter._replace(sequence=1, message=letter.message)))
+    (envelope, *_) = iteration_party(SERVER, cast.server, MemoryJournal(), cast.opening).unacknowledged()
+    token = unpack(pack(envelope))
+    ended = unpack(pack(envelope._replace(sequence=1, message=envelope.message)))
     ended.message.payload = End("stopped", 0, 0)
-    client = iteration_postman(letter.to, cast.clients[letter.to], MemoryJournal())
-    assert client.deliver(ended).receipt is not None
+    client = iteration_party(envelope.to, cast.clients[envelope.to], MemoryJournal())
+    assert client.deliver(ended).ack is not None
     before = pack(client.party.state())
-    assert client.deliver(token).receipt is not None
+    assert client.deliver(token).ack is not None
     assert pack(client.party.state()) == before
     assert client.ended == End("stopped", 0, 0)
-    assert not client.waiting()
+    assert not client.unacknowledged()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -158,8 +158,8 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
     world.faults = Faults()
     for number in list(world.away):
         world.start(number)
-    for postman in list(world.postmen.values()):
-        postman.finish("stopped")
+    for reliable in list(world.parties.values()):
+        reliable.finish("stopped")
     run_to_the_end(world)
     end = ends(world)[0]
     assert end is not None
@@ -179,8 +179,8 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
 
 def server_and_clients(method: MTCD, network: str = "cycle") -> tuple[Any, dict[int, Any]]:
     cast = method.cast(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
-    clients = {k: iteration_postman(k, cast.clients[k], MemoryJournal(), ()) for k in range(5)}
-    return iteration_postman(SERVER, cast.server, MemoryJournal(), cast.opening), clients
+    clients = {k: iteration_party(k, cast.clients[k], MemoryJournal(), ()) for k in range(5)}
+    return iteration_party(SERVER, cast.server, MemoryJournal(), cast.opening), clients
 
 
 def test_the_server_sends_out_anew_what_a_lost_client_may_have() -> None:
@@ -189,36 +189,36 @@ def test_the_server_sends_out_anew_what_a_lost_client_may_have() -> None:
     server, _ = server_and_clients(method, "complete")
     party = server.party
     party.back[0] = party.token(0)  # that of clients 0, 1, 2 is back
-    server.lost(1)
-    assert server.fences == {}
-    server.lost(4)
-    assert server.fences == {0: OVERTIMES}
-    server.lost(4)
-    assert server.fences == {0: OVERTIMES}  # nothing new
-    server.lost(3)
-    assert server.fences == {0: 2 * OVERTIMES}
+    server.peer_lost(1)
+    assert server.terms == {}
+    server.peer_lost(4)
+    assert server.terms == {0: SPECULATIVE_TERMS}
+    server.peer_lost(4)
+    assert server.terms == {0: SPECULATIVE_TERMS}  # nothing new
+    server.peer_lost(3)
+    assert server.terms == {0: 2 * SPECULATIVE_TERMS}
     assert party.back.keys() == {1}  # its cluster is gone: it stays
-    assert server.dead == {1, 3, 4}
-    server.found(4)
-    assert server.dead == {1, 3}
+    assert server.down == {1, 3, 4}
+    server.peer_found(4)
+    assert server.down == {1, 3}
 
 
 def test_a_client_that_cannot_pass_a_token_on_has_it_made_anew() -> None:
     method = MTCD(tokens=1, hops=8, stepsize=0.02)
     server, clients = server_and_clients(method)
-    (letter,) = server.waiting()
-    client = clients[letter.to]
-    while (letter := unpack(pack(letter))).to == client.number:
-        client.deliver(letter)
-        letter = client.waiting()[-1]
-    client.lost(letter.to)
-    (stuck,) = [one for one in client.waiting() if one.to == SERVER]
+    (envelope,) = server.unacknowledged()
+    client = clients[envelope.to]
+    while (envelope := unpack(pack(envelope))).to == client.number:
+        client.deliver(envelope)
+        envelope = client.unacknowledged()[-1]
+    client.peer_lost(envelope.to)
+    (stuck,) = [one for one in client.unacknowledged() if one.to == SERVER]
     server.deliver(unpack(pack(stuck)))
-    assert server.fences == {0: OVERTIMES}
-    server.deliver(unpack(pack(stuck._replace(sequence=1))))  # of a generation that is over
-    assert server.fences == {0: OVERTIMES}
-    client.deliver(unpack(pack(server.waiting()[-1]._replace(to=client.number))))
-    assert letter.to not in {one.to for one in client.waiting() if isinstance(one.message.payload, Token)}
+    assert server.terms == {0: SPECULATIVE_TERMS}
+    server.deliver(unpack(pack(stuck._replace(sequence=1))))  # of a term that is over
+    assert server.terms == {0: SPECULATIVE_TERMS}
+    client.deliver(unpack(pack(server.unacknowledged()[-1]._replace(to=client.number))))
+    assert envelope.to not in {one.to for one in client.unacknowledged() if isinstance(one.message.payload, Token)}
 
 
 @pytest.mark.parametrize("network", ["cycle", "path", "star"])
@@ -228,19 +228,19 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
     graph = make_network(network, DATA.clients)
     method = DCPA(stepsize=0.05)
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        postman = make_postman(number, cast, journal, graph)
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        reliable = make_reliable_party(number, cast, journal, graph)
         late = 40 + 5 * number
-        postman.limit = lambda told: "seconds" if seed % 2 and told.iteration > late else None
-        return postman
+        reliable.limit = lambda told: "seconds" if seed % 2 and told.iteration > late else None
+        return reliable
 
     world = World(lambda: method.cast(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING)
     while not all(ends(world)):
         world.step()
-        if world.time > 500 and world.random.random() < 0.002 and world.postmen:
-            asked = world.random.choice(sorted(world.postmen))
+        if world.time > 500 and world.random.random() < 0.002 and world.parties:
+            asked = world.random.choice(sorted(world.parties))
             with suppress(Killed):
-                world.postmen[asked].finish("stopped")
+                world.parties[asked].finish("stopped")
         assert world.time < 60_000, world.happened
     assert len({(end.status, end.hop) for end in ends(world) if end is not None}) == 1
     end = ends(world)[0]
@@ -257,11 +257,11 @@ def test_who_finds_that_the_time_is_up_names_an_iteration_and_stops_there_itself
     """So many iterations later as there are clients; that the time is still up does not stop it any sooner."""
     graph = make_network("path", DATA.clients)
 
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        postman = make_postman(number, cast, journal, graph)
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        reliable = make_reliable_party(number, cast, journal, graph)
         if number == 0 or not alone:
-            postman.limit = lambda told: "seconds" if told.iteration >= 10 else None
-        return postman
+            reliable.limit = lambda told: "seconds" if told.iteration >= 10 else None
+        return reliable
 
     world = World(lambda: DCPA(stepsize=0.05).cast(MODEL.problem(DATA), graph, 7), 0, make=make)
     while not all(ends(world)):

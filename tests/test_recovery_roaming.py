@@ -1,20 +1,20 @@
-"""Custody with a server: tours go round the dead, fences are forgotten in time, mini-batches wait for the server."""
+"""Custody with a server: tours go round the dead, terms are forgotten in time, mini-batches wait for the server."""
 
 import numpy as np
 import pytest
 
-from mtcd.federation.custody.iterations import OVERTIMES
-from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.postman import Postman
-from mtcd.federation.custody.syncs import ServerPostman
+from mtcd.federation.delivery.journal import Journal
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.iteration_server import IterationServer
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network, make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Cast
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World, iteration_postman
-from test_custody import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
+from simulated import Faults, Killed, World, iteration_party
+from test_delivery import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
 
 CHANCY = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.01, hang=0.01)
 TOURS = {
@@ -24,29 +24,29 @@ TOURS = {
 }
 
 
-def custody_world(method: Method, network: Network, seed: int, faults: Faults) -> World:
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
+def recovery_world(method: Method, network: Network, seed: int, faults: Faults) -> World:
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
         party = cast.server if number == SERVER else cast.clients[number]
-        return iteration_postman(number, party, journal, cast.opening, network=network)
+        return iteration_party(number, party, journal, cast.opening, network=network)
 
     return World(lambda: method.cast(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults)
 
 
 def tell(world: World, gone: set[int]) -> None:
     """Every link knows who is gone, as soon as it can."""
-    for number, postman in list(world.postmen.items()):
+    for number, reliable in list(world.parties.items()):
         try:
-            for k in gone - postman.dead:
-                postman.lost(k)
-            for k in postman.dead - gone:
-                postman.found(k)
+            for k in gone - reliable.down:
+                reliable.peer_lost(k)
+            for k in reliable.down - gone:
+                reliable.peer_found(k)
         except Killed:
             world.crash(number, world.time + 5)
 
 
 def tokens_under_way(world: World) -> list[Token]:
-    letters = [letter for postman in world.postmen.values() for letter in postman.waiting()]
-    return [letter.message.payload for letter in letters if isinstance(letter.message.payload, Token)]
+    envelopes = [envelope for reliable in world.parties.values() for envelope in reliable.unacknowledged()]
+    return [envelope.message.payload for envelope in envelopes if isinstance(envelope.message.payload, Token)]
 
 
 def without_the_server(world: World) -> None:
@@ -70,12 +70,12 @@ def with_the_server_again(world: World, syncs: int) -> None:
 @pytest.mark.parametrize("name", ["clusters", "average", "mini-batch"])
 def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(name: str) -> None:
     """It kept the tokens, as there was nobody to send them to, and a new process does not know of that."""
-    world = custody_world(METHODS[name], make_network("cycle", DATA.clients), 1, Faults())
+    world = recovery_world(METHODS[name], make_network("cycle", DATA.clients), 1, Faults())
     while len(world.told) < 5:
         world.step()
     for k in range(5):
         world.crash(k)
-        world.postmen[SERVER].lost(k)
+        world.parties[SERVER].peer_lost(k)
     world.bag = []
     for number in world.numbers:
         world.start(number)
@@ -87,7 +87,7 @@ def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(n
 
 def test_with_mini_batches_tokens_wait_for_the_server() -> None:
     method = METHODS["mini-batch"]
-    world = custody_world(method, make_network("cycle", DATA.clients), 1, Faults())
+    world = recovery_world(method, make_network("cycle", DATA.clients), 1, Faults())
     while not (len(world.told) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))):
         world.step()
     without_the_server(world)
@@ -97,7 +97,7 @@ def test_with_mini_batches_tokens_wait_for_the_server() -> None:
 
 @pytest.mark.parametrize(("name", "network"), [("tour", "cycle"), ("random-tour", "cycle"), ("clusters", "complete")])
 def test_tours_go_round_the_dead(name: str, network: str) -> None:
-    world = custody_world(TOURS[name], make_network(network, DATA.clients), 2, CHANCY)
+    world = recovery_world(TOURS[name], make_network(network, DATA.clients), 2, CHANCY)
     while len(world.told) < 10:
         world.step()
     world.crash(1)
@@ -123,26 +123,26 @@ def test_tours_go_round_the_dead(name: str, network: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_fences_are_forgotten_but_not_too_early(seed: int) -> None:
+def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
     """A client that was away knows what counts of what it did; when all are there, nothing is kept."""
     method = METHODS["average"]
-    world = custody_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
+    world = recovery_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
     most = anew = 0
     while len(world.told) < 50:
         gone = {2} if 10 < len(world.told) < 40 else set()
-        if gone and 2 in world.postmen:
+        if gone and 2 in world.parties:
             world.crash(2)
         elif not gone and world.away.get(2) == -1:
             world.start(2)
         tell(world, gone)
         world.step()
-        server = world.postmen.get(SERVER)
-        if isinstance(server, ServerPostman) and world.random.random() < 0.02:
+        server = world.parties.get(SERVER)
+        if isinstance(server, IterationServer) and world.random.random() < 0.02:
             try:
-                anew += server.start_anew()
+                anew += server.restart_iteration()
             except Killed:
                 world.crash(SERVER, world.time + 5)
-        most = max(most, *(len(postman.fences) for postman in world.postmen.values()))
+        most = max(most, *(len(reliable.terms) for reliable in world.parties.values()))
         if world.time % 50 == 0:
             assert_the_server_knows_what_clients_hold(world)
         assert world.time < 40_000
@@ -153,21 +153,21 @@ def test_fences_are_forgotten_but_not_too_early(seed: int) -> None:
         world.start(number)
     for _ in range(1500):
         world.step()
-    assert not any(journal.last()["fences"] for journal in world.journals.values())
+    assert not any(journal.last()["terms"] for journal in world.journals.values())
     assert_the_server_knows_what_clients_hold(world)
 
 
 def test_what_a_token_was_told_is_told_on_with_it() -> None:
     """So that who was away hears of it from whomever it hears of a later iteration."""
-    world = custody_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    world.postmen[SERVER].start_anew()  # type: ignore[attr-defined]
+    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    world.parties[SERVER].restart_iteration()  # type: ignore[attr-defined]
     seen = 0
     while seen < 3:
         world.step()
         for k in range(5):
-            for letter in world.postmen[k].waiting():
-                if letter.iteration == 1 and letter.to != SERVER:
-                    assert letter.fences == {0: OVERTIMES}
-                    assert not world.postmen[k].fences
+            for envelope in world.parties[k].unacknowledged():
+                if envelope.iteration == 1 and envelope.to != SERVER:
+                    assert envelope.terms == {0: SPECULATIVE_TERMS}
+                    assert not world.parties[k].terms
                     seen += 1
         assert world.time < 1000

@@ -1,4 +1,4 @@
-"""Letters and receipts as bytes: they come back as they were, and whatever is done to them is refused or sound."""
+"""Envelopes and acks as bytes: they come back as they were, and whatever is done to them is refused or sound."""
 
 from collections import Counter
 from dataclasses import replace
@@ -10,24 +10,35 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.engines.wire import Expected, WireError, expect
-from mtcd.federation.custody.codecs import (
+from mtcd.federation.delivery.codecs import (
     CODECS,
-    MOST_FENCES,
-    decode_letter,
-    decode_receipt,
-    encode_letter,
-    encode_receipt,
-    largest_letter,
+    MOST_TERMS,
+    decode_ack,
+    decode_envelope,
+    encode_ack,
+    encode_envelope,
+    largest_envelope,
 )
-from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Missed, Receipt, Stuck, Thaw, Void
-from mtcd.federation.custody.records import pack
+from mtcd.federation.delivery.envelopes import (
+    Ack,
+    Cancelled,
+    End,
+    Envelope,
+    HolderLost,
+    Prepare,
+    Promise,
+    Release,
+    ResendTokens,
+    Undeliverable,
+)
+from mtcd.federation.delivery.records import pack
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from simulated import Faults, World
-from test_custody import DATA, METHODS, casting
-from test_custody_end import custodian
+from test_delivery import DATA, METHODS, casting
+from test_delivery_end import custodian
 from test_wire_fuzz import WORDS, check, tells_numbers
 
 RUN = "run-7"
@@ -39,19 +50,19 @@ def expected(name: str) -> Expected:
 
 
 class Wired(World):
-    """All letters and receipts travel as bytes of the wire format."""
+    """All envelopes and acks travel as bytes of the wire format."""
 
     wire: Expected
 
-    def arrive(self, thing: Letter | Receipt, data: bytes) -> None:
-        if isinstance(thing, Receipt):
-            frame = encode_receipt(thing, RUN)
-            thing = decode_receipt(frame, replace(self.wire, sender=thing.to, receiver=thing.sender))
+    def arrive(self, thing: Envelope | Ack, data: bytes) -> None:
+        if isinstance(thing, Ack):
+            frame = encode_ack(thing, RUN)
+            thing = decode_ack(frame, replace(self.wire, sender=thing.to, receiver=thing.sender))
         else:
-            frame = encode_letter(thing, RUN)
-            thing = decode_letter(bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to))
+            frame = encode_envelope(thing, RUN)
+            thing = decode_envelope(bytearray(frame), replace(self.wire, sender=thing.sender, receiver=thing.to))
         assert pack(thing) == data
-        assert len(frame) <= largest_letter(self.wire)
+        assert len(frame) <= largest_envelope(self.wire)
         super().arrive(thing, data)
 
 
@@ -63,15 +74,15 @@ def test_trainings_travel_as_bytes(name: str) -> None:
         world.step()
         if world.time == 60:
             for k in world.numbers:
-                world.postmen[k].lost((k + 1) % 5)
+                world.parties[k].peer_lost((k + 1) % 5)
         if world.time == 300:
-            for postman in world.postmen.values():
-                postman.found((postman.number + 1) % 5)
+            for reliable in world.parties.values():
+                reliable.peer_found((reliable.number + 1) % 5)
         assert world.time < 20_000
 
 
-def letter(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Letter:
-    return Letter(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload), frozenset({2, 4}))
+def envelope(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Envelope:
+    return Envelope(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload), frozenset({2, 4}))
 
 
 @cache
@@ -81,30 +92,30 @@ def frames() -> list[tuple[bytes, Expected]]:
     z = np.ones(12)
     past = {0: np.ones(2), 4: np.full(2, 0.5)}
     with_server = [
-        letter(Void(6), iteration=6),
-        letter(End("iterations", 6, 18, past), SERVER, iteration=6),
-        letter(Stuck(6), 0, SERVER, iteration=6),
-        letter(Missed(6, 2), 0, SERVER, iteration=6),
-        letter(Again(6), SERVER, 0, iteration=6),
+        envelope(Cancelled(6), iteration=6),
+        envelope(End("iterations", 6, 18, past), SERVER, iteration=6),
+        envelope(Undeliverable(6), 0, SERVER, iteration=6),
+        envelope(HolderLost(6, 2), 0, SERVER, iteration=6),
+        envelope(ResendTokens(6), SERVER, 0, iteration=6),
     ]
     without = [
-        letter(End("seconds", 0, 18)),
-        letter(Freeze(9, 7, True)),
-        letter(Frozen(9, 4, 7, frozenset({0, 3}))),
-        letter(Thaw(9)),
+        envelope(End("seconds", 0, 18)),
+        envelope(Prepare(9, 7, True)),
+        envelope(Promise(9, 4, 7, frozenset({0, 3}))),
+        envelope(Release(9)),
     ]
-    found = [(encode_letter(one, RUN), optimal) for one in with_server]
-    found.append((encode_letter(letter(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters")))
-    found += [(encode_letter(one, RUN), lone) for one in without]
-    found.append((encode_receipt(Receipt(2, 3, 8, FENCES), RUN), lone))
-    found.append((encode_receipt(Receipt(2, SERVER, 8, {}), RUN), optimal))
+    found = [(encode_envelope(one, RUN), optimal) for one in with_server]
+    found.append((encode_envelope(envelope(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters")))
+    found += [(encode_envelope(one, RUN), lone) for one in without]
+    found.append((encode_ack(Ack(2, 3, 8, FENCES), RUN), lone))
+    found.append((encode_ack(Ack(2, SERVER, 8, {}), RUN), optimal))
     return found
 
 
 def verdict(frame: bytes, wire: Expected) -> str:
-    """'refused' or 'sound', as a letter or as a receipt; anything else fails."""
+    """'refused' or 'sound', as an envelope or as an ack; anything else fails."""
     seen = []
-    for read, write in ((decode_letter, encode_letter), (decode_receipt, encode_receipt)):
+    for read, write in ((decode_envelope, encode_envelope), (decode_ack, encode_ack)):
         try:
             thing = read(frame, wire)
         except WireError as error:
@@ -112,8 +123,8 @@ def verdict(frame: bytes, wire: Expected) -> str:
             continue
         assert write(thing, RUN) == frame  # type: ignore[operator]  # there is one way to say a thing
         assert 0 <= thing.sequence < 2**48
-        assert all(0 <= key < 2**48 and 0 <= value < 2**48 for key, value in thing.fences.items())
-        if isinstance(thing, Letter):
+        assert all(0 <= key < 2**48 and 0 <= value < 2**48 for key, value in thing.terms.items())
+        if isinstance(thing, Envelope):
             check(thing.message, wire)
             assert thing.to != MONITOR
             assert thing.iteration >= 0
@@ -159,30 +170,30 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(data: st.DataObject)
 @pytest.mark.parametrize(
     ("wrong", "field"),
     [
-        (letter(End("over", 0, 1)), "sender"),  # only the server may end it
-        (letter(Freeze(1, 2, True)), "kind"),  # there is a server to ask
-        (letter(Void(2), iteration=1), "iteration"),
-        (letter(Stuck(1), 0, 1, iteration=1), "receiver"),
-        (letter(Again(1), 0, 1, iteration=1), "receiver"),
-        (letter(Token(0, 0, 1, np.ones(12), 0.0), 0, MONITOR), "receiver"),
-        (letter(Void(2), 0, 1, iteration=2)._replace(fences={-1: 1}), "fences"),
-        (letter(Void(2), 0, 1, iteration=2)._replace(fences={1: -1}), "fences"),
-        (letter(Void(2), 0, 1, iteration=2)._replace(sequence=-1), "custody"),
-        (letter(Void(2), 0, 1, iteration=2)._replace(generation=2**50), "custody"),
+        (envelope(End("over", 0, 1)), "sender"),  # only the server may end it
+        (envelope(Prepare(1, 2, True)), "kind"),  # there is a server to ask
+        (envelope(Cancelled(2), iteration=1), "iteration"),
+        (envelope(Undeliverable(1), 0, 1, iteration=1), "receiver"),
+        (envelope(ResendTokens(1), 0, 1, iteration=1), "receiver"),
+        (envelope(Token(0, 0, 1, np.ones(12), 0.0), 0, MONITOR), "receiver"),
+        (envelope(Cancelled(2), 0, 1, iteration=2)._replace(terms={-1: 1}), "terms"),
+        (envelope(Cancelled(2), 0, 1, iteration=2)._replace(terms={1: -1}), "terms"),
+        (envelope(Cancelled(2), 0, 1, iteration=2)._replace(sequence=-1), "delivery"),
+        (envelope(Cancelled(2), 0, 1, iteration=2)._replace(term=2**50), "delivery"),
     ],
 )
-def test_letters_outside_the_plan_are_refused_by_the_name_of_the_field(wrong: Letter, field: str) -> None:
+def test_envelopes_outside_the_plan_are_refused_by_the_name_of_the_field(wrong: Envelope, field: str) -> None:
     with pytest.raises(WireError) as refused:
-        decode_letter(encode_letter(wrong, RUN), expected("clusters"))
+        decode_envelope(encode_envelope(wrong, RUN), expected("clusters"))
     assert refused.value.field == field
 
 
-def test_nobody_writes_letters_or_gives_receipts_for_another() -> None:
+def test_nobody_writes_envelopes_or_gives_acks_for_another() -> None:
     wire = expected("clusters")
-    frame, receipt = encode_letter(letter(Void(0), 2, 1), RUN), encode_receipt(Receipt(1, 2, 5, {}), RUN)
-    assert decode_letter(frame, replace(wire, sender=2, receiver=1)).sender == 2
-    assert decode_receipt(receipt, replace(wire, sender=2, receiver=1)) == Receipt(1, 2, 5, {})
-    for read, data in ((decode_letter, frame), (decode_receipt, receipt)):
+    frame, ack = encode_envelope(envelope(Cancelled(0), 2, 1), RUN), encode_ack(Ack(1, 2, 5, {}), RUN)
+    assert decode_envelope(frame, replace(wire, sender=2, receiver=1)).sender == 2
+    assert decode_ack(ack, replace(wire, sender=2, receiver=1)) == Ack(1, 2, 5, {})
+    for read, data in ((decode_envelope, frame), (decode_ack, ack)):
         for wrong in (replace(wire, sender=3), replace(wire, receiver=2), replace(wire, run="other")):
             with pytest.raises(WireError):
                 read(data, wrong)
@@ -191,9 +202,9 @@ def test_nobody_writes_letters_or_gives_receipts_for_another() -> None:
 def test_what_cannot_be_sent_is_refused() -> None:
     for status in ("", "x" * 33, "Ä", "two\nlines"):
         with pytest.raises(WireError, match="status"):
-            encode_letter(letter(End(status, 0, 0)), RUN)
-    with pytest.raises(WireError, match="fences"):
-        encode_letter(letter(Freeze(1, 2, False))._replace(fences=dict.fromkeys(range(MOST_FENCES + 1), 1)), RUN)
+            encode_envelope(envelope(End(status, 0, 0)), RUN)
+    with pytest.raises(WireError, match="terms"):
+        encode_envelope(envelope(Prepare(1, 2, False))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1)), RUN)
 
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
-from mtcd.federation.custody.journal import Journal, MemoryJournal
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.journal import Journal, MemoryJournal
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -18,7 +18,7 @@ from mtcd.network.topology import make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Cast
 from problems import make_data
-from simulated import Faults, Killed, World, iteration_postman
+from simulated import Faults, Killed, World, iteration_party
 
 METHODS: dict[str, Method] = {
     "stcd": STCD(stepsize=0.02, local_updates=5),
@@ -82,10 +82,8 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 
 def server_world(name: str, seed: int) -> World:
-    def make(number: int, cast: Cast, journal: Journal) -> Postman:
-        return iteration_postman(
-            number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening
-        )
+    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+        return iteration_party(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
 
     return World(casting(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING)
 
@@ -97,10 +95,10 @@ def test_iterations_started_anew_at_any_moment_are_the_same(name: str, seed: int
     anew = 0
     while len(world.told) < 40:
         world.step()
-        server = world.postmen.get(SERVER)
+        server = world.parties.get(SERVER)
         if server is not None and world.random.random() < 0.01:
             try:
-                anew += server.start_anew()
+                anew += server.restart_iteration()
             except Killed:
                 world.crash(SERVER, world.time + 5)
         assert world.time < 60_000
@@ -116,19 +114,19 @@ def assert_the_server_knows_what_clients_hold(world: World) -> None:
         journal = MemoryJournal()
         journal.content = world.journals[k].content
         client = world.make(k, world.cast(), journal)
-        client.heed(server["fences"])  # as it does when it hears anything
+        client.learn_terms(server["terms"])  # as it does when it hears anything
         if client.party.t < t:
-            client.drop_what_does_not_count()
+            client.discard_uncommitted()
         held.append((client.party.theta if client.party.t == t else client.party.combined)[0])
     np.testing.assert_allclose(PROBLEM.aggregate(held), server["party"]["aggregate"], rtol=0, atol=1e-9)
     penalty = sum(PROBLEM.client(k).penalty(theta) for k, theta in enumerate(held))
     assert server["party"]["penalty"] == pytest.approx(penalty, abs=1e-9)
 
 
-def start_anew(world: World) -> None:
-    if SERVER in world.postmen:
+def restart_iteration(world: World) -> None:
+    if SERVER in world.parties:
         try:
-            world.postmen[SERVER].start_anew()
+            world.parties[SERVER].restart_iteration()
         except Killed:
             world.crash(SERVER, world.time + 5)
 
@@ -143,12 +141,12 @@ def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, s
     before = world.parameters()
     quiet, moments = world.time + 300, 60
     while len(world.told) < moments:
-        for postman in world.postmen.values():
-            postman.dead = frozenset({2})
+        for reliable in world.parties.values():
+            reliable.down = frozenset({2})
         world.step()
         if world.time > quiet:
             quiet = world.time + 300
-            start_anew(world)
+            restart_iteration(world)
         if world.time % 50 == 0:
             assert_the_server_knows_what_clients_hold(world)
         assert world.time < 60_000, world.happened
@@ -156,8 +154,8 @@ def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, s
     np.testing.assert_array_equal(held[2], before[2])
     assert all(np.abs(held[k] - before[k]).max() > 1e-6 for k in (0, 1, 3, 4))
     world.faults = Faults()
-    for postman in world.postmen.values():
-        postman.dead = frozenset()
+    for reliable in world.parties.values():
+        reliable.down = frozenset()
     world.start(2)
     best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
     while world.told[-1].payload.hop < 2400:

@@ -1,7 +1,7 @@
 """What a party keeps, as bytes and back: numbers, texts, arrays, lists, dicts and the protocol's own payloads.
 
-No pickle: only the classes listed here come back, and each from its fields. What is there twice, an array or a
-letter, is written once: so it comes back as one.
+No pickle: only the classes listed here come back, and each from its fields. What is there twice, an array or an
+envelope, is written once: so it comes back as one.
 """
 
 from __future__ import annotations
@@ -18,9 +18,20 @@ from numpy.typing import NDArray
 
 from mtcd.data.samples import is_tensor
 from mtcd.errors import MtcdError
-from mtcd.federation.custody.letters import Again, End, Freeze, Frozen, Letter, Missed, Receipt, Stuck, Thaw, Void
-from mtcd.federation.custody.search import Search
-from mtcd.federation.custody.tensors import tensor_bytes, tensor_of
+from mtcd.federation.delivery.envelopes import (
+    Ack,
+    Cancelled,
+    End,
+    Envelope,
+    HolderLost,
+    Prepare,
+    Promise,
+    Release,
+    ResendTokens,
+    Undeliverable,
+)
+from mtcd.federation.delivery.tensors import tensor_bytes, tensor_of
+from mtcd.federation.recovery.search import Search
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
@@ -32,8 +43,8 @@ from mtcd.protocol.token import Instruction, Tally, Token
 
 PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
 OF_NETWORKS = (SplitToken, UpdateFusion)
-LETTERS = (Letter, Receipt, End, Void, Stuck, Missed, Again, Freeze, Frozen, Thaw, Search)
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *LETTERS, Ledger)}
+ENVELOPES = (Envelope, Ack, End, Cancelled, Undeliverable, HolderLost, ResendTokens, Prepare, Promise, Release, Search)
+KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *ENVELOPES, Ledger)}
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8")}
 LARGE = 4096
 """Bytes from which an array stands behind all others, and has a quicker checksum in journals."""
@@ -84,7 +95,7 @@ class Writer:
         known = PARTS_OF.get(kind)
         if known is not None:
             tag, parts_of = known
-            return {TAG: [tag, self._number(value), *value] if kind is Letter else [tag, *parts_of(value)]}
+            return {TAG: [tag, self._number(value), *value] if kind is Envelope else [tag, *parts_of(value)]}
         if isinstance(value, np.generic):
             return {TAG: ["plain", value.item()]}
         if is_tensor(value):
@@ -132,8 +143,8 @@ def _fields(kind: type) -> Callable[[Any], Any]:
     """The fields of an object, in the order in which it is made of them."""
     if not is_dataclass(kind):
         return tuple
-    names = [field.name for field in fields(kind)]
-    return attrgetter(*names)
+    first, *others = [field.name for field in fields(kind)]
+    return attrgetter(first, *others) if others else lambda value: (getattr(value, first),)
 
 
 _all_of_token = _fields(Token)
@@ -176,8 +187,8 @@ class _Reading:
             case ["tensor", int(number), str(kind), int(length), *shape]:
                 self.known[number] = tensor_of(kind, shape, self._array(BYTE, [length]).data)
                 return self.known[number]
-            case ["Letter", int(number), *parts]:
-                self.known[number] = Letter(*parts)
+            case ["Envelope", int(number), *parts]:
+                self.known[number] = Envelope(*parts)
                 return self.known[number]
             case ["again", int(number)]:
                 return self.known[number]

@@ -5,11 +5,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mtcd.federation.custody.iterations import OVERTIMES
-from mtcd.federation.custody.journal import MemoryJournal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.syncs import ServerPostman
-from mtcd.federation.custody.visits import ClientPostman
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import MemoryJournal
+from mtcd.federation.recovery.iteration_client import IterationClient
+from mtcd.federation.recovery.iteration_server import IterationServer
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.token_parties import TokenClient, Visits
 from mtcd.network.topology import make_network
@@ -17,8 +17,8 @@ from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 from simulated import Faults, Killed, World
-from test_custody import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
-from test_custody_roaming import custody_world, tell, with_the_server_again, without_the_server
+from test_delivery import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
+from test_recovery_roaming import recovery_world, tell, with_the_server_again, without_the_server
 
 MANY = {
     "average": METHODS["average"],
@@ -33,47 +33,47 @@ STORM = Faults(loss=0.05, double=0.1, crash=0.003, cut=0.01, hang=0.01)
 
 def world_of(name: str, seed: int, faults: Faults) -> World:
     network = make_network("complete" if name == "clusters" else "cycle", DATA.clients)
-    world = custody_world(MANY[name], network, seed, faults)
+    world = recovery_world(MANY[name], network, seed, faults)
     world.eager = 0.4
     return world
 
 
-def to_come(world: World) -> list[Letter]:
+def to_come(world: World) -> list[Envelope]:
     """Tokens that are still to be visited with, if they count."""
     found = []
     for number, journal in world.journals.items():
-        for letter in journal.last()["outbox"]:
-            if not isinstance(letter.message.payload, Token):
+        for envelope in journal.last()["outbox"]:
+            if not isinstance(envelope.message.payload, Token):
                 continue
-            sender, receiver = as_kept(world, number), as_kept(world, letter.to)
-            if not (receiver.was_seen(letter) or receiver.is_void(letter) or sender.is_void(letter)):
-                found.append(letter)
+            sender, receiver = as_kept(world, number), as_kept(world, envelope.to)
+            if not (receiver.is_duplicate(envelope) or receiver.is_stale(envelope) or sender.is_stale(envelope)):
+                found.append(envelope)
     return found
 
 
-def as_kept(world: World, number: int) -> ClientPostman | ServerPostman:
+def as_kept(world: World, number: int) -> IterationClient | IterationServer:
     """A party as its journal has it, also if it is gone. It has heard what the server knows to count."""
     journal = MemoryJournal()
     journal.content = world.journals[number].content
-    postman = world.make(number, world.cast(), journal)
-    assert isinstance(postman, ClientPostman | ServerPostman)
-    postman.heed(world.journals[SERVER].last()["fences"])
-    return postman
+    reliable = world.make(number, world.cast(), journal)
+    assert isinstance(reliable, IterationClient | IterationServer)
+    reliable.learn_terms(world.journals[SERVER].last()["terms"])
+    return reliable
 
 
 def assert_tokens_are_true(world: World) -> int:
-    """Every token is the aggregate of the copies that clients hold for it, in overtime as well. How many there were."""
+    """Every token is the aggregate of the copies that clients hold for it, also while it roams speculatively."""
     clients = [as_kept(world, k) for k in range(len(DATA.clients))]
     checked = 0
-    for letter in to_come(world):
-        token = letter.message.payload
+    for envelope in to_come(world):
+        token = envelope.message.payload
         if any(client.party.t > token.t for client in clients):
             continue  # it does not count
         held = []
         for client in clients:
-            assert isinstance(client, ClientPostman)
+            assert isinstance(client, IterationClient)
             if client.party.t < token.t:
-                client.drop_what_does_not_count()
+                client.discard_uncommitted()
             held.append(client.party.copy_for(token))
         np.testing.assert_allclose(PROBLEM.aggregate(held), token.aggregate, rtol=0, atol=1e-9)
         checked += 1
@@ -103,7 +103,7 @@ def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
         for _ in range(moment):
             world.step()
         without_the_server(world)
-        assert max(letter.message.payload.hop for letter in to_come(world)) > 10
+        assert max(envelope.message.payload.hop for envelope in to_come(world)) > 10
         assert assert_tokens_are_true(world) > 0
         with_the_server_again(world, 3)
         assert_the_server_knows_what_clients_hold(world)
@@ -133,7 +133,7 @@ def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str,
             world.step()
         server = world.journals[SERVER].last()
         without_the_server(world)
-        roamed = {letter.message.payload.index: letter.message.payload.hop for letter in to_come(world)}
+        roamed = {envelope.message.payload.index: envelope.message.payload.hop for envelope in to_come(world)}
         assert all(roamed[index] > 10 for index in server["senders"])
         with_the_server_again(world, 1)
         assert_the_server_knows_what_clients_hold(world)
@@ -153,45 +153,47 @@ def test_through_right_and_wrong_beliefs_all_that_counts_fits(name: str, undone:
 
 
 def believe_anything_until(world: World, told: int, happened: Counter[str]) -> None:
-    """All the while what is kept fits. Counts tokens that were looked at, and overtimes that were synced with."""
+    """All the while what is kept fits. Counts tokens looked at, and speculative terms that were synced."""
     while len(world.told) < told:
         believe_anything(world)
-        if SERVER in world.postmen and world.random.random() < 0.01:
+        if SERVER in world.parties and world.random.random() < 0.01:
             world.crash(SERVER, world.time + world.random.randrange(150))
         world.step()
         if world.time % 30 == 0:
             assert_the_server_knows_what_clients_hold(world)
             happened["true"] += assert_tokens_are_true(world)
         server = world.journals[SERVER].last()
-        happened["counted"] += any(g % OVERTIMES for t, g in server["fences"].items() if t < server["party"]["t"])
+        happened["counted"] += any(
+            g % SPECULATIVE_TERMS for t, g in server["terms"].items() if t < server["party"]["t"]
+        )
         assert world.time < 60_000, world.happened
 
 
 def believe_anything(world: World) -> None:
     """Clients and the server take each other for gone and for back, as if by chance."""
-    for number, postman in list(world.postmen.items()):
+    for number, reliable in list(world.parties.items()):
         others = range(len(DATA.clients)) if number == SERVER else [SERVER]
         for k in others:
             chance = world.random.random()
             try:
                 if chance < (0.0005 if number == SERVER else 0.01):
-                    postman.lost(k)
+                    reliable.peer_lost(k)
                 elif chance < 0.05:
-                    postman.found(k)
+                    reliable.peer_found(k)
             except Killed:
                 world.crash(number, world.time + 5)
                 break
 
 
 @pytest.mark.parametrize("name", MANY)
-def test_the_end_is_that_of_the_last_sync_whatever_overtime_there_was(name: str) -> None:
+def test_the_end_is_that_of_the_last_sync_whatever_roamed_speculatively(name: str) -> None:
     for seed in range(3):
         world = world_of(name, seed, STORM)
         believe_anything_until(world, 15, Counter())
-        while SERVER not in world.postmen:
+        while SERVER not in world.parties:
             world.step()
         world.faults = Faults()
-        world.postmen[SERVER].finish("stopped")
+        world.parties[SERVER].finish("stopped")
         for number in list(world.away):
             world.start(number)
         for _ in range(1500):

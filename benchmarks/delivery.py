@@ -8,10 +8,10 @@ from pathlib import Path
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
 from mtcd.engines.wire import expect
-from mtcd.federation.custody.codecs import decode_letter, encode_letter
-from mtcd.federation.custody.journal import FileJournal
-from mtcd.federation.custody.letters import Letter
-from mtcd.federation.custody.visits import ClientPostman
+from mtcd.federation.delivery.codecs import decode_envelope, encode_envelope
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.token_parties import TokenClient
 from mtcd.model.linear import Glm
@@ -30,28 +30,28 @@ def hop(samples: int, folder: Path) -> None:
     kept, bare = (method.cast(problem, network, 0).clients[1] for _ in range(2))
     assert isinstance(kept, TokenClient)
     assert isinstance(bare, TokenClient)
-    postman = ClientPostman(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
+    reliable = IterationClient(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
     token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
-    frame = encode_letter(Letter(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
+    frame = encode_envelope(Envelope(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
     expected = expect(method, network, 0, samples, 1, "benchmark")
     numbers = iter(range(10**9))
 
     def deliver() -> None:
         for _ in range(REPEATS):
-            postman.outbox.clear()
-            postman.deliver(decode_letter(frame, expected)._replace(sequence=next(numbers)))
-            for letter in postman.waiting():
-                encode_letter(letter, "benchmark")
+            reliable.outbox.clear()
+            reliable.deliver(decode_envelope(frame, expected)._replace(sequence=next(numbers)))
+            for envelope in reliable.unacknowledged():
+                encode_envelope(envelope, "benchmark")
 
     def visit() -> None:
         for _ in range(REPEATS):
-            message = decode_letter(frame, expected).message
+            message = decode_envelope(frame, expected).message
             for sent in bare.receive(message):
-                encode_letter(Letter(sent.sender, sent.to, 0, 0, 0, {}, sent), "benchmark")
+                encode_envelope(Envelope(sent.sender, sent.to, 0, 0, 0, {}, sent), "benchmark")
 
     def commit() -> None:
         for _ in range(REPEATS):
-            postman.commit()
+            reliable.commit()
 
     floor, whole, alone = (seconds / REPEATS for seconds in best_of(visit, deliver, commit))
     size = f"a token of {round(len(frame) / 1000)} KB"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mtcd.federation.custody.journal import MemoryJournal
+from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -17,7 +17,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part
 from problems import make_data
-from simulated import Faults, World, plain_postman
+from simulated import Faults, World, waiting_party
 
 RIDGE, LASSO = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3)
 SIZES = [2, 1, 3, 2, 2]
@@ -85,7 +85,7 @@ def moments_without_faults(cast: Cast, most: int) -> dict[tuple[int, int], list[
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CASES)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
-    world = World(casting(name), seed, plain_postman, EVERYTHING)
+    world = World(casting(name), seed, waiting_party, EVERYTHING)
     expected = moments_without_faults(world.cast(), 300)
     told: dict[tuple[int, int], list[Any]] = {}
     while len(told) < 35:

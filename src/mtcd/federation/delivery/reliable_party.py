@@ -1,8 +1,8 @@
 """A party with its mail: what arrives is processed exactly once, and what is sent arrives, through any restarts.
 
-A postman does no I/O. Whoever owns the links gives it the letters and receipts that arrive, and sends again and
+A reliable does no I/O. Whoever owns the links gives it the envelopes and acks that arrive, and sends again and
 again what it has ``waiting``. What it did and what it is about to send go into the journal together, before the
-receipt: after a restart at any moment the party is where the others believe it to be.
+ack: after a restart at any moment the party is where the others believe it to be.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from mtcd.federation.custody.ending import Ending
-from mtcd.federation.custody.journal import Journal
-from mtcd.federation.custody.letters import End, Fences, Freeze, Letter, Receipt, Void
+from mtcd.federation.delivery.ending import Ending
+from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope, Prepare, Terms
+from mtcd.federation.delivery.journal import Journal
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
 
 
 class Delivery(NamedTuple):
-    """What came of a letter: the receipt to send, or None for 'not now', and what the monitor is told."""
+    """What came of an envelope: the ack to send, or None for 'not now', and what the monitor is told."""
 
-    receipt: Receipt | None
+    ack: Ack | None
     told: Sequence[Message] = ()
 
 
-class Postman(Ending):
+class ReliableParty(Ending):
     """One party's custody. ``opening``: the messages of the cast that set the training going. ``clients``: how many.
 
     If anything here raises an error, the party must be made anew from its journal: it may have done half of it.
@@ -43,7 +43,7 @@ class Postman(Ending):
         self.journal = journal
         self.sent: dict[int, int] = {}
         self.seen: dict[int, tuple[int, list[int]]] = {}
-        self.fences: Fences = {}
+        self.terms: Terms = {}
         self.ledger = Ledger()
         """What this party has sent."""
         self.opened: list[Message] = []
@@ -64,7 +64,7 @@ class Postman(Ending):
             "outbox": list(self.outbox.values()),
             "sent": self.sent,
             "seen": self.seen,
-            "fences": self.fences,
+            "terms": self.terms,
             "ledger": self.ledger,
             "finishing": self.finishing,
             "ended": self.ended,
@@ -74,77 +74,77 @@ class Postman(Ending):
     def reload(self, kept: dict[str, Any]) -> None:
         """Go on from what a journal had."""
         self.party.restore(kept["party"])
-        self.outbox = {(letter.to, letter.sequence): letter for letter in kept["outbox"]}
-        self.sent, self.seen, self.fences = kept["sent"], kept["seen"], kept["fences"]
+        self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
+        self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
         self.ledger, self.finishing = kept["ledger"], kept["finishing"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
 
-    def wake(self) -> None:
+    def start(self) -> None:
         """A process starts, perhaps after another one that was killed: what happened meanwhile is not known."""
 
     def commit(self) -> None:
         """Write all down."""
         self.journal.commit(self.record())
 
-    # Letters that arrive
+    # Envelopes that arrive
 
-    def deliver(self, letter: Letter) -> Delivery:
-        """Do what a letter asks for, once. The letter must not be used again: the party may write to its arrays."""
-        if self.was_seen(letter):
-            return Delivery(self._receipt(letter))
-        if self.ended is None and self.must_wait(letter):
+    def deliver(self, envelope: Envelope) -> Delivery:
+        """Process an envelope, once. It must not be used again: the party may write to its arrays."""
+        if self.is_duplicate(envelope):
+            return Delivery(self._ack(envelope))
+        if self.ended is None and self.must_defer(envelope):
             return Delivery(None)
-        self.heed(letter.fences)
-        self._mark_seen(letter)
-        told = [] if self.is_void(letter) else self._take_in(letter)
+        self.learn_terms(envelope.terms)
+        self._mark_seen(envelope)
+        told = [] if self.is_stale(envelope) else self._take_in(envelope)
         self.commit()
-        return Delivery(self._receipt(letter), told)
+        return Delivery(self._ack(envelope), told)
 
-    def _take_in(self, letter: Letter) -> list[Message]:
+    def _take_in(self, envelope: Envelope) -> list[Message]:
         """What is asked for, unless it is over; who does not seem to know so is told."""
-        asked = letter.message.payload
-        if isinstance(asked, Void):
+        asked = envelope.message.payload
+        if isinstance(asked, Cancelled):
             return []
         if isinstance(asked, End):
-            self.hear_end(asked, letter.sender)
+            self.hear_end(asked, envelope.sender)
         elif self.ended is None:
-            return self.process(letter)
-        elif isinstance(asked, Freeze):
-            self.tell_end([letter.sender])
+            return self.process(envelope)
+        elif isinstance(asked, Prepare):
+            self.tell_end([envelope.sender])
         return []
 
-    def process(self, letter: Letter) -> list[Message]:
+    def process(self, envelope: Envelope) -> list[Message]:
         """Have the party do it."""
-        return self.post(self.party.receive(letter.message), letter)
+        return self.post(self.party.receive(envelope.message), envelope)
 
-    def must_wait(self, letter: Letter) -> bool:
-        """Whether the letter cannot be taken in now; it will come again."""
+    def must_defer(self, envelope: Envelope) -> bool:
+        """Whether the envelope cannot be taken in now; it will come again."""
         return False
 
-    def was_seen(self, letter: Letter) -> bool:
+    def is_duplicate(self, envelope: Envelope) -> bool:
         """Whether it was taken in before."""
-        upto, beyond = self.seen.get(letter.sender, (0, []))
-        return letter.sequence < upto or letter.sequence in beyond
+        upto, beyond = self.seen.get(envelope.sender, (0, []))
+        return envelope.sequence < upto or envelope.sequence in beyond
 
-    def _mark_seen(self, letter: Letter) -> None:
+    def _mark_seen(self, envelope: Envelope) -> None:
         """Kept short: all below a number, and those beyond that came too early."""
-        upto, before = self.seen.get(letter.sender, (0, []))
-        if letter.sequence == upto and not before:
-            self.seen[letter.sender] = upto + 1, before
+        upto, before = self.seen.get(envelope.sender, (0, []))
+        if envelope.sequence == upto and not before:
+            self.seen[envelope.sender] = upto + 1, before
             return
-        beyond = {*before, letter.sequence}
+        beyond = {*before, envelope.sequence}
         while upto in beyond:
             beyond.remove(upto)
             upto += 1
-        self.seen[letter.sender] = upto, sorted(beyond)
+        self.seen[envelope.sender] = upto, sorted(beyond)
 
-    def _receipt(self, letter: Letter) -> Receipt:
-        return Receipt(letter.sender, letter.to, letter.sequence, dict(self.fences))
+    def _ack(self, envelope: Envelope) -> Ack:
+        return Ack(envelope.sender, envelope.to, envelope.sequence, dict(self.terms))
 
-    # Letters to send
+    # Envelopes to send
 
-    def post(self, messages: Iterable[Message], cause: Letter | None) -> list[Message]:
-        """Put messages into the outbox; those for the monitor come back. ``cause``: the letter they answer.
+    def post(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
+        """Put messages into the outbox; those for the monitor come back. ``cause``: the envelope they answer.
 
         Where the training ends, what was to be sent before is on the ledger, as in any engine, but is not sent: nobody
         is to act on it.
@@ -162,18 +162,18 @@ class Postman(Ending):
             self.end(end)
         return told
 
-    def put(self, message: Message, iteration: int) -> Letter:
+    def put(self, message: Message, iteration: int) -> Envelope:
         """Into the outbox, with the next number."""
         sequence = self.sent.get(message.to, 0)
         self.sent[message.to] = sequence + 1
-        generation = self.generation_of(iteration)
-        letter = Letter(self.number, message.to, sequence, iteration, generation, self.fences_to_tell(), message)
-        self.outbox[message.to, sequence] = letter
+        term = self.term_of(iteration)
+        envelope = Envelope(self.number, message.to, sequence, iteration, term, self.terms_to_send(), message)
+        self.outbox[message.to, sequence] = envelope
         record(message, self.ledger)
-        return letter
+        return envelope
 
-    def iteration_of(self, message: Message, cause: Letter | None) -> int:
-        """The iteration that the message says it is of, or that of the letter it answers."""
+    def iteration_of(self, message: Message, cause: Envelope | None) -> int:
+        """The iteration that the message says it is of, or that of the envelope it answers."""
         told: int | None = getattr(message.payload, "t", None)
         return told if told is not None else 0 if cause is None else cause.iteration
 
@@ -181,56 +181,56 @@ class Postman(Ending):
         """The message, or the same to somebody who is there."""
         return message
 
-    def waiting(self) -> list[Letter]:
-        """What is to be sent, until there is a receipt for it."""
+    def unacknowledged(self) -> list[Envelope]:
+        """What is to be sent, until there is an ack for it."""
         return list(self.outbox.values())
 
-    def received(self, receipt: Receipt) -> None:
-        """A receipt came. Nothing is written down: if it is forgotten, the letter is sent once more, and ignored."""
-        if self.heed(receipt.fences):
+    def acknowledge(self, ack: Ack) -> None:
+        """An ack came. Nothing is written down: if it is forgotten, the envelope is sent once more, and ignored."""
+        if self.learn_terms(ack.terms):
             self.commit()
-        self.outbox.pop((receipt.to, receipt.sequence), None)
+        self.outbox.pop((ack.to, ack.sequence), None)
 
     # Who is there
 
-    def lost(self, k: int) -> None:
+    def peer_lost(self, k: int) -> None:
         """The links believe that a party is gone."""
-        self.dead |= {k}
+        self.down |= {k}
 
-    def found(self, k: int) -> None:
+    def peer_found(self, k: int) -> None:
         """It is there again."""
-        self.dead -= {k}
+        self.down -= {k}
 
     @property
     def waits_for(self) -> frozenset[int]:
         """Who is gone and must come back before the training can go on."""
-        return self.dead
+        return self.down
 
     # Generations: see iterations.py and lone_token.py
 
-    def generation_of(self, iteration: int) -> int:
-        """The generation of what is sent now."""
+    def term_of(self, iteration: int) -> int:
+        """The term of what is sent now."""
         return 0
 
-    def heed(self, fences: Fences) -> bool:
+    def learn_terms(self, terms: Terms) -> bool:
         """Take note of what no longer counts; whether any of it was new."""
         return False
 
-    def fences_to_tell(self) -> Fences:
-        """Those that a letter tells."""
-        return dict(self.fences)
+    def terms_to_send(self) -> Terms:
+        """Those that an envelope tells."""
+        return dict(self.terms)
 
-    def is_void(self, letter: Letter) -> bool:
-        """Whether it is of a generation that no longer counts."""
-        return letter.generation < self.generation_of(letter.iteration)
+    def is_stale(self, envelope: Envelope) -> bool:
+        """Whether it is of a term that no longer counts."""
+        return envelope.term < self.term_of(envelope.iteration)
 
-    def mark_void(self) -> None:
+    def cancel_stale(self) -> None:
         """What no longer counts is still sent, empty, so that no number is missing; it tells why it does not count."""
-        for place, letter in self.outbox.items():
-            if self.is_void(letter):
-                self.outbox[place] = self.void(letter)
+        for place, envelope in self.outbox.items():
+            if self.is_stale(envelope):
+                self.outbox[place] = self.cancelled(envelope)
 
-    def void(self, letter: Letter) -> Letter:
-        """The same letter, empty."""
-        empty = Message(letter.sender, letter.to, Void(letter.iteration))
-        return letter._replace(fences=letter.fences | self.fences, message=empty)
+    def cancelled(self, envelope: Envelope) -> Envelope:
+        """The same envelope, empty."""
+        empty = Message(envelope.sender, envelope.to, Cancelled(envelope.iteration))
+        return envelope._replace(terms=envelope.terms | self.terms, message=empty)

@@ -2,7 +2,7 @@
 
 Limits that count iterations are reached by all at the same one. But whoever is asked to stop, or finds that the time is
 up, is alone with that. It then names an iteration that nobody can have finished when it hears of it, and tells its
-neighbours, who tell theirs. Letters are taken in in their order, so nobody gets past what it was not told of: who
+neighbours, who tell theirs. Envelopes are taken in in their order, so nobody gets past what it was not told of: who
 names an iteration is in iteration i and has offered nothing of the next one, so a client d links away hears of it
 before it has finished iteration i + d. Of several that are named, the first counts.
 """
@@ -10,23 +10,23 @@ before it has finished iteration i + d. Of several that are named, the first cou
 from __future__ import annotations
 
 from mtcd.divergence import DIVERGED
-from mtcd.federation.custody.letters import End, Letter
-from mtcd.federation.custody.postman import Postman
+from mtcd.federation.delivery.envelopes import End, Envelope
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.methods.dcpa import DCPAClient
 from mtcd.protocol.party import Message
 
 TIME_IS_UP = "seconds"
 
 
-class InStepPostman(Postman):
+class InStepClient(ReliableParty):
     """Of a client of dcpa."""
 
     party: DCPAClient
 
-    def must_wait(self, letter: Letter) -> bool:
+    def must_defer(self, envelope: Envelope) -> bool:
         """Until all that its sender sent before is here."""
-        upto, _ = self.seen.get(letter.sender, (0, []))
-        return letter.sequence > upto
+        upto, _ = self.seen.get(envelope.sender, (0, []))
+        return envelope.sequence > upto
 
     def finish(self, status: str) -> None:
         if status == DIVERGED:

@@ -13,10 +13,10 @@ from zlib import crc32
 import numpy as np
 
 from mtcd.errors import JournalError
-from mtcd.federation.custody.mapped import Array, mapped_numbers
-from mtcd.federation.custody.records import Parts, Writer, pack, unpack
+from mtcd.federation.delivery.mapped import Array, mapped_numbers
+from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
 
-MAGIC = b"MTCDJRN4"
+MAGIC = b"MTCDJRN5"
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
