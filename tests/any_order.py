@@ -1,31 +1,55 @@
-"""The order in which messages are delivered must not matter to methods whose clients tell the monitor their parts."""
+"""Engines that deliver messages in another order: for the parties, it must not matter."""
 
 import random
+from collections import deque
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 
-from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import MONITOR, Cast
+from mtcd.engines.local import LocalEngine
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.party import Cast, Message
+
+Pick = Callable[[int], int]
 
 
-def check_any_order(make: Callable[[], Cast], clients: int, seed: int) -> None:
-    """First in first out, last in first out and at random: the same models, bit by bit, at the first five moments."""
-    outcomes, shuffled = [], random.Random(seed)
-    for pick in (lambda w: 0, lambda w: len(w) - 1, lambda w: shuffled.randrange(len(w))):
-        cast = make()
-        monitor, waiting, outgoing, found = Monitor(clients), [], cast.opening, []
-        while len(found) < 5:
-            for message in outgoing:
-                if message.to != MONITOR:
-                    waiting.append(message)
-                elif (progress := monitor.hear(message)) is not None:
-                    found.append(progress)
-            message = waiting.pop(pick(waiting))
-            outgoing = cast.clients[message.to].receive(message)
-        outcomes.append(found)
+class Reordered(deque[Message]):
+    """Of so many messages under way, ``pick`` chooses which is delivered next."""
+
+    def __init__(self, pick: Pick) -> None:
+        super().__init__()
+        self.pick = pick
+
+    def popleft(self) -> Message:
+        place = self.pick(len(self))
+        message = self[place]
+        del self[place]
+        return message
+
+
+def in_orders(make: Callable[[], Cast], seed: int) -> list[LocalEngine]:
+    """First in first out, last in first out, and at random."""
+    shuffled = random.Random(seed)
+    picks: list[Pick] = [lambda count: 0, lambda count: count - 1, shuffled.randrange]
+    return [reordered(make(), pick) for pick in picks]
+
+
+def reordered(parties: Cast, pick: Pick) -> LocalEngine:
+    """The local engine in another order."""
+    engine = LocalEngine(parties, Ledger())
+    engine.queue = lambda: Reordered(pick)
+    return engine
+
+
+def check_any_order(make: Callable[[], Cast], seed: int) -> None:
+    """The same models and ledgers, bit by bit, at the first five observations."""
+    outcomes = []
+    for engine in in_orders(make, seed):
+        observed = islice(engine.run(), 5)
+        outcomes.append([(progress.hop, engine.parameters(), engine.ledger.to_dict()) for progress in observed])
     for other in outcomes[1:]:
-        for first, second in zip(outcomes[0], other, strict=True):
-            assert first.hop == second.hop
-            for one, two in zip(first.parameters, second.parameters, strict=True):
+        for (hop, thetas, ledger), (its_hop, its_thetas, its_ledger) in zip(outcomes[0], other, strict=True):
+            assert (hop, ledger) == (its_hop, its_ledger)
+            for one, two in zip(thetas, its_thetas, strict=True):
                 assert np.array_equal(one, two)

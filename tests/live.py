@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +13,12 @@ import numpy as np
 
 from federations import written
 from mtcd.data.vertical import VerticalData
+from mtcd.federation.engine import FederationEngine
 from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.node.brings import LinearBrings, settings_of
 from mtcd.federation.node.node import Node
-from mtcd.federation.own.block import PartyBlock, read_block
+from mtcd.federation.own.block import NPZ, PartyBlock, read_block
 from mtcd.federation.own.keeping import Summary, read_summary
 from mtcd.federation.own.problem import glm_of
 from mtcd.federation.own.table import PartyTable
@@ -30,7 +33,7 @@ from waiting import PATIENCE
 class Federated:
     """What a federation left behind."""
 
-    kits: dict[str, Kit]
+    kits: Mapping[str, Kit]
     summaries: dict[str, Summary]
     blocks: dict[str, PartyBlock]
 
@@ -81,17 +84,23 @@ def run_all(nodes: dict[str, Node]) -> dict[str, str]:
         return {name: future.result() for name, future in futures.items()}
 
 
-def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
-    """Train as the file says, and read what everybody kept."""
+def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEngine:
+    """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
-    nodes = {
-        name: Node(kit, folder / "runs" / name, LinearBrings(kit, own_table_of(data, kit)), None)
-        for name, kit in kits.items()
-    }
-    run_all(nodes)
-    summaries = {name: read_summary(folder / "runs" / name) for name in kits}
-    blocks = {name: read_block(folder / "runs" / name) for name in data.clients}
-    return Federated(kits, summaries, blocks)
+    return FederationEngine(kits, folder / "runs", lambda kit: LinearBrings(kit, own_table_of(data, kit)))
+
+
+def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
+    """Train as the file says, with nobody observing, and read what everybody kept."""
+    with engine_of(folder, data, **changes) as engine:
+        engine.skip_to(math.inf)
+        assert list(engine.run()) == []
+    summaries = {name: read_summary(folder / "runs" / name) for name in engine.kits}
+    assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
+    assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
+    kept = (folder / "runs" / data.clients[0] / NPZ).exists()
+    blocks = {name: read_block(folder / "runs" / name) for name in data.clients} if kept else {}
+    return Federated(engine.kits, summaries, blocks)
 
 
 def in_process(data: VerticalData, kit: Kit) -> Run:

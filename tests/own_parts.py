@@ -20,11 +20,11 @@ from mtcd.network.topology import make_network
 def kits(clients: tuple[str, ...], **changes: Any) -> dict[str, KitConfig]:
     """The kits of all parties, and that of the server."""
     places: dict[str, Any] = {name: f"127.0.0.1:{7001 + k}" for k, name in enumerate(clients)}
-    held_by = changes.pop("held_by", clients[0])
-    file = changed(parties=places, network={"kind": "complete"}, labels__held_by=held_by, **changes)
+    held_by, network_kind = changes.pop("held_by", clients[0]), changes.pop("network_kind", "complete")
+    file = changed(parties=places, network={"kind": network_kind}, labels__held_by=held_by, **changes)
     federation = check_keys(file, "the file")
     names = [*clients, "server"] if federation.server is not None else list(clients)
-    network = make_network("complete", list(clients))
+    network = make_network(network_kind, list(clients))
     return {name: kit_config(federation, name, network, {other: other for other in names}) for name in names}
 
 

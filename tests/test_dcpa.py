@@ -59,7 +59,7 @@ def test_both_engines_give_the_iterates_of_the_plain_version(case: Case, method:
     for progress, iterate in zip(told, plain, strict=True):
         assert_close(progress.parameters, iterate)
     together = start(case, method)
-    for progress, iterate in zip(LockstepEngine(together.rounds, Ledger()).run(), plain, strict=False):
+    for progress, iterate in zip(LockstepEngine(together, Ledger()).run(), plain, strict=False):
         assert_close([client.parameters() for client in together.clients], iterate)
         assert progress.parameters is None
 
@@ -67,7 +67,7 @@ def test_both_engines_give_the_iterates_of_the_plain_version(case: Case, method:
 @given(dcpa_cases(), dcpa_settings(), st.integers(0, 100))
 @settings(max_examples=40)
 def test_the_order_of_deliveries_does_not_matter(case: Case, method: DCPA, seed: int) -> None:
-    check_any_order(lambda: start(case, method), case.network.size, seed)
+    check_any_order(lambda: start(case, method), seed)
 
 
 @given(st.integers(2, 8).flatmap(lambda size: networks(size, connected=True)))
@@ -75,7 +75,7 @@ def test_two_messages_per_link_and_iteration_are_sent_and_charged(network) -> No
     data = make_data(MODELS[0], 9, [1] * network.size, seed=1)
     case, method, T = Case(data, MODELS[0], network, 0), DCPA(0.01), 6
     ledger, messages = Ledger(), Ledger()
-    next(itertools.islice(LockstepEngine(start(case, method).rounds, ledger).run(), T, None))
+    next(itertools.islice(LockstepEngine(start(case, method), ledger).run(), T, None))
     expected = 2 * network.edges * T
     assert ledger.messages("sent") == ledger.messages("charged")
     assert ledger.messages() == {"client_client": expected, "uplink": 0, "downlink": 0}

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtcd.engines.choose import engine_for
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.federation.delivery.envelopes import End
@@ -125,7 +126,7 @@ def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str)
     world = World(casting_any(name), 5, make=limited(make), faults=EVERYTHING)
     run_to_the_end(world)
     cast, ledger = world.cast(), Ledger()
-    engine = LocalEngine(cast, ledger) if cast.rounds is None else LockstepEngine(cast.rounds, ledger)
+    engine = engine_for(cast, ledger)
     next(told for told in engine.run() if limit(told))
     close = CROSSING.get(name, 1e-12)
     for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
@@ -247,7 +248,7 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
     assert end is not None
     cast = world.cast()
     assert cast.rounds is not None
-    next(told for told in LockstepEngine(cast.rounds, Ledger()).run() if told.hop >= end.hop)
+    next(told for told in LockstepEngine(cast, Ledger()).run() if told.hop >= end.hop)
     for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
 

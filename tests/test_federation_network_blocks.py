@@ -39,14 +39,13 @@ def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
     """The network of one process, and the blocks of all parties, after the same moments."""
     (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
     for cast in (whole, ours):
-        moments = list(islice(LocalEngine(cast, Ledger()).run(), 9))
+        list(islice(LocalEngine(cast, Ledger()).run(), 9))
         for client in cast.clients:
             client.settle(client.t)
-    last = moments[-1].parameters  # of a token that is alone
-    if last is not None:
-        problem.fusion.put(last)
-    knows = [k for k in own if last is not None and torch.equal(own[k].head.values()[0], last[0])] or [SERVER]
-    fusion = fusion_to_bytes(own[knows[0]])
+    problem.hold(whole.parameters())
+    theta_0 = problem.fusion.values()[0]  # without a server, the client that was visited last has it
+    knows = SERVER if SERVER in own else next(k for k in own if torch.equal(own[k].head.values()[0], theta_0))
+    fusion = fusion_to_bytes(own[knows])
     blocks = {number: NetworkBlock.of(own[number], clinics.kit(number), fusion=fusion) for number in own}
     return assemble(problem), blocks
 

@@ -34,7 +34,7 @@ PAPER = {
 def _own_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Budgets in time that this process computes: whatever else the machine does, the plans are the same."""
     for module in (
-        "following",
+        "observing",
         *(f"planner.{name}" for name in ("pilots", "planning", "halving", "refine", "screening")),
     ):
         monkeypatch.setattr(f"mtcd.{module}.perf_counter", time.process_time)

@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
 import mtcd
+from mtcd.engines.choose import engine_for
 from mtcd.errors import ConfigError, DataError, DivergedError, MtcdError
-from mtcd.following import Training
+from mtcd.ledger.ledger import Ledger
 from mtcd.linear_training import best_objective
 from mtcd.model.linear import Glm
+from mtcd.observing import Observer
 from problems import MODELS, make_data
 
 WIDTHS = [2, 3, 1, 2]
@@ -322,11 +324,11 @@ def test_an_interrupt_in_the_middle_of_a_roam_is_measured_too() -> None:
             raise KeyboardInterrupt
 
     cast.clients[1].visit = visit
-    training = Training(problem, cast, mtcd.Costs(), None, worst_end=1.0)
-    assert training.follow(mtcd.Stop(iterations=1000), None) == "interrupted"
+    observer = Observer(problem, engine_for(cast, Ledger()), mtcd.Costs(), None, worst_end=1.0)
+    assert observer.run(mtcd.Stop(iterations=1000), None) == "interrupted"
     held = problem.evaluate([client.parameters() for client in cast.clients])
-    assert training.rows[-1].objective == held
-    iterations = [row.iteration for row in training.rows]
+    assert observer.rows[-1].objective == held
+    iterations = [row.iteration for row in observer.rows]
     assert len(set(iterations)) == len(iterations)
 
 

@@ -94,7 +94,7 @@ def wired(cast: Cast, wire: Wire) -> Cast:
     """The same cast, by wire."""
     clients: Any = [Wired(client, wire) for client in cast.clients]
     server = None if cast.server is None else Wired(cast.server, wire)
-    return Cast(clients, server, [wire.carry(message) for message in cast.opening], gather=cast.gather)
+    return Cast(clients, server, [wire.carry(message) for message in cast.opening], gather=lambda *_: cast.parameters())
 
 
 def told(progress: Progress) -> tuple[Any, ...]:

@@ -1,86 +1,106 @@
-"""Training a linear model: its step size, its optimum, and what to say if it diverges."""
+"""The training of a linear model: its step size, its optimum, and the advice if it diverges."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 
+from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
-from mtcd.divergence import DIVERGED, worst_end_of
-from mtcd.following import Training, Watch, sentence
-from mtcd.history import History
-from mtcd.ledger.costs import Costs
+from mtcd.divergence import worst_end_of
+from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method, settle_stepsize
-from mtcd.model.linear import Glm, LinearProblem
+from mtcd.model.linear import Array, Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
 from mtcd.objective.cache import cached_optimum
 from mtcd.objective.optimum import optimum
-from mtcd.pace import Growing
-from mtcd.run import Run
+from mtcd.pace import Growing, Pace
+from mtcd.protocol.party import Cast
 from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
-def train_linear(
-    data: VerticalData,
-    model: Glm,
-    network: Network,
-    method: Method,
-    stop: Stop,
-    costs: Costs,
-    seed: int,
-    standardise: bool,
-    watch: Watch | None,
-) -> Run:
-    """Train a generalised linear model: see :func:`mtcd.train`."""
-    stop.check(method, network, costs)
-    data, scaling = standardised(data) if standardise else (data, None)
-    problem = model.problem(data)
-    smoothness = Smoothness(problem)
-    method, notes = settle_stepsize(method, smoothness)
-    cast = method.cast(problem, network, seed)
-    best = best_objective(data, model, problem) if stop.gap is not None else None
-    worst_end = worst_end_of(method, linear=True)
-    training = Training(problem, cast, costs, best, worst_end, pace=Growing(stop.epoch(method, data.samples)))
-    status = training.follow(stop, watch)
-    thetas = cast.parameters()
-    if not all(np.isfinite(theta).all() for theta in thetas):
-        status = DIVERGED
-    return Run(
-        status=status,
-        message=_divergence(method, smoothness) if status == DIVERGED else sentence(status, training.rows[-1]),
-        method=method.describe(),
-        stepsize=None if method.stepsize is None else method.settled_stepsize(),
-        history=History(training.rows),
-        ledger=training.ledger,
-        costs=costs,
-        model=None if status == DIVERGED else TrainedModel.assemble(model, data, problem.classes, thetas, scaling),
-        notes=(*data.notes, *notes, *method.notes(network)),
-    )
+class LinearTraining:
+    """A generalised linear model on vertically split data: see :class:`mtcd.training.Training`."""
+
+    checkpoints = None
+
+    def __init__(
+        self, data: VerticalData, model: Glm, network: Network, method: Method, stop: Stop, seed: int, standardise: bool
+    ) -> None:
+        self.scaling: Scaling | None = None
+        self.data = data
+        if standardise:
+            self.data, self.scaling = standardised(data)
+        self.model, self.network, self.stop, self.seed = model, network, stop, seed
+        self.problem = model.problem(self.data)
+        self.smoothness = Smoothness(self.problem)
+        self.method, self._stepsize_notes = settle_stepsize(method, self.smoothness)
+        self.worst_end = worst_end_of(self.method, linear=True)
+
+    def computing(self) -> AbstractContextManager[object]:
+        """Nothing to set up."""
+        return nullcontext()
+
+    def parties(self) -> Cast:
+        """Ready to start."""
+        return self.method.cast(self.problem, self.network, self.seed)
+
+    def ledger(self) -> Ledger:
+        """In float64."""
+        return Ledger()
+
+    @property
+    def pace(self) -> Pace:
+        """A measurement whenever the iterations have grown by 1%."""
+        return Growing(self.stop.epoch(self.method, self.data.samples))
+
+    @property
+    def best(self) -> float | None:
+        """f*, where a gap is asked for."""
+        return best_objective(self.data, self.model, self.problem) if self.stop.gap is not None else None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of data, step size and method."""
+        return (*self.data.notes, *self._stepsize_notes, *self.method.notes(self.network))
+
+    def trained(self, parameters: Sequence[Array]) -> TrainedModel | None:
+        """The model; None if it is not finite."""
+        if not all(np.isfinite(theta).all() for theta in parameters):
+            return None
+        return TrainedModel.assemble(self.model, self.data, self.problem.classes, list(parameters), self.scaling)
+
+    def divergence(self, measured: bool) -> str:
+        """Why it diverged, and what to do."""
+        method = self.method
+        if method.stepsize is None:
+            return (
+                "Diverged: the numbers grew beyond what floats can hold. The features are too large, or too different "
+                "in size: scale them (standardise: true)."
+            )
+        limit = method.stepsize_limit(self.smoothness)
+        said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
+        if method.batch is not None and method.settled_stepsize() <= limit.value:
+            return (
+                f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller "
+                "stepsize."
+            )
+        alone = ""
+        if method.gradient_steps:
+            alone = f"; above {stability_limit(self.smoothness):.4g} a client alone can diverge"
+        return (
+            f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
+            f"{limit.value:.4g} ({limit.reason}){alone}. "
+            "Set a smaller stepsize, or stepsize: auto."
+        )
 
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
     """f*, from the cache if this data and model have been seen before."""
     key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
     return cached_optimum(key, lambda: optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value)
-
-
-def _divergence(method: Method, smoothness: Smoothness) -> str:
-    if method.stepsize is None:
-        return (
-            "Diverged: the numbers grew beyond what floats can hold. The features are too large, or too different in "
-            "size: scale them (standardise: true)."
-        )
-    limit = method.stepsize_limit(smoothness)
-    said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
-    if method.batch is not None and method.settled_stepsize() <= limit.value:
-        return f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller stepsize."
-    alone = ""
-    if method.gradient_steps:
-        alone = f"; above {stability_limit(smoothness):.4g} a client alone can diverge"
-    return (
-        f"{said}, which is too large. It is {'guaranteed' if limit.proven else 'likely'} to work up to "
-        f"{limit.value:.4g} ({limit.reason}){alone}. "
-        "Set a smaller stepsize, or stepsize: auto."
-    )

@@ -1,11 +1,9 @@
-"""Training a split network: measured once an epoch, kept on the way, and gone on with."""
+"""The training of a split network: its threads, its checkpoints, and the trained modules."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +11,18 @@ import torch
 
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
-from mtcd.divergence import DIVERGED, worst_end_of
+from mtcd.divergence import worst_end_of
 from mtcd.errors import ConfigError, MtcdError
-from mtcd.files import CHECKPOINT, check_writable
-from mtcd.following import Training, Watch, sentence
-from mtcd.history import History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.split_cast import SplitParties
 from mtcd.network.topology import Network
-from mtcd.pace import Epochs, Growing
-from mtcd.protocol.party import Progress
-from mtcd.run import Run
-from mtcd.splitnet.checkpoint import Checkpoint, load_networks, network_tensors
+from mtcd.pace import Epochs, Growing, Pace
+from mtcd.protocol.party import Cast
+from mtcd.split_checkpoints import Checkpoints, training_facts
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.model import SplitModel
-from mtcd.splitnet.optimiser import describe_optimiser
 from mtcd.splitnet.problem import NetProblem
 from mtcd.splitnet.trained import TrainedSplit
 from mtcd.stop import Stop
@@ -40,128 +32,77 @@ FLOAT_BYTES = 4
 LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 
 
-@dataclass(frozen=True)
-class Keeping:
-    """The folder for checkpoints, if any, and whether to go on from the one in it."""
+class SplitTraining:
+    """A module per client and a fusion module, on samples of any shape: see :class:`mtcd.training.Training`."""
 
-    folder: str | Path | None = None
-    resume: bool = False
+    best = None  # nobody knows f* of a split network
 
-    def __post_init__(self) -> None:
-        if self.resume and self.folder is None:
+    def __init__(
+        self,
+        data: VerticalDataset | VerticalData,
+        model: SplitModel,
+        network: Network,
+        method: Method,
+        stop: Stop,
+        costs: Costs,
+        seed: int,
+        compute: Compute,
+        checkpoint: str | Path | None,
+        resume: bool,
+    ) -> None:
+        if not isinstance(model, SplitModel):
+            raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
+        if resume and checkpoint is None:
             raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
-        if self.folder is not None:
-            check_writable(Path(self.folder))
+        check_split(method, stop)
+        self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
+        self.problem = model.problem(data, compute, seed)
+        self.worst_end = worst_end_of(method, linear=False)
+        self.checkpoints = None
+        if checkpoint is not None:
+            facts = training_facts(self.problem, network, method, costs, seed)
+            self.checkpoints = Checkpoints(Path(checkpoint), resume, facts, self.problem.device)
+
+    def computing(self) -> AbstractContextManager[object]:
+        """With the threads that suit it."""
+        largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
+        return _threads(self.threads or few_threads(largest, batch))
+
+    def parties(self) -> Cast:
+        """Ready to start."""
+        return self.method.split(self.problem, self.network, self.seed).cast()
+
+    def ledger(self) -> Ledger:
+        """In float32."""
+        return Ledger(float_bytes=FLOAT_BYTES)
 
     @property
-    def path(self) -> Path | None:
-        """The file."""
-        return None if self.folder is None else Path(self.folder) / CHECKPOINT
+    def pace(self) -> Pace:
+        """A measurement per epoch; with the full batch, whenever the iterations have grown by 10%."""
+        epoch = self.stop.epoch(self.method, self.problem.samples)
+        return Growing(epoch, SPACING) if epoch is None or self.method.batch is None else Epochs(epoch)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know of data, networks and method."""
+        own = outside_guarantee(self.method)
+        return (*self.problem.data.notes, *self.problem.notes, *own, *self.method.notes(self.network))
 
-def train_split(
-    data: VerticalDataset | VerticalData,
-    model: SplitModel,
-    network: Network,
-    method: Method,
-    stop: Stop | None,
-    costs: Costs,
-    seed: int,
-    watch: Watch | None,
-    compute: Compute,
-    keeping: Keeping,
-) -> Run:
-    """Train a split network: see :func:`mtcd.train`."""
-    if not isinstance(model, SplitModel):
-        raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
-    stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
-    check_split(method, stop)
-    stop.check(method, network, costs)
-    problem = model.problem(data, compute, seed)
-    largest, batch = max(net.size for net in problem.nets), method.batch or problem.samples
-    with _threads(compute.threads or few_threads(largest, batch)):
-        parties = method.split(problem, network, seed)
-        epoch = stop.epoch(method, problem.samples)
-        pace = Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
-        facts = _facts(problem, network, costs) if keeping.path else {}
-        if isinstance(method, MTCD) and method.hops is None:
-            facts["first_pass"] = method.first_pass
-        keeper = _Keeper(keeping, problem, parties, {"method": repr(method), "seed": seed, **facts})
-        kept = keeper.read() if keeping.resume else None
-        cast = parties.cast() if kept is None else parties.cast_from(kept.facts["parties"], kept.part("parties/"))
-        keep = keeper.keep if keeping.path else None
-        worst = worst_end_of(method, linear=False)
-        training = Training(problem, cast, costs, None, worst, pace=pace, keep=keep, float_bytes=FLOAT_BYTES)
-        if kept is not None:
-            training.go_on([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
-        status = training.follow(stop, watch)
-    if not training.rows:
-        raise MtcdError(
-            "The loss is no number before anything is trained: look at the features and at what modules give."
+    def trained(self, parameters: Sequence[Mapping[str, Any]]) -> TrainedSplit:
+        """The trained modules of all parties."""
+        self.problem.hold(parameters)
+        return assemble(self.problem)
+
+    def divergence(self, measured: bool) -> str:
+        """Why it diverged, and what to do."""
+        if not measured:
+            raise MtcdError(
+                "The loss is no number before anything is trained: look at the features and at what modules give."
+            )
+        return (
+            f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
+            f"{self.method.settled_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
         )
-    return Run(
-        status=status,
-        message=_divergence(method) if status == DIVERGED else sentence(status, training.rows[-1]),
-        method=method.describe(),
-        stepsize=method.settled_stepsize(),
-        history=History(training.rows),
-        ledger=training.ledger,
-        costs=costs,
-        model=None if status == DIVERGED else assemble(problem),
-        notes=(*problem.data.notes, *problem.notes, *outside_guarantee(method), *method.notes(network)),
-    )
-
-
-def _facts(problem: NetProblem, network: Network, costs: Costs) -> dict[str, Any]:
-    """What must be the same when a training goes on, beside the method and the seed."""
-    loss = problem.model.loss
-    links = hashlib.sha256(repr(network.neighbours).encode()).hexdigest()[:8]
-    return {
-        "clients": list(problem.clients),
-        "network": f"{network.size} clients, {network.graph.number_of_edges()} links ({links})",
-        "costs": f"ratio {costs.ratio:g}, as {costs.account}{'' if costs.per == 'message' else f', per {costs.per}'}",
-        "samples": problem.samples,
-        "data": problem.data.fingerprint,
-        "classes": None if problem.classes is None else list(problem.classes),
-        "parameters": [net.size for net in (*problem.nets, problem.fusion)],
-        "aggregation": problem.model.aggregation,
-        "loss": getattr(loss, "__name__", type(loss).__name__) if callable(loss) else loss,
-        "optimiser": describe_optimiser(problem.nets[0].optimiser),
-    }
-
-
-class _Keeper:
-    """Writes checkpoints, and reads the one to go on from."""
-
-    def __init__(self, keeping: Keeping, problem: NetProblem, parties: SplitParties, facts: dict[str, Any]) -> None:
-        self.path, self.problem, self.parties, self.facts = keeping.path, problem, parties, facts
-
-    def keep(self, training: Training, progress: Progress) -> None:
-        """All that the parties hold now."""
-        assert self.path is not None
-        where, tensors = self.parties.position()
-        facts = {
-            **self.facts,
-            "parties": where,
-            "rows": [asdict(row) for row in training.rows],
-            "ledger": training.ledger.to_dict(),
-        }
-        held = network_tensors(self.problem.staged, self.problem.fusion)
-        Checkpoint({**held, **{f"parties/{name}": value for name, value in tensors.items()}}, facts).write(self.path)
-
-    def read(self) -> Checkpoint:
-        """The checkpoint, if it is of the same training; its networks are put back."""
-        assert self.path is not None
-        kept = Checkpoint.read(self.path)
-        for name, value in self.facts.items():
-            if kept.facts.get(name) != value:
-                raise MtcdError(
-                    f"The checkpoint {self.path} is of another training: its {name} was {kept.facts.get(name)!r}, "
-                    f"now it is {value!r}. Give the same settings, or start without resume in another folder."
-                )
-        load_networks(kept, self.problem.staged, self.problem.fusion)
-        device = self.problem.device
-        return Checkpoint({name: value.to(device) for name, value in kept.tensors.items()}, kept.facts)
 
 
 def assemble(problem: NetProblem) -> TrainedSplit:
@@ -208,11 +149,4 @@ def outside_guarantee(method: Method) -> tuple[str, ...]:
         return ()
     return (
         "Tokens may cross: the paper's guarantee for objectives that are not convex is for a token per cluster only.",
-    )
-
-
-def _divergence(method: Method) -> str:
-    return (
-        f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
-        f"{method.settled_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
     )

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
 
 from mtcd.checks import check_whole
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
+from mtcd.divergence import DIVERGED
+from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.errors import ConfigError
-from mtcd.following import Watch
+from mtcd.history import History
 from mtcd.ledger.costs import Costs
-from mtcd.linear_training import train_linear
+from mtcd.ledger.ledger import Ledger
+from mtcd.linear_training import LinearTraining
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm
+from mtcd.model.trained import TrainedModel
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
+from mtcd.observing import Observer, Scored, Watch, sentence
+from mtcd.pace import Pace
+from mtcd.protocol.party import Cast
 from mtcd.run import Run
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 
 if TYPE_CHECKING:
+    from mtcd.split_checkpoints import Checkpoints
     from mtcd.splitnet.model import SplitModel
+    from mtcd.splitnet.trained import TrainedSplit
 
 
 def train(
@@ -67,6 +77,7 @@ def train(
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
             raise ConfigError(f"train wants a {names}, but got {given!r}.")
     check_whole("seed", seed, least=0)
+    training: Training
     if model is None or isinstance(model, Glm):
         if not isinstance(data, VerticalData):
             raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
@@ -75,13 +86,90 @@ def train(
                 "compute, checkpoint and resume are for split networks: a Glm keeps no checkpoint, so leave them out."
             )
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
-        return train_linear(data, model or Glm(), over, method, stop, costs, seed, standardise, watch)
-    from mtcd.split_training import Keeping, train_split
+        stop.check(method, over, costs)
+        training = LinearTraining(data, model or Glm(), over, method, stop, seed, standardise)
+    else:
+        from mtcd.split_training import SplitTraining
 
-    if standardise:
-        raise ConfigError("standardise is for a Glm: scale the features of a split network yourself.")
-    over, keeping = as_network(network, data.clients, seed), Keeping(checkpoint, resume)
-    return train_split(data, model, over, method, stop, costs, seed, watch, compute or Compute(), keeping)
+        if standardise:
+            raise ConfigError("standardise is for a Glm: scale the features of a split network yourself.")
+        stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
+        over, compute = as_network(network, data.clients, seed), compute or Compute()
+        stop.check(method, over, costs)
+        training = SplitTraining(data, model, over, method, stop, costs, seed, compute, checkpoint, resume)
+    return run_training(training, costs, watch)
+
+
+class Training(Protocol):
+    """A model on its data, with a method over a network: what linear models and split networks do differently."""
+
+    network: Network
+    method: Method
+    """With a step size that is settled."""
+    stop: Stop
+    worst_end: float
+
+    @property
+    def problem(self) -> Scored:
+        """What is measured."""
+
+    @property
+    def best(self) -> float | None:
+        """f*, where a gap is asked for."""
+
+    @property
+    def pace(self) -> Pace:
+        """When to measure."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the run should tell people."""
+
+    @property
+    def checkpoints(self) -> Checkpoints | None:
+        """Where the state is kept, if anywhere."""
+
+    def computing(self) -> AbstractContextManager[object]:
+        """What has to hold while it trains."""
+
+    def parties(self) -> Cast:
+        """Ready to start."""
+
+    def ledger(self) -> Ledger:
+        """An empty one, with the size of a number."""
+
+    def trained(self, parameters: Sequence[Any]) -> TrainedModel | TrainedSplit | None:
+        """The model with these parameters; None if they are not finite."""
+
+    def divergence(self, measured: bool) -> str:
+        """Why it diverged, and what to do; ``measured``: whether there is any measurement."""
+
+
+def run_training(training: Training, costs: Costs, watch: Watch | None, make_engine: MakeEngine = engine_for) -> Run:
+    """Train to the end, in any engine."""
+    stop, method, checkpoints = training.stop, training.method, training.checkpoints
+    with training.computing(), make_engine(training.parties(), training.ledger()) as engine:
+        keep = None if checkpoints is None else checkpoints.write
+        observer = Observer(
+            training.problem, engine, costs, training.best, training.worst_end, pace=training.pace, keep=keep
+        )
+        if checkpoints is not None and checkpoints.resumes:
+            checkpoints.restore(observer)
+        status = observer.run(stop, watch)
+        model = None if status == DIVERGED else training.trained(engine.parameters())
+    status = DIVERGED if model is None else status
+    rows = observer.rows
+    return Run(
+        status=status,
+        message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1]),
+        method=method.describe(),
+        stepsize=None if method.stepsize is None else method.settled_stepsize(),
+        history=History(rows),
+        ledger=engine.ledger,
+        costs=costs,
+        model=model,
+        notes=training.notes,
+    )
 
 
 def as_network(

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from mtcd.following import Watch
 from mtcd.history import Measurement
+from mtcd.observing import Watch
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
 from mtcd.run import Run

@@ -25,7 +25,6 @@ from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError
 from mtcd.extras import find
-from mtcd.following import Watch
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -33,6 +32,7 @@ from mtcd.model.linear import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.edges import read_network
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.observing import Watch
 from mtcd.run import Run
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop

@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+from mtcd.engines.in_process import InProcessEngine
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
+from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part, Progress
 
 
-class LocalEngine:
-    """Carries messages between the parties of a cast, and records each on the ledger as it is sent."""
+class LocalEngine(InProcessEngine):
+    """Delivers message by message."""
 
-    def __init__(self, cast: Cast, ledger: Ledger) -> None:
-        self.parties = dict(enumerate(cast.clients)) | ({} if cast.server is None else {SERVER: cast.server})
-        self.opening = cast.opening
-        self.ledger = ledger
-        self.monitor = Monitor(len(cast.clients))
+    queue: Callable[[], deque[Message]] = deque
+    """Holds the messages under way. Tests use one that delivers in another order."""
+
+    def __init__(self, parties: Cast, ledger: Ledger) -> None:
+        super().__init__(parties, ledger)
+        self.opening = parties.opening
+        self.monitor = Monitor(len(parties.clients))
         self._ahead: dict[int, list[Message]] = {}
+        self._observed: Sequence[Any] | None = None
+        """The parameters of the latest observation, where clients reported theirs and may be ahead of it by now."""
 
-    def run(self) -> Iterator[Progress]:
-        """Deliver messages while there are any; yields whenever the parties hold one model, before it changes."""
-        return (told for told in self.deliveries() if told is not None)
-
-    def deliveries(self) -> Iterator[Progress | None]:
-        """The same, with None after every message: for a caller who may have to stop in between."""
-        waiting: deque[Message] = deque()
+    def run(self, pausing: bool = False) -> Iterator[Progress | None]:
+        parties = dict(enumerate(self.parties.clients)) | {SERVER: self.parties.server}
+        waiting = self.queue()
         outgoing: Sequence[Message] = self.opening
+        ledger, reports = self.ledger, self.monitor.reports
         while True:
             for message in outgoing:
-                if message.to == MONITOR:
-                    told = message.payload
-                    if isinstance(told, Part):  # of a method in which nobody knows all
-                        told = self.monitor.hear(message)
-                    if told is not None:
-                        yield told
-                        self._catch_up(told.hop)
-                else:
-                    self._record(message)
+                if message.to != MONITOR:
+                    if reports:
+                        self._record(message)
+                    else:
+                        record(message, ledger)
                     waiting.append(message)
+                elif isinstance(message.payload, Part):  # of a method in which no party knows the whole model
+                    progress = self.monitor.hear(message)
+                    if progress is not None:
+                        self._observed = progress.parameters
+                        yield progress
+                        self._catch_up(progress.hop)
+                else:
+                    yield message.payload
             if not waiting:
                 return
             message = waiting.popleft()
-            outgoing = self.parties[message.to].receive(message)
-            yield None
+            outgoing = parties[message.to].receive(message)  # type: ignore[union-attr]
+            if pausing:
+                yield None
+
+    def parameters(self) -> list[Any]:
+        return super().parameters() if self._observed is None else list(self._observed)
+
+    def resume(self, snapshot: Snapshot) -> None:
+        self.opening = self.checkpointed.resume(snapshot)
 
     def _record(self, message: Message) -> None:
-        """A client that is ahead of others sends for the next iteration: that counts when this one has been told."""
+        """A client that is ahead of others sends for the next iteration: that counts after the observation of this."""
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

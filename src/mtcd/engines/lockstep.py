@@ -10,25 +10,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mtcd.ledger.ledger import CLIENT_CLIENT, Ledger
-from mtcd.protocol.party import Progress, Rounds
+from mtcd.engines.in_process import InProcessEngine
+from mtcd.ledger.ledger import CLIENT_CLIENT
+from mtcd.protocol.party import Progress
 
 DENSE = 0.1  # with more nonzeros than this, BLAS on the full matrix is quicker
 
 
-class LockstepEngine:
-    """Runs a method that goes in rounds."""
+class LockstepEngine(InProcessEngine):
+    """Runs parties that can work in rounds."""
 
-    def __init__(self, rounds: Rounds, ledger: Ledger) -> None:
-        self.rounds, self.ledger = rounds, ledger
-
-    def deliveries(self) -> Iterator[Progress | None]:
-        """A round is as short as it gets."""
-        return self.run()
-
-    def run(self) -> Iterator[Progress]:
-        """Round after round; yields before the first and after each."""
-        clients, weights, messages, floats = self.rounds
+    def run(self, pausing: bool = False) -> Iterator[Progress | None]:
+        """An observation before the first round and after each: a round is as short as it gets."""
+        assert self.parties.rounds is not None
+        clients, weights, messages, floats = self.parties.rounds
         mix = weights.toarray() if weights.nnz > DENSE * weights.shape[0] ** 2 else weights
         done = 0
         while True:

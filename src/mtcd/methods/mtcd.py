@@ -319,11 +319,11 @@ def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:
     """The parties of optimal sync; what the model is, only clients and server together know."""
     clients = [OptimalClient(k, problem.client(k), plan) for k in range(size)]
     server = OptimalServer(size, plan, problem)
+    return Cast(clients, server, server.start_iteration(), gather=_gather_optimal)
 
-    def gather() -> list[NDArray[np.float64]]:
-        return [client.settled(server.past) for client in clients]
 
-    return Cast(clients, server, server.start_iteration(), gather=gather)
+def _gather_optimal(clients: Sequence[OptimalClient], server: OptimalServer) -> list[NDArray[np.float64]]:
+    return [client.settled(server.past) for client in clients]
 
 
 def _are_clusters(given: object) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mtcd.errors import MtcdError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
-from mtcd.protocol.model import SplitStage, Tensor
+from mtcd.protocol.keeping import Snapshot
+from mtcd.protocol.model import SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Cast, Message
 
 PLACES = ("t", "hop", "previous", "heading")  # of a token
@@ -30,8 +32,15 @@ class SplitParties:
         assert self.token is not None
         return self._cast(_arriving(self.token))
 
-    def position(self) -> tuple[dict[str, int], dict[str, Tensor]]:
-        """Where the training is, at a moment when the parties hold one model: facts and tensors."""
+    def snapshot(self) -> Snapshot:
+        """The networks of all parties, and where the training is."""
+        tensors = _prefixed("fusion/", self.stage.fusion.memory())
+        for k, network in enumerate(self.stage.clients):
+            tensors |= _prefixed(f"client/{k}/", network.memory())
+        facts, own = self._position()
+        return Snapshot(facts, tensors | _prefixed("parties/", own))
+
+    def _position(self) -> tuple[dict[str, int], dict[str, Tensor]]:
         if self.server is not None:
             uploads = {f"upload.{k}": h for k, h in self.server.uploads.items()} if self.server.keeps_uploads else {}
             return {"t": self.server.t}, {"H": self.server.aggregate, **uploads}
@@ -39,32 +48,50 @@ class SplitParties:
         theta_0 = {f"theta_0.{i}": value for i, value in enumerate(self.token.theta_0)}
         return {name: getattr(self.token, name) for name in PLACES}, {"H": self.token.aggregate, **theta_0}
 
-    def cast_from(self, facts: Mapping[str, int], tensors: Mapping[str, Tensor]) -> Cast:
-        """From such a position. The networks of all parties have been put back already."""
+    def resume(self, snapshot: Snapshot) -> Sequence[Message]:
+        """Put all parties back; returns the messages that set the training going again."""
+        facts, tensors = snapshot.facts, _with_prefix("parties/", snapshot.tensors)
+        try:
+            self.stage.fusion.remember(_with_prefix("fusion/", snapshot.tensors))
+            for k, network in enumerate(self.stage.clients):
+                network.remember(_with_prefix(f"client/{k}/", snapshot.tensors))
+        except (RuntimeError, KeyError) as error:
+            raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None
         for client in self.clients:
             client.t = facts["t"]
         if self.server is not None:
             self.server.t, self.server.aggregate = facts["t"], tensors["H"]
-            uploads = {name: h for name, h in tensors.items() if name.startswith("upload.")}
-            self.server.uploads = {int(name.removeprefix("upload.")): h for name, h in uploads.items()}
-            return self._cast(self.server.start_iteration())
+            self.server.uploads = {int(k): h for k, h in _with_prefix("upload.", tensors).items()}
+            return self.server.start_iteration()
         assert self.token is not None
         token = self.token
         for name in PLACES:
             setattr(token, name, facts[name])
         token.aggregate = tensors["H"]
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
-        return self._cast(_arriving(token))
+        return _arriving(token)
 
     def _cast(self, opening: Sequence[Message]) -> Cast:
-        return Cast(self.clients, self.server, opening, gather=self._gather)
+        return Cast(self.clients, self.server, opening, gather=self._gather, checkpointed=self)
 
-    def _gather(self) -> list[Tensor]:
-        """The parameters stay in the networks; there, copies are combined. Of a token that is alone, theta_0."""
+    def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
+        """The weights of all networks, copies combined, theta_0 last: a token that is alone has it."""
         self.stage.join()
-        for client in self.clients:
+        for client in clients:
             client.settle(client.t)
-        return [] if self.token is None else list(self.token.theta_0)
+        fusion = self.stage.fusion.weights()
+        if self.token is not None:
+            fusion = {**fusion, **{f"parameter.{i}": value for i, value in enumerate(self.token.theta_0)}}
+        return [*(network.weights() for network in self.stage.clients), fusion]
+
+
+def _prefixed(prefix: str, tensors: State) -> dict[str, Tensor]:
+    return {prefix + name: value for name, value in tensors.items()}
+
+
+def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
+    """The tensors whose names start so, without that start."""
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _arriving(token: SplitToken) -> list[Message]:

@@ -231,5 +231,5 @@ class SplitServer(TokenServer):
 
 
 def lone_progress(token: SplitToken) -> Progress:
-    """What a token that is alone tells: theta_0, as only it knows that."""
-    return Progress(token.hop, token.t, None, 0.0, token.theta_0)
+    """The progress that a token reports which is alone."""
+    return Progress(token.hop, token.t, None, 0.0)

@@ -12,16 +12,17 @@ import numpy as np
 from mtcd.config.build import Setup
 from mtcd.data.scaling import standardise
 from mtcd.divergence import DIVERGED, worst_end_of
+from mtcd.engines.choose import engine_for
 from mtcd.errors import MtcdError
-from mtcd.following import Training
 from mtcd.history import Measurement
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.ledger.ledger import LINKS
+from mtcd.ledger.ledger import LINKS, Ledger
 from mtcd.linear_training import best_objective
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
+from mtcd.observing import Observer
 from mtcd.planner.forecast import ROUGH, Forecast, forecast
 from mtcd.planner.links import Links
 from mtcd.planner.timing import Travel, travel
@@ -95,7 +96,7 @@ class Pilot:
         self.worked = 0.0
         """Seconds that were spent on it."""
         self.rows: list[Measurement] = []
-        self._training: Training | None = None
+        self._observer: Observer | None = None
         self._seen: tuple[tuple[int, str | None], Forecast] | None = None
 
     @property
@@ -117,24 +118,24 @@ class Pilot:
             return
         began = perf_counter()
         try:
-            status = self._cast().advance(Stop(gap=self.task.target, iterations=limit), until=until)
+            status = self._observed().advance(Stop(gap=self.task.target, iterations=limit), until=until)
             self.status = status if status in ("converged", DIVERGED) else None
         except MtcdError:  # a setting that cannot work here
             self.status = "refused"
         except np.linalg.LinAlgError:  # numbers beyond all bounds
             self.status = DIVERGED
         if self.status is not None:
-            self._training = None
+            self._observer = None
         self.worked += perf_counter() - began
 
-    def _cast(self) -> Training:
-        if self._training is None:
+    def _observed(self) -> Observer:
+        if self._observer is None:
             task = self.task
-            cast = self.method.cast(task.problem, task.network, task.seed)
+            engine = engine_for(self.method.cast(task.problem, task.network, task.seed), Ledger())
             worst = worst_end_of(self.method, linear=True)
-            self._training = Training(task.problem, cast, task.costs, task.best, worst, pausing=True)
-            self.rows = self._training.rows
-        return self._training
+            self._observer = Observer(task.problem, engine, task.costs, task.best, worst, pausing=True)
+            self.rows = self._observer.rows
+        return self._observer
 
     def dismiss(self) -> None:
         """It is not needed any more, as far as one can tell."""
@@ -147,7 +148,7 @@ class Pilot:
     def release(self) -> None:
         """Dismiss it, and forget the parties, which take memory."""
         self.dismiss()
-        self._training = None
+        self._observer = None
 
     @property
     def forecast(self) -> Forecast:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
 
 
 class Keeper:
@@ -24,3 +25,10 @@ class Keeper:
                 part.restore(state[name])
             else:
                 setattr(self, name, state[name])
+
+
+class Snapshot(NamedTuple):
+    """The state of all parties of a training when they hold one model: plain values for JSON, and tensors by name."""
+
+    facts: Mapping[str, Any]
+    tensors: Mapping[str, Any]

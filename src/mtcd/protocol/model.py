@@ -142,6 +142,9 @@ class ClientNetwork(Protocol):
     def remember(self, memory: State) -> None:
         """Go on from such a memory."""
 
+    def weights(self) -> State:
+        """Parameters and statistics, to measure with: the network's own tensors, not copies."""
+
     def mixed(self, start: State, copies: Sequence[State], weight: float) -> State:
         """start + weight * sum of (copy - start)."""
 
@@ -155,6 +158,9 @@ class FusionNetwork(Protocol):
 
     def values(self) -> Sequence[Tensor]:
         """theta_0 as of now, to go with a token."""
+
+    def weights(self) -> State:
+        """Parameters and statistics, to measure with: the network's own tensors, not copies."""
 
     def memory(self) -> State:
         """All that the network must not forget."""

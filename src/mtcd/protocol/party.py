@@ -9,12 +9,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.protocol.keeping import Keeper
+from mtcd.protocol.keeping import Keeper, Snapshot
 
 Array = NDArray[np.float64]
 
@@ -101,19 +101,35 @@ class Rounds(NamedTuple):
     floats: int
 
 
+class Checkpointed(Protocol):
+    """Parties that can be saved when they hold one model, and put back there."""
+
+    def snapshot(self) -> Snapshot:
+        """The state of all of them."""
+
+    def resume(self, snapshot: Snapshot) -> Sequence[Message]:
+        """Put all of them back; returns the messages that set the training going again."""
+
+
 @dataclass(frozen=True)
 class Cast:
     """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages.
 
-    ``gather`` puts the model together where the clients alone do not know it.
+    ``gather`` puts the model together, of clients and server, where the clients alone do not know it;
+    ``checkpointed`` saves the parties.
     """
 
     clients: Sequence[Client]
     server: Party | None
     opening: Sequence[Message]
     rounds: Rounds | None = None
-    gather: Callable[[], list[Array]] | None = None
+    gather: Callable[[Sequence[Any], Any], list[Any]] | None = None
+    checkpointed: Checkpointed | None = None
 
-    def parameters(self) -> list[Array]:
-        """theta as of now, client by client."""
-        return [client.parameters() for client in self.clients] if self.gather is None else self.gather()
+    def parameters(self) -> list[Any]:
+        """theta as of now, client by client; of split networks, theta_0 comes last."""
+        return (
+            [client.parameters() for client in self.clients]
+            if self.gather is None
+            else self.gather(self.clients, self.server)
+        )

@@ -7,7 +7,7 @@ iteration, so the numbers that the parties hold, and where they are, are all tha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,6 @@ from torch import Tensor
 
 from mtcd.errors import MtcdError
 from mtcd.files import plain, write_whole
-from mtcd.splitnet.client import NetClient
-from mtcd.splitnet.modules import Trainable
 
 FORMAT = "1"
 
@@ -30,11 +28,6 @@ class Checkpoint:
 
     tensors: Mapping[str, Tensor]
     facts: Mapping[str, Any]
-
-    def part(self, prefix: str) -> dict[str, Tensor]:
-        """The tensors whose names start so, without that start."""
-        found = {name: value for name, value in self.tensors.items() if name.startswith(prefix)}
-        return {name.removeprefix(prefix): value for name, value in found.items()}
 
     def write(self, path: Path) -> None:
         """All of it, or nothing."""
@@ -57,21 +50,3 @@ class Checkpoint:
             raise MtcdError(f"There is no checkpoint {path} to go on from: start without --resume.") from None
         except (OSError, SafetensorError, ValueError, KeyError) as error:
             raise MtcdError(f"The checkpoint {path} cannot be read: {error}") from None
-
-
-def network_tensors(clients: Sequence[NetClient], fusion: Trainable) -> dict[str, Tensor]:
-    """What all networks hold, copies, statistics and optimisers included."""
-    tensors = {f"fusion/{name}": value for name, value in fusion.memory().items()}
-    for client in clients:
-        tensors |= {f"client/{client.k}/{name}": value for name, value in client.memory().items()}
-    return tensors
-
-
-def load_networks(kept: Checkpoint, clients: Sequence[NetClient], fusion: Trainable) -> None:
-    """Put it back."""
-    try:
-        fusion.remember(kept.part("fusion/"))
-        for client in clients:
-            client.remember(kept.part(f"client/{client.k}/"))
-    except (RuntimeError, KeyError) as error:
-        raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None

@@ -122,6 +122,10 @@ class NetClient:
         told = state.get(CONTRIBUTION)
         self.contribution = None if told is None else told.to(self.around.device, copy=True)
 
+    def weights(self) -> State:
+        """Parameters and statistics of the network itself, not copies."""
+        return self.net.weights()
+
     def memory(self) -> State:
         """All that it must not forget: with this, a client made anew goes on where the old one was."""
         head = self.fusion.memory()

@@ -26,6 +26,10 @@ class NetFusion:
         """theta_0 as it is now."""
         return self.net.values()
 
+    def weights(self) -> State:
+        """Parameters and statistics of the module itself, not copies."""
+        return self.net.weights()
+
     def memory(self) -> State:
         """All that it must not forget."""
         return self.net.memory()

@@ -140,6 +140,17 @@ class Trainable:
         for name, value in self.module.named_buffers():
             value.copy_(kept[f"buffer.{name}"])
 
+    def weights(self) -> State:
+        """Parameters and buffers, to measure with: the module's own tensors, not copies."""
+        held = {f"parameter.{i}": p.detach() for i, p in enumerate(self.parameters)}
+        return held | {f"buffer.{name}": value for name, value in self.module.named_buffers()}
+
+    def load_weights(self, given: Mapping[str, Tensor]) -> None:
+        """Put such weights in. What is the module's own stays where it is."""
+        for name, value in self.weights().items():
+            if value.data_ptr() != given[name].data_ptr():
+                value.copy_(given[name])
+
     def memory(self) -> State:
         """All of it: with this, a copy of the same module goes on where this one is."""
         return self.state() | self.buffers()

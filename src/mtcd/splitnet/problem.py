@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -162,12 +162,16 @@ class NetProblem:
         """The token of a batch does not tell what f is in evaluation mode."""
         raise NotImplementedError
 
-    def score(self, theta_0: Sequence[Tensor] = ()) -> Score:
+    def hold(self, parameters: Sequence[Mapping[str, Tensor]]) -> None:
+        """Put the weights of all clients and, last, of the fusion module into the modules here."""
+        for net, weights in zip((*self.nets, self.fusion), parameters, strict=True):
+            net.load_weights(weights)
+
+    def score(self, parameters: Sequence[Mapping[str, Tensor]]) -> Score:
         """The mean loss and accuracy on the training samples, and the accuracy on the test samples, all in evaluation
-        mode. Asks every client, so it is for measuring only. ``theta_0``: where a token has it, not the server.
+        mode, with these weights of all networks: for measuring only.
         """
-        if theta_0:
-            self.fusion.put(theta_0)
+        self.hold(parameters)
         objective, accuracy = self._evaluate(self.sources, self.labels)
         if self._test is None or self.classes is None:
             return Score(objective, accuracy)

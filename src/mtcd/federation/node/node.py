@@ -30,12 +30,12 @@ from mtcd.federation.node.role import Brings, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.verdict import Verdict
-from mtcd.federation.node.watch import Watch
+from mtcd.federation.node.watch import Report, Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
-from mtcd.protocol.party import SERVER
+from mtcd.protocol.party import SERVER, Party
 from mtcd.protocol.token import Token
 
 SAY_WAITING = 5.0  # seconds
@@ -61,6 +61,8 @@ class Node:
         self.leading: Leading | None = None
         self.status: str | None = None
         """How training ended."""
+        self.report: Report | None = None
+        """An engine on this machine that observes this party: see ``federation/engine.py``."""
         self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
@@ -114,6 +116,7 @@ class Node:
         self.agreed = agreed
         self.watch = role.watch
         role.watch.began = when
+        role.watch.report = self.report
         self.role = role
         journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
 
@@ -141,6 +144,17 @@ class Node:
         assert self.trainer is not None
         over = self.trainer.reliable.ended is not None
         self.log.say("training", "The run has ended already." if over else "Training.", run=self.agreed.run)
+        if self.report is None:
+            self.trainer.go()
+        else:  # whoever leads hears first that this party agrees
+            self.loop.call(self._go_observed)
+
+    def _go_observed(self) -> None:
+        """The opening is observed before anything is sent."""
+        assert self.trainer is not None
+        assert self.report is not None
+        for message in self.trainer.reliable.opened:
+            self.report(message.payload, None)
         self.trainer.go()
 
     def _say_waiting(self) -> None:
@@ -196,14 +210,19 @@ class Node:
     # The end
 
     @property
+    def party(self) -> Party:
+        """What takes part in the training."""
+        assert self.trainer is not None
+        return self.trainer.reliable.party
+
+    @property
     def complete(self) -> bool:
         """Whether this party knows all that the end left with others."""
         return not self.brings.awaits_words
 
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the objective, as it ended."""
-        assert self.trainer is not None
-        return self.brings.evidence(self.trainer.reliable.party)
+        return self.brings.evidence(self.party)
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether training has, given all parties' parts."""

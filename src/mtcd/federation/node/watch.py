@@ -21,6 +21,7 @@ from mtcd.stop import Stop
 
 MEASURE_EVERY = 0.5  # seconds
 SAY_EVERY = 5.0
+Report = Callable[[Any, str | None], str | None]
 
 
 class Watch:
@@ -65,12 +66,18 @@ class Watch:
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._said = Growing(), 0.0, 0.0, 0.0
         self._look_at = 0.0
+        self.report: Report | None = None
+        """Called with what the monitor is told, and the status if that ends the run; returns the status."""
 
     def limit(self, payload: Any) -> str | None:
         """The status with which the run ends here, or None."""
         hop = reached(payload)
         if hop is None:
             return None
+        status = self._limit(payload, hop)
+        return status if self.report is None else self.report(payload, status)
+
+    def _limit(self, payload: Any, hop: int) -> str | None:
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED

@@ -1,4 +1,4 @@
-"""Following the parties of a training in this process, and measuring on the way."""
+"""Observing a training: what its engine reports is measured, and held against the stop and divergence rules."""
 
 from __future__ import annotations
 
@@ -11,67 +11,65 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtcd.divergence import DIVERGED, Divergence
-from mtcd.engines.local import LocalEngine
-from mtcd.engines.lockstep import LockstepEngine
 from mtcd.errors import MtcdError
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.score import Score
 from mtcd.pace import Growing, Pace
-from mtcd.protocol.party import Cast, Progress
+from mtcd.protocol.engine import Engine
+from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
 
 Watch = Callable[[Measurement, float], None]
-Keep = Callable[["Training", Progress], None]
+Keep = Callable[["Observer"], None]
 
 
 class Scored(Protocol):
-    """What is measured: a model on data."""
+    """A model on data, as far as it is measured."""
 
     def score(self, parameters: Sequence[Any]) -> Score:
-        """From scratch, with what the clients hold."""
+        """From scratch, with the parameters of all clients."""
 
     def read_off(self, aggregate: Any, penalty: float) -> float:
-        """f, where a token tells it."""
+        """f, where a token carries all that it depends on."""
 
 
-class Training:
-    """Follows the parties in this process, and measures on the way."""
+class Observer:
+    """Observes a training through its engine: measures it, and ends it at a limit or when it diverges.
+
+    ``best`` is f*, where gaps are asked for. ``worst_end``: see :class:`mtcd.divergence.Divergence`. ``keep`` is called
+    after every measurement. ``pausing``: see ``advance``.
+    """
 
     def __init__(
         self,
         problem: Scored,
-        cast: Cast,
+        engine: Engine,
         costs: Costs,
         best: float | None,
         worst_end: float,
         pausing: bool = False,
         pace: Pace | None = None,
         keep: Keep | None = None,
-        float_bytes: int = 8,
     ) -> None:
-        self.problem, self.cast, self.costs, self.best, self.worst_end = problem, cast, costs, best, worst_end
-        self.pace, self.keep = pace or Growing(), keep
-        self.ledger = Ledger(float_bytes=float_bytes)
+        self.problem, self.engine, self.costs, self.best, self.worst_end = problem, engine, costs, best, worst_end
+        self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
         self.rows: list[Measurement] = []
         self.clock = _Clock()
-        engine: LocalEngine | LockstepEngine = LocalEngine(cast, self.ledger)
-        if cast.rounds is not None:
-            engine = LockstepEngine(cast.rounds, self.ledger)
-        self._moments: Iterator[Progress | None] = engine.deliveries() if pausing else engine.run()
+        self._observations: Iterator[Progress | None] | None = None
         self._latest: Progress | None = None
         self._due: float = 0
 
-    def go_on(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
-        """Take over where an earlier training was, of which these are the measurements."""
+    def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
+        """Continue an earlier training, of which these are the measurements and the ledger."""
         self.rows[:] = rows
         for name, value in ledger.to_dict().items():
-            setattr(self.ledger, name, value)
+            setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
         self._due = self.pace.next(rows[-1].iteration, near=False)
 
-    def follow(self, stop: Stop, watch: Watch | None) -> str:
+    def run(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
         try:
             status = self.advance(stop, watch)
@@ -79,37 +77,52 @@ class Training:
             if self._latest is None or not self.rows:
                 raise
             return self._interrupted(self._latest)
-        assert status is not None  # it was not told to pause
+        assert status is not None  # there is no time at which to pause
         return status
 
     def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
         """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
 
-        It can then be called again, and goes on where it was. Built with ``pausing``, it looks at the time after every
-        message, otherwise only when the parties hold one model.
+        Called again, it continues. Built with ``pausing``, it looks at the time after every message, otherwise only at
+        observations.
         """
         limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
         self._due = min(self._due, limit)
         ended = self._ended(stop) if self.rows else None
-        if ended is not None:  # what it goes on from was the end
+        if ended is not None:  # the training that it continues had ended
             return ended
+        if self._observations is None:
+            self._observations = self.engine.run(self.pausing)
+        often = stop.seconds is not None or stop.cost is not None  # these limits are looked at in every observation
+        self.engine.skip_to(0 if often else self._due)
         with np.errstate(all="ignore"), self.clock.running():  # overflows are seen when measuring
-            for progress in self._moments:
+            for progress in self._observations:
                 if progress is not None:
                     self._latest = progress
-                    if progress.hop >= self._due or self._out_of_time_or_money(stop):
+                    if progress.hop >= self._due or (often and self._out_of_time_or_money(stop)):
                         status = self._measure(progress, stop, watch)
                         if status is not None:
                             return status
                         self._due = min(self.pace.next(progress.hop, stop.nearly(self.rows[-1])), limit)
+                        if not often:
+                            self.engine.skip_to(self._due)
                 if perf_counter() >= until:
                     return None
-        raise MtcdError("The parties fell silent: no message was under way. This is a defect in the method.")
+            if self.engine.status is not None:
+                return self._ended_by_parties(self.engine.status)
+        raise MtcdError("No message is under way, but the training has not ended. This is a defect in the method.")
+
+    def _ended_by_parties(self, status: str) -> str:
+        """The parties have stop rules of their own, and ended it where the observer would have gone on."""
+        if status != DIVERGED and self._latest is not None and self._latest.hop > self.rows[-1].iteration:
+            with self.clock.paused():
+                self.rows.append(self._row(self._latest, self.problem.score(self.engine.parameters())))
+        return status
 
     def _interrupted(self, progress: Progress) -> str:
         """Whatever was under way, the clients hold a model: measure that one."""
         with self.clock.paused():
-            held = self.problem.score(self.cast.parameters())
+            held = self.problem.score(self.engine.parameters())
             if self._rule().at_the_end(held.objective):
                 return DIVERGED
             row = self._row(progress, held)
@@ -121,7 +134,7 @@ class Training:
     def _out_of_time_or_money(self, stop: Stop) -> bool:
         if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
             return True
-        return stop.cost is not None and self.costs.total(self.ledger) >= stop.cost
+        return stop.cost is not None and self.costs.total(self.engine.ledger) >= stop.cost
 
     def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
         with self.clock.paused():
@@ -129,11 +142,11 @@ class Training:
             if self._rule(score.objective).on_the_way(score.objective):
                 return DIVERGED
             row = self._row(progress, score)
-            if stop.reached(row) and progress.aggregate is not None:  # the last word has the model, not the token
-                row = self._row(progress, self.problem.score(self.cast.parameters()))
+            if stop.reached(row) and progress.aggregate is not None:  # at the end, measure the model, not the token
+                row = self._row(progress, self.problem.score(self.engine.parameters()))
             self.rows.append(row)
             if self.keep is not None:
-                self.keep(self, progress)
+                self.keep(self)
             if watch is not None:
                 watch(row, stop.fraction(row, self.rows[0].gap))
             return self._ended(stop)
@@ -150,19 +163,19 @@ class Training:
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:
             return Score(self.problem.read_off(progress.aggregate, progress.penalty))
-        return self.problem.score(progress.parameters or self.cast.parameters())
+        return self.problem.score(self.engine.parameters())
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
-        account = self.costs.account
+        account, ledger = self.costs.account, self.engine.ledger
         return Measurement(
             iteration=progress.hop,
-            hops=self.ledger.hops,
+            hops=ledger.hops,
             syncs=progress.t,
             objective=score.objective,
             gap=None if self.best is None else (score.objective - self.best) / abs(self.best),
-            cost=self.costs.total(self.ledger),
-            messages=self.ledger.messages(account),
-            floats=self.ledger.floats(account),
+            cost=self.costs.total(ledger),
+            messages=ledger.messages(account),
+            floats=ledger.floats(account),
             seconds=self.clock.seconds(),
             epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
             accuracy=score.accuracy,

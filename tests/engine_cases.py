@@ -1,0 +1,118 @@
+"""Trainings for the contract of engines: each is run by every engine that can run it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from any_order import reordered
+from live import engine_of
+from mtcd.divergence import worst_end_of
+from mtcd.engines.local import LocalEngine
+from mtcd.engines.lockstep import LockstepEngine
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.brings import settings_of
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.method import Method, settle_stepsize
+from mtcd.model.linear import Glm, LinearProblem
+from mtcd.observing import Observer
+from mtcd.protocol.engine import Engine
+from mtcd.protocol.party import Cast
+from mtcd.stop import Stop
+from mtcd.theory.stepsize import Smoothness
+from own_parts import kits, model_section
+from problems import make_data
+
+ENGINES = ("local", "any order", "lockstep", "federation")
+SERVERLESS = ("stcd", "dcpa")
+
+
+@dataclass(frozen=True, eq=False)
+class EngineCase:
+    """A training. ``method`` is a section of a federation file, ``changes`` are other keys of it."""
+
+    name: str
+    model: Glm
+    method: dict[str, Any]
+    network: str = "complete"
+    iterations: int = 40
+    widths: tuple[int, ...] = (2, 1, 3, 2)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def runs_in(self) -> list[str]:
+        """The engines that can run it."""
+        return [name for name in ENGINES if name != "lockstep" or self.method["kind"] == "dcpa"]
+
+    @cached_property
+    def data(self) -> Any:
+        return make_data(self.model, 20, list(self.widths), seed=3)
+
+    @cached_property
+    def _settings(self) -> dict[str, Any]:
+        server = {"server": None} if self.method["kind"] in SERVERLESS else {}
+        section, stop = model_section(self.model), {"iterations": self.iterations}
+        return {"model": section, "method": self.method, "stop": stop, "seed": 5, **server, **self.changes}
+
+    @cached_property
+    def config(self) -> KitConfig:
+        return kits(self.data.clients, network_kind=self.network, **self._settings)[self.data.clients[0]]
+
+    @cached_property
+    def settings(self) -> tuple[Method, Stop]:
+        method, stop, _ = settings_of(self.config)
+        return settle_stepsize(method, Smoothness(self.problem))[0], stop
+
+    @cached_property
+    def problem(self) -> LinearProblem:
+        return self.model.problem(self.data)
+
+    def parties(self) -> Cast:
+        return self.settings[0].cast(self.problem, self.config.network, self.config.seed)
+
+    def engine(self, name: str, folder: Path) -> Engine:
+        """Ready to start."""
+        if name == "federation":
+            return engine_of(folder, self.data, network={"kind": self.network}, **self._settings)
+        if name == "any order":
+            draw = np.random.default_rng(0)
+            return reordered(self.parties(), lambda count: int(draw.integers(count)))
+        return (LocalEngine if name == "local" else LockstepEngine)(self.parties(), Ledger())
+
+    def observer(self, engine: Engine) -> Observer:
+        """As ``mtcd.train`` has it."""
+        costs = settings_of(self.config)[2]
+        return Observer(self.problem, engine, costs, None, worst_end_of(self.settings[0], linear=True))
+
+    def train(self, engine: Engine, stop: Stop | None = None) -> Outcome:
+        """To the end, observed."""
+        observer = self.observer(engine)
+        with engine:
+            status = observer.run(stop or self.settings[1], None)
+            parameters = [np.array(theta) for theta in engine.parameters()]
+        return Outcome(status, observer, parameters)
+
+
+@dataclass
+class Outcome:
+    """What a training led to."""
+
+    status: str
+    observer: Observer
+    parameters: list[np.ndarray]
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.observer.engine.ledger
+
+    @property
+    def iterations(self) -> list[int]:
+        return [row.iteration for row in self.observer.rows]
+
+    @property
+    def objectives(self) -> list[float]:
+        return [row.objective for row in self.observer.rows]
