@@ -6,6 +6,8 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import mtcd
 from mtcd.engines.local import LocalEngine
@@ -171,6 +173,30 @@ def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() 
     ]
     assert [hop for hop in range(40) if roaming.ends_tour(hop)] == [0, 8, 16, 22, 28, 36]
     assert [hop for hop in range(40) if roaming.begins_era(hop)] == [0, 16, 22, 28]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.integers(4, 8), st.integers(0, 7), st.integers(1, 12), st.integers(1, 12), st.sampled_from([None, "anderson"])
+)
+def test_a_lone_tour_goes_along_links_from_where_it_was_through_all_who_are_there(
+    K: int, gone: int, leaves: int, later: int, acceleration: str | None
+) -> None:
+    """Whenever somebody leaves and joins again: a cycle without one client is a path, so there is always a way on."""
+    cycle = make_network("cycle", [f"c{k}" for k in range(K)])
+    name, hops = f"c{gone % K}", 60
+    changes = [Change(leaves, leave=[name]), Change(leaves + later, join=[name])]
+    roaming = STCD(1, 1e-3, "tour", "c0", acceleration).plan(10, 1, with_changes(cycle, changes), 0).roaming
+    trail, previous = [roaming.first(0, 0)], -1
+    for hop in range(1, hops):
+        trail.append(roaming.next(0, 0, hop, trail[-1], previous))
+        previous = trail[-2]
+        assert trail[-1] in (previous, *cycle.neighbours[previous])
+    ends = [*(era.begins for era in roaming.eras[1:]), hops]
+    for era, end in zip(roaming.eras, ends, strict=True):
+        assert trail[era.begins] == era.entry
+        tour = trail[era.begins : min(end, era.begins + era.walks[0].length)]
+        assert len(tour) < era.walks[0].length or {*tour} == {*range(K)} - {*era.absent}
 
 
 @pytest.mark.parametrize("acceleration", [None, "anderson"])

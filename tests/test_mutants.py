@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.mutants.near import NEAR
+from benchmarks.mutants.near import GPU_ONLY, NEAR
 from benchmarks.mutants.results import Results, report
 
 ROOT = Path(__file__).parents[1]
@@ -121,3 +121,4 @@ def test_the_test_files_that_are_asked_exist_and_so_do_the_packages() -> None:
     for package, near in NEAR.items():
         assert list((ROOT / "src" / "mtcd" / package).glob("*.py"))
         assert [test for test in near if not (ROOT / "tests" / f"{test}.py").exists()] == []
+    assert all((ROOT / module).exists() for module in GPU_ONLY)

@@ -48,7 +48,8 @@ class TestKinds:
         assert nx.utils.graphs_equal(network.graph, nx.Graph(graph(K)))
 
     @pytest.mark.parametrize(
-        ("K", "rows", "shape"), [(40, None, (5, 8)), (40, 2, (2, 20)), (36, None, (6, 6)), (7, None, (1, 7))]
+        ("K", "rows", "shape"),
+        [(40, None, (5, 8)), (40, 2, (2, 20)), (36, None, (6, 6)), (7, None, (1, 7)), (7, 1, (1, 7)), (7, 7, (7, 1))],
     )
     def test_grid(self, K, rows, shape):
         grid = nx.convert_node_labels_to_integers(nx.grid_2d_graph(*shape), ordering="sorted")

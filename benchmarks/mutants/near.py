@@ -16,6 +16,7 @@ SPLIT_NETWORKS = [
     "test_split_errors",
     "test_split_strange",
     "test_split_folders",
+    "test_split_gpu",
     "test_nets",
 ]
 TOURS = [
@@ -72,3 +73,5 @@ NEAR: dict[str, list[str]] = {
     "splitnet": SPLIT_NETWORKS,
     "splitnet/nets": SPLIT_NETWORKS,
 }
+GPU_ONLY = ("src/mtcd/splitnet/graphs.py", "src/mtcd/splitnet/lanes.py")
+"""Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant would live."""

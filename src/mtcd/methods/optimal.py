@@ -100,7 +100,8 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
         if taken is None:
             break
         w, value, before = *taken, value
-        if before - value <= SMALL * abs(before):
+        gained = before - value  # no mutants: f is 0 or more, so that not to stop only takes time
+        if gained <= SMALL * abs(before):
             break
     return w
 
@@ -133,6 +134,7 @@ def _shortened(
     for halving in range(HALVINGS):
         share = 0.5**halving
         lower = f(w + share * step)
-        if lower < value + 1e-4 * share * min(expected, 0.0):
+        enough = value + 1e-4 * share * min(expected, 0.0)  # no mutants: a rule of thumb; next to value itself
+        if lower < enough:
             return w + share * step, lower
     return None

@@ -189,5 +189,5 @@ def reach(network: Network, start: StartAt, region: Iterable[int], hops: int | N
         edge = {j for k in edge for j in network.neighbours[k] if j in within} - seen
         seen |= edge
         if not edge:
-            break
+            break  # no mutants: only the time
     return seen

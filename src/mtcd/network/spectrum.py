@@ -115,9 +115,10 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     """
     if not network.connected:
         return None, True
-    far = _levels(network, _levels(network, 0)[-1][0])
+    anywhere = _levels(network, 0)  # no mutants: any client will do
+    far = _levels(network, anywhere[-1][0])
     bound, other_end = len(far) - 1, far[-1][0]
-    if network.edges == network.size - 1:
+    if network.edges == network.size - 1:  # no mutants: only the time
         return bound, True
     half = bound // 2
     halfway = sorted(set(far[half]) & set(_levels(network, other_end)[bound - half]))

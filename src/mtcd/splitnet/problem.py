@@ -142,7 +142,8 @@ class NetProblem:
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         head = GraphFusion if self.graphs else NetFusion
-        streams = Lanes(self.device, lanes if self.graphs and not self.around.draws else 1)  # draws take turns
+        own_lanes = self.graphs and not self.around.draws  # no mutants: on a GPU alone; draws take turns
+        streams = Lanes(self.device, lanes if own_lanes else 1)
         return Stage(self.staged, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:

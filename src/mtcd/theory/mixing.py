@@ -136,12 +136,13 @@ def _forgets(P: sp.csr_array) -> bool:
     """Whether the walk gets everywhere, and not only at every other hop (or third, ...).
 
     Its period divides what the lengths of two ways to the same client differ by: so it is the greatest common divisor
-    of level_k + 1 - level_j over all hops k -> j, level being the hops from client 0.
+    of level_k + 1 - level_j over all hops k -> j, level being the hops from any one client.
     """
     if not in_one_piece(P):
         return False
     hops = sp.coo_array(P)
-    level = dijkstra(P, indices=0, unweighted=True).astype(np.int64)
+    anywhere = 0  # no mutants: the divisor is the same from every client
+    level = dijkstra(P, indices=anywhere, unweighted=True).astype(np.int64)
     return bool(np.gcd.reduce(level[hops.row] + 1 - level[hops.col]) == 1)
 
 

@@ -132,7 +132,8 @@ def tour_wait(tour: Sequence[int]) -> int:
     >>> tour_wait([0, 1, 2, 1])
     4
     """
-    last, longest = {client: place - len(tour) for place, client in enumerate(tour)}, 0
+    last = {client: place - len(tour) for place, client in enumerate(tour)}
+    longest = 0  # no mutants: of two visits, one is later
     for place, client in enumerate(tour):
         longest = max(longest, place - last[client])
         last[client] = place
