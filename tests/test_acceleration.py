@@ -16,6 +16,7 @@ from mtcd.methods import reference_tours
 from mtcd.methods.acceleration import Memory
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.anderson import Anderson, best_weights
+from mtcd.methods.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Progress
 from mtcd.protocol.token import Instruction, Token
@@ -171,6 +172,33 @@ def test_weights_are_the_best_with_sum_one(count: int, seed: int) -> None:
     # the optimum of |R c| with sum c = 1 by Lagrange: G c = lambda 1
     exact = np.linalg.solve(np.stack(R) @ np.stack(R).T, np.ones(count))
     assert best == pytest.approx(np.linalg.norm((exact / exact.sum()) @ np.stack(R)), rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_clients_are_told_to_mix_has_weights_with_sum_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Instruction] = []
+    end_tour = ACCELERATIONS[kind].end_tour
+
+    def noted(self, *given) -> Instruction:
+        told.append(end_tour(self, *given))
+        return told[-1]
+
+    monkeypatch.setattr(ACCELERATIONS[kind], "end_tour", noted)
+    data = make_data(MODELS[0], 20, [3, 2, 4, 3], seed=1)
+    mtcd.train(data, MODELS[0], "path", accelerated(kind=kind), mtcd.Stop(iterations=90))
+    sums = [sum(instruction.weights) for instruction in told if instruction.weights]
+    assert len(sums) > 2
+    assert sums == pytest.approx([1.0] * len(sums))
+
+
+@given(st.floats(1.0, 1e6))
+def test_momentum_grows_as_in_fista(a: float) -> None:
+    """The next a is the root above 0 of x^2 - x = a^2, and b is (a - 1) over it: below 1, and larger every time."""
+    b, after = next_momentum(a)
+    assert after * after - after == pytest.approx(a * a)
+    assert after > 0
+    assert b * after == pytest.approx(a - 1.0)
+    assert b <= next_momentum(after)[0] < 1.0
 
 
 def test_a_tour_on_trial_is_no_progress_yet() -> None:

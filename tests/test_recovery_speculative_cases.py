@@ -7,7 +7,7 @@ from mtcd.errors import NetworkError
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.recovery.iteration_server import IterationServer
-from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Message
@@ -97,6 +97,13 @@ def test_a_token_of_another_cluster_is_refused() -> None:
     with pytest.raises(NetworkError):
         world.parties[4].deliver(Envelope(1, 4, 0, 0, 0, {}, Message(1, 4, token, 12, 12)))
     assert world.journals[4].content == before
+
+
+def test_the_speculative_terms_of_a_term_are_the_numbers_up_to_the_next() -> None:
+    for start in (0, SPECULATIVE_TERMS, 5 * SPECULATIVE_TERMS):
+        among = range(start, start + SPECULATIVE_TERMS)
+        assert {base_term(term) for term in among} == {start}
+        assert [term for term in among if not has_speculative_term(term)] == [among[-1]]
 
 
 def test_after_the_last_speculative_term_tokens_wait_for_the_server() -> None:

@@ -20,6 +20,7 @@ from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import link_visits
 from mtcd.network.walks.random_tour import detours, random_tour_visits, random_tour_work
 from mtcd.network.walks.tour import tour_visits
+from mtcd.theory import visits
 from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.visits import least_visits, start_bound, token_visits, visit_probabilities, walk_bound
 from problems import networks
@@ -50,6 +51,15 @@ def likely(network: Network, walk: tuple[int, ...], kind: str) -> float:
             go = {j: min(1, len(near) / len(network.neighbours[j])) / len(near) for j in near}
             chance *= go.get(there, 0.0) if there != here else 1 - sum(go.values())
     return chance
+
+
+@pytest.mark.parametrize("targets", range(1, 8))
+def test_however_many_clients_are_looked_at_at_once(targets: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    P = metropolis_chain(network_of("path", 7)).P
+    start = [0.4, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]
+    expected = visit_probabilities(P, start, 4)
+    monkeypatch.setattr(visits, "TARGETS", targets)
+    np.testing.assert_allclose(visit_probabilities(P, start, 4), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["metropolis", "non-backtracking"])

@@ -87,6 +87,10 @@ class TestKinds:
         assert make_network("erdos-renyi", names(K), p=0.0).edges == 0
         assert make_network("erdos-renyi", names(K), p=1.0).edges == K * (K - 1) // 2
 
+    def test_a_seed_stands_for_the_same_network_in_every_version(self):
+        drawn = make_network("erdos-renyi", names(6), p=0.4, seed=3)
+        assert drawn.neighbours == ((1, 5), (0, 2, 4, 5), (1,), (), (1,), (0, 1))
+
     def test_components(self):
         network = network_from_edges([(0, 3), (1, 4), (4, 2)], names(6))
         assert network.components == ((0, 3), (1, 2, 4), (5,))

@@ -159,7 +159,9 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, mul
         assert ledger.messages("sent") == ledger.messages("charged")
         assert ledger.messages() == {"client_client": 2 * links * t, "uplink": 0, "downlink": 0}
         assert ledger.floats()["client_client"] == t * links * (2 * floats + INNER_PRODUCTS + COEFFICIENTS)
-        assert Costs(50).total(ledger) == pytest.approx(t * TreeCG().iteration_cost(network, 1, Costs(50)))
+        sizes = TreeCG().sizes(9, floats // 9, network, 0)
+        for costs in (Costs(50), Costs(50, per="float")):
+            assert costs.total(ledger) == pytest.approx(t * TreeCG().iteration_cost(network, 1, costs, sizes))
     assert case.network.size == len(cast.clients)
 
 

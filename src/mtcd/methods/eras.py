@@ -186,7 +186,7 @@ def _touring(era: Era, before: Sequence[Era], roaming: Roaming, network: Network
 
     Where tours are accelerated that is at home, if that client is still there.
     """
-    walk = era.walks[0]
+    walk = era.walks[0]  # no mutants: there is one
     if not before:
         start = era.starts[0]
         assert start is not None  # somebody is always there

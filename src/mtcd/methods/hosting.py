@@ -54,7 +54,7 @@ class Plan:
     schedule: Schedule | None = None
     acceleration: str | None = None
     depth: int = 5  # no mutants: given wherever it matters
-    adaptive: bool = False
+    adaptive: bool = False  # no mutants: given wherever it matters
     """Whether the acceleration chooses step sizes and numbers of local updates by itself."""
     linear: bool = True
     """Whether representations are linear: averaging copies then averages what they represent."""

@@ -45,7 +45,7 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
 
-SPECULATIVE_TERMS = 2**10
+SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Generations that the server starts are multiples of this; the numbers after each are its speculative terms."""
 
 
