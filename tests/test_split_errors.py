@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,13 +12,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
+from torch.nn import functional  # noqa: E402
 
 import mtcd  # noqa: E402
-from mtcd.errors import MtcdError  # noqa: E402
+from mtcd.errors import ConfigError, MtcdError  # noqa: E402
 from mtcd.methods.dcpa import DCPA  # noqa: E402
 from mtcd.methods.method import Method  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
+from mtcd.splitnet.labels import check_outputs  # noqa: E402
 from split_problems import normed, samples  # noqa: E402
 
 DATA = samples(3, 12)
@@ -205,3 +208,12 @@ def test_without_torch_it_says_how_to_install(tmp_path: Path) -> None:
         assert ".[torch]" in done.stderr
         assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("loss", [functional.cross_entropy, functional.multi_margin_loss])
+@pytest.mark.parametrize("classes", [1, 2, 3, 4])
+def test_one_output_is_enough_for_two_classes_but_not_for_the_cross_entropy(classes: int, loss: Any) -> None:
+    fitting = {classes} | ({1} if classes == 2 and loss is not functional.cross_entropy else set())
+    for width in range(1, 6):
+        with nullcontext() if width in fitting else pytest.raises(ConfigError, match=f"make it give {classes}"):
+            check_outputs(torch.zeros(7, width), 7, tuple(range(classes)), loss)
