@@ -19,7 +19,7 @@ from mtcd.methods.anderson import Anderson, best_weights
 from mtcd.methods.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Progress
-from mtcd.protocol.token import Instruction, Token
+from mtcd.protocol.token import SURVEYED, Instruction, Token
 from problems import MODELS, Case, cases, make_data
 
 KINDS = sorted(ACCELERATIONS)
@@ -227,6 +227,16 @@ def test_the_coefficients_are_on_the_ledger() -> None:
     next(told for told in LocalEngine(cast, ledger).run() if told.hop == 4 * tour)
     # nothing in the first two tours; the third, of which no progress is told, carries two coefficients
     assert ledger.floats()["client_client"] == 4 * tour * 20 + 2 * tour
+
+
+@pytest.mark.parametrize("keep", range(5))
+def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
+    """With products: of the start with each snapshot, of the change with each, and of the change with itself."""
+    plain = Instruction(3, (0.5, 0.5), keep)
+    asking = Instruction(3, (0.5, 0.5), keep, starts=True)
+    surveying = Instruction(3, keep=keep, starts=True, stepsize=0.1, survey=True)
+    assert [one.products for one in (plain, asking, surveying)] == [0, 2 * keep + 1, 2 * keep + 1 + SURVEYED]
+    assert [one.floats for one in (plain, asking, surveying)] == [2, 2 * keep + 3, 2 * keep + 2 + SURVEYED]
 
 
 def test_instructions_are_followed_once() -> None:
