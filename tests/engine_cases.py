@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from any_order import reordered
-from live import engine_of
+from live import Federated, engine_of, unobserved
 from mtcd.divergence import worst_end_of
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
+from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.brings import settings_of
 from mtcd.ledger.ledger import Ledger
@@ -26,6 +28,7 @@ from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness
 from own_parts import kits, model_section
 from problems import make_data
+from waiting import PATIENCE
 
 ENGINES = ("local", "any order", "lockstep", "federation")
 SERVERLESS = ("stcd", "dcpa")
@@ -83,16 +86,24 @@ class EngineCase:
             return reordered(self.parties(), lambda count: int(draw.integers(count)))
         return (LocalEngine if name == "local" else LockstepEngine)(self.parties(), Ledger())
 
+    def federate(self, folder: Path) -> Federated:
+        """In a federation that nobody observes: the parties end by their own rules."""
+        engine = self.engine("federation", folder)
+        assert isinstance(engine, FederationEngine)
+        return unobserved(engine)
+
     def observer(self, engine: Engine) -> Observer:
         """As ``mtcd.train`` has it."""
         costs = settings_of(self.config)[2]
-        return Observer(self.problem, engine, costs, None, worst_end_of(self.settings[0], linear=True))
+        worst_end = worst_end_of(self.settings[0], linear=True)
+        return Observer(self.problem, engine, costs, None, worst_end, pausing=True)
 
     def train(self, engine: Engine, stop: Stop | None = None) -> Outcome:
         """To the end, observed."""
         observer = self.observer(engine)
         with engine:
-            status = observer.run(stop or self.settings[1], None)
+            status = observer.advance(stop or self.settings[1], until=perf_counter() + PATIENCE)
+            assert status is not None, "it does not end"
             parameters = [np.array(theta) for theta in engine.parameters()]
         return Outcome(status, observer, parameters)
 

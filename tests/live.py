@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from waiting import PATIENCE
 class Federated:
     """What a federation left behind."""
 
-    kits: Mapping[str, Kit]
+    kits: dict[str, Kit]
     summaries: dict[str, Summary]
     blocks: dict[str, PartyBlock]
 
@@ -90,17 +90,24 @@ def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEng
     return FederationEngine(kits, folder / "runs", lambda kit: LinearBrings(kit, own_table_of(data, kit)))
 
 
-def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
-    """Train as the file says, with nobody observing, and read what everybody kept."""
-    with engine_of(folder, data, **changes) as engine:
+def unobserved(engine: FederationEngine) -> Federated:
+    """Train with nobody observing: the parties end by their own rules. Read what everybody kept."""
+    end = monotonic() + PATIENCE
+    with engine:
         engine.skip_to(math.inf)
-        assert list(engine.run()) == []
-    summaries = {name: read_summary(folder / "runs" / name) for name in engine.kits}
+        for progress in engine.run(pausing=True):
+            assert progress is None
+            assert monotonic() < end, engine.statuses
+    summaries = {name: read_summary(engine.folder / name) for name in engine.kits}
     assert engine.statuses == {name: summary.status for name, summary in summaries.items()}
     assert engine.ledger == Ledger.total([summary.ledger for summary in summaries.values()])
-    kept = (folder / "runs" / data.clients[0] / NPZ).exists()
-    blocks = {name: read_block(folder / "runs" / name) for name in data.clients} if kept else {}
-    return Federated(engine.kits, summaries, blocks)
+    kept = [name for name in engine.kits if (engine.folder / name / NPZ).exists()]
+    return Federated(dict(engine.kits), summaries, {name: read_block(engine.folder / name) for name in kept})
+
+
+def federate(folder: Path, data: VerticalData, **changes: Any) -> Federated:
+    """Train a linear model as the file says."""
+    return unobserved(engine_of(folder, data, **changes))
 
 
 def in_process(data: VerticalData, kit: Kit) -> Run:

@@ -145,7 +145,6 @@ def test_a_pause_changes_nothing(engine: str, name: str, tmp_path: Path) -> None
     case, expected = BY_NAME[name], reference(name)
     made = case.engine(engine, tmp_path)
     observer = case.observer(made)
-    observer.pausing = True
     with made:
         pauses = 0
         while (status := observer.advance(case.settings[1], until=-math.inf)) is None:

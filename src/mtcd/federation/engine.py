@@ -28,6 +28,7 @@ from threading import Condition, Thread
 from time import sleep
 from typing import Any
 
+from mtcd.config.schema import SplitSection
 from mtcd.errors import MtcdError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
@@ -102,6 +103,8 @@ class FederationEngine(Engine):
             self._due = iteration
 
     def parameters(self) -> list[Any]:
+        if any(isinstance(kit.config.model, SplitSection) for kit in self.kits.values()):
+            raise MtcdError("In a federation, networks stay with their parties: read the blocks in their run folders.")
         while self._running and any(node.trainer is None for node in self.nodes.values()):
             sleep(PAUSE_SECONDS)  # the first observation may come before all have heard of the run
         with self._changed:

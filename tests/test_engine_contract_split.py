@@ -10,15 +10,15 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
-from live import Federated, make_kits, run_all
+from live import Federated, make_kits, unobserved
 from mtcd.config.split import split_model
 from mtcd.data.dataset import VerticalDataset
+from mtcd.errors import MtcdError
+from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.brings import settings_of
 from mtcd.federation.node.networks import SplitBrings
-from mtcd.federation.node.node import Node
 from mtcd.federation.node.role import Role
-from mtcd.federation.own.keeping import read_summary
 from mtcd.federation.own.network_block import read_network_block
 from mtcd.federation.own.networks import section_of
 from mtcd.federation.own.table import PartyTable
@@ -67,9 +67,15 @@ def four_clinics() -> VerticalDataset:
 
 
 def federate(folder: Path, data: VerticalDataset, iterations: int, **settings: Any) -> tuple[dict[str, Kit], Federated]:
-    """The kits, and how everybody says that it ended."""
+    """The kits, and what everybody kept."""
+    kits = kits_for(folder, iterations, **settings)
+    engine = FederationEngine(kits, folder / "runs", lambda kit: Brings(kit, table_of(data, kit)))
+    return kits, unobserved(engine)
+
+
+def kits_for(folder: Path, iterations: int, **settings: Any) -> dict[str, Kit]:
     lone = settings["method"]["kind"] == "stcd"
-    kits = make_kits(
+    return make_kits(
         folder,
         tuple("abcd"),
         **({"server": None} if lone else {}),
@@ -79,9 +85,6 @@ def federate(folder: Path, data: VerticalDataset, iterations: int, **settings: A
         seed=5,
         **settings,
     )
-    nodes = {n: Node(kit, folder / "runs" / n, Brings(kit, table_of(data, kit)), None) for n, kit in kits.items()}
-    run_all(nodes)
-    return kits, Federated(kits, {name: read_summary(folder / "runs" / name) for name in kits}, {})
 
 
 def in_process(data: VerticalDataset, kit: Kit) -> Run:
@@ -108,3 +111,12 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
     same = in_process(data, kits["a"])
     assert told.ledger == same.ledger
     assert_same_networks(tmp_path, kits, same)
+
+
+def test_an_engine_does_not_collect_the_networks_of_others(tmp_path: Path) -> None:
+    data = four_clinics()
+    kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp"}, method=CASES["full batch"])
+    with FederationEngine(kits, tmp_path / "runs", lambda kit: Brings(kit, table_of(data, kit))) as engine:
+        assert next(engine.run()).hop == 0
+        with pytest.raises(MtcdError, match="networks stay with their parties"):
+            engine.parameters()

@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 from mtcd.divergence import DIVERGED, WORST_NOISY_END
 from mtcd.federation.node import networks
-from test_federation_contract_split import assert_same_networks, federate, four_clinics, in_process
+from test_engine_contract_split import assert_same_networks, federate, four_clinics, in_process
 
 MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
 METHODS: dict[str, dict[str, Any]] = {

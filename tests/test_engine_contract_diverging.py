@@ -8,18 +8,11 @@ import pytest
 
 pytest.importorskip("zenoh")
 
-from live import in_process, make_kits, own_table_of, run_all
+from engine_cases import EngineCase
 from mtcd.divergence import DIVERGED
-from mtcd.federation.kit import Kit
-from mtcd.federation.node.brings import LinearBrings
-from mtcd.federation.node.node import Node
-from mtcd.federation.own.block import read_block
-from mtcd.federation.own.keeping import read_summary
-from own_parts import model_section
-from problems import MODELS, make_data
+from problems import MODELS
 
 MODEL = MODELS[0]
-DATA = make_data(MODEL, 20, [2, 1, 3, 2], seed=3)
 STCD = {"kind": "stcd", "local_updates": 2}
 MTCD = {"kind": "mtcd", "tokens": 2, "hops": 5, "local_updates": 2}
 SVFL = {"kind": "svfl", "local_updates": 2}
@@ -48,46 +41,39 @@ CASES: dict[str, tuple[dict[str, Any], list[tuple[float, int, str]]]] = {
 SETTINGS = [(name, *setting) for name, (_, settings) in CASES.items() for setting in settings]
 
 
-def trained(folder: Path, method: dict[str, Any], iterations: int, **changes: Any) -> tuple[Kit, dict[str, str]]:
-    """The first kit, and how everybody says that it ended."""
-    server = {} if method["kind"] in ("mtcd", "svfl") else {"server": None}
-    settings = {"model": model_section(MODEL), "method": method, "stop": {"iterations": iterations}, "seed": 5}
-    kits = make_kits(folder, DATA.clients, network={"kind": "cycle"}, **settings, **server, **changes)
-    nodes = {
-        one: Node(kit, folder / "runs" / one, LinearBrings(kit, own_table_of(DATA, kit)), None)
-        for one, kit in kits.items()
-    }
-    statuses = run_all(nodes)
-    assert statuses == {one: read_summary(folder / "runs" / one).status for one in kits}
-    return kits[DATA.clients[0]], statuses
+def case_of(name: str, stepsize: float, iterations: int) -> EngineCase:
+    changes = AT_SERVER if name == "optimal" else {}
+    return EngineCase(name, MODEL, {**CASES[name][0], "stepsize": stepsize}, "cycle", iterations, changes=changes)
 
 
 @pytest.mark.parametrize(("name", "stepsize", "iterations", "status"), SETTINGS)
-def test_a_federation_diverges_where_one_process_does(
+def test_every_engine_ends_with_the_same_status(
     name: str, stepsize: float, iterations: int, status: str, tmp_path: Path
 ) -> None:
-    method = {**CASES[name][0], "stepsize": stepsize}
-    changes = AT_SERVER if name == "optimal" else {}
-    kit, statuses = trained(tmp_path, method, iterations, **changes)
-    same = in_process(DATA, kit)
-    assert same.status == status
-    assert set(statuses.values()) == {status}
-    folders = {client: tmp_path / "runs" / client for client in DATA.clients}
-    if same.model is None:
+    case = case_of(name, stepsize, iterations)
+    in_process = {
+        engine: case.train(case.engine(engine, tmp_path)) for engine in case.runs_in if engine != "federation"
+    }
+    assert {engine: outcome.status for engine, outcome in in_process.items()} == dict.fromkeys(in_process, status)
+    federated = case.federate(tmp_path)  # the parties have rules of their own
+    assert {summary.status for summary in federated.summaries.values()} == {status}
+    if status == DIVERGED:
         assert not list(tmp_path.glob("runs/*/block*"))
         return
-    for client, theta in same.parameters.items():
-        np.testing.assert_allclose(read_block(folders[client]).theta, theta, rtol=1e-6, atol=1e-9)
+    for client, theta in zip(case.data.clients, in_process["local"].parameters, strict=True):
+        np.testing.assert_allclose(federated.blocks[client].theta, theta, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_observed_federation_ends_with_the_same_status(name: str, tmp_path: Path) -> None:
+    """Whether the observer or a party notices it first."""
+    stepsize, iterations, status = CASES[name][1][-1]
+    case = case_of(name, stepsize, iterations)
+    assert case.train(case.engine("federation", tmp_path)).status == status == DIVERGED
 
 
 @pytest.mark.parametrize("stepsize", [0.3, 0.5])
 def test_those_far_from_the_holder_of_the_labels_hear_the_same(stepsize: float, tmp_path: Path) -> None:
-    data = make_data(MODEL, 20, [1] * 7, seed=3)
-    settings = {"model": model_section(MODEL), "method": {"kind": "dcpa", "stepsize": stepsize}, "seed": 5}
-    kits = make_kits(tmp_path, data.clients, network={"kind": "path"}, server=None, stop={"iterations": 6}, **settings)
-    nodes = {
-        one: Node(kit, tmp_path / "runs" / one, LinearBrings(kit, own_table_of(data, kit)), None)
-        for one, kit in kits.items()
-    }
-    status = in_process(data, kits[data.clients[0]]).status
-    assert set(run_all(nodes).values()) == {status}
+    case = EngineCase("far", MODEL, {"kind": "dcpa", "stepsize": stepsize}, "path", 6, widths=(1,) * 7)
+    status = case.train(case.engine("local", tmp_path)).status
+    assert {summary.status for summary in case.federate(tmp_path).summaries.values()} == {status}
