@@ -224,6 +224,17 @@ def test_a_party_that_fails_ends_the_engine(tmp_path: Path) -> None:
         list(engine.run())
 
 
+def test_a_party_that_cannot_start_leaves_no_links_of_others(tmp_path: Path) -> None:
+    engine = BY_NAME["stcd"].engine("federation", tmp_path)
+    assert isinstance(engine, FederationEngine)
+    make = engine.participant
+    engine.participant = lambda kit: _no_role() if kit.config.name == "c3" else make(kit)
+    with pytest.raises(MtcdError, match="no role"), engine:
+        next(engine.run())
+    again = FederationEngine(engine.kits, engine.folder, make)  # ports and folders are free
+    assert BY_NAME["stcd"].train(again).status == "iterations"
+
+
 def _no_role(*given: Any) -> Any:
     raise MtcdError("no role")
 

@@ -146,10 +146,15 @@ class FederationEngine(Engine):
         return [name for name in self.kits if name != SERVER_NAME]
 
     def _start_nodes(self) -> None:
-        for name, kit in self.kits.items():
-            node = Node(kit, self.folder / name, self.participant(kit), None)
-            node.report = partial(self._report, node.number)
-            self.nodes[name] = node
+        try:
+            for name, kit in self.kits.items():
+                node = Node(kit, self.folder / name, self.participant(kit), None)
+                node.report = partial(self._report, node.number)
+                self.nodes[name] = node
+        except BaseException:
+            for node in self.nodes.values():
+                node.close()
+            raise
         self._running = len(self.nodes)
         self._threads = [Thread(target=self._run_node, args=(node,), daemon=True) for node in self.nodes.values()]
         for thread in self._threads:

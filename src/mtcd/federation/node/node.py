@@ -83,6 +83,11 @@ class Node:
             raise MtcdError("Stopped before training began.")
         return self.status
 
+    def close(self) -> None:
+        """Give up links and folder, of a node that does not run."""
+        self.station.close()
+        self.folder.close()
+
     # Before training
 
     def _begin(self) -> None:

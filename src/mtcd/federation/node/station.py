@@ -36,8 +36,12 @@ class Station:
             self.log.say("interrupted", "Interrupted. Start again to go on.")
             raise
         finally:
-            self.mail.link.close()
-            self.log.close()
+            self.close()
+
+    def close(self) -> None:
+        """Give up the links and the log."""
+        self.mail.link.close()
+        self.log.close()
 
     def missing(self) -> list[str]:
         """Peers to whom there is no connection."""
