@@ -7,7 +7,6 @@ from pathlib import Path
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
-from mtcd.engines.wire import expect
 from mtcd.federation.delivery.codecs import decode_envelope, encode_envelope
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import FileJournal
@@ -33,19 +32,19 @@ def hop(samples: int, folder: Path) -> None:
     reliable = IterationClient(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
     token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
     frame = encode_envelope(Envelope(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
-    expected = expect(method, network, 0, samples, 1, "benchmark")
+    bounds = method.bounds("benchmark", network, 0, samples, 1)
     numbers = iter(range(10**9))
 
     def deliver() -> None:
         for _ in range(REPEATS):
             reliable.outbox.clear()
-            reliable.deliver(decode_envelope(frame, expected)._replace(sequence=next(numbers)))
+            reliable.deliver(decode_envelope(frame, bounds)._replace(sequence=next(numbers)))
             for envelope in reliable.unacknowledged():
                 encode_envelope(envelope, "benchmark")
 
     def visit() -> None:
         for _ in range(REPEATS):
-            message = decode_envelope(frame, expected).message
+            message = decode_envelope(frame, bounds).message
             for sent in bare.receive(message):
                 encode_envelope(Envelope(sent.sender, sent.to, 0, 0, 0, {}, sent), "benchmark")
 

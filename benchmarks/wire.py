@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import best_of, report
-from mtcd.engines.wire import Header, decode, encode, expect
+from mtcd.federation.frame import Header, decode, encode
 from mtcd.methods.mtcd import STCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import Message
@@ -17,7 +17,7 @@ REPEATS = 200
 def token(samples: int, repeats: int = REPEATS) -> None:
     """Three lines for a token of so many numbers: written, read from bytes, and read in place."""
     network = make_network("cycle", [f"c{k}" for k in range(8)])
-    expected = expect(STCD(stepsize=1.0), network, 0, samples, 1, "benchmark")
+    bounds = STCD(stepsize=1.0).bounds("benchmark", network, 0, samples, 1)
     message = Message(2, 3, Token(0, 0, 17, np.random.default_rng(0).standard_normal(samples), 0.5), samples, samples)
     header = Header("benchmark", 2, 3, 0, 12)
     frame = encode(message, header)
@@ -33,8 +33,8 @@ def token(samples: int, repeats: int = REPEATS) -> None:
     works = (
         lambda: bytes(whole),
         lambda: encode(message, header),
-        lambda: decode(frame, expected),
-        lambda: decode(writable, expected),
+        lambda: decode(frame, bounds),
+        lambda: decode(writable, bounds),
     )
     floor, *ours = (seconds / repeats for seconds in best_of(*map(repeated, works)))
     size = f"a token of {round(len(frame) / 1000)} KB"

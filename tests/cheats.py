@@ -64,7 +64,7 @@ class Cheats:
         trainer = self.hub.nodes[passing.to].trainer
         if trainer is not None:
             try:
-                decode_envelope(passing.body, trainer._expected[trainer.numbers[passing.sender]])
+                decode_envelope(passing.body, trainer._bounds[trainer.numbers[passing.sender]])
             except WireError:
                 pass
             else:
@@ -89,7 +89,7 @@ class Cheats:
 
     def was_taken_in(self, old: Passing) -> bool:
         trainer = self.hub.nodes[old.to].trainer
-        envelope = decode_envelope(old.body, trainer._expected[trainer.numbers[old.sender]])
+        envelope = decode_envelope(old.body, trainer._bounds[trainer.numbers[old.sender]])
         return trainer.reliable.is_duplicate(envelope)
 
     def relay(self, passing: Passing) -> None:
@@ -164,7 +164,7 @@ class Cheats:
     def is_no_ack(self, passing: Passing, wrong: bytes) -> bool:
         trainer = self.hub.nodes[passing.sender].trainer
         try:
-            ack = decode_ack(wrong, trainer._expected[trainer.numbers[passing.to]])
+            ack = decode_ack(wrong, trainer._bounds[trainer.numbers[passing.to]])
         except WireError:
             return True
         return ack.sequence != int.from_bytes(passing.body[64:72], "little")

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtcd.engines.wire import Expected, WireError, expect
+from mtcd.errors import WireError
 from mtcd.federation.delivery.codecs import (
-    CODECS,
     MOST_TERMS,
     decode_ack,
     decode_envelope,
@@ -36,6 +35,8 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.payloads import SCHEMAS
 from simulated import Faults, World
 from test_delivery import DATA, METHODS, casting
 from test_delivery_end import custodian
@@ -45,14 +46,14 @@ RUN = "run-7"
 FENCES = {3: 2, 7: 1}
 
 
-def expected(name: str) -> Expected:
-    return expect(METHODS[name], make_network("cycle", DATA.clients), 7, 12, 1, RUN)
+def expected(name: str) -> Bounds:
+    return METHODS[name].bounds(RUN, make_network("cycle", DATA.clients), 7, 12, 1)
 
 
 class Wired(World):
     """All envelopes and acks travel as bytes of the wire format."""
 
-    wire: Expected
+    wire: Bounds
 
     def arrive(self, thing: Envelope | Ack, data: bytes) -> None:
         if isinstance(thing, Ack):
@@ -86,9 +87,9 @@ def envelope(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) 
 
 
 @cache
-def frames() -> list[tuple[bytes, Expected]]:
+def frames() -> list[tuple[bytes, Bounds]]:
     """Of every kind, with and without a server."""
-    lone, optimal = expected("stcd"), replace(expected("clusters"), optimal=True)
+    lone, optimal = expected("stcd"), replace(expected("clusters"), past=len(DATA.clients), products=2)
     z = np.ones(12)
     past = {0: np.ones(2), 4: np.full(2, 0.5)}
     with_server = [
@@ -112,7 +113,7 @@ def frames() -> list[tuple[bytes, Expected]]:
     return found
 
 
-def verdict(frame: bytes, wire: Expected) -> str:
+def verdict(frame: bytes, wire: Bounds) -> str:
     """'refused' or 'sound', as an envelope or as an ack; anything else fails."""
     seen = []
     for read, write in ((decode_envelope, encode_envelope), (decode_ack, encode_ack)):
@@ -139,7 +140,7 @@ def verdict(frame: bytes, wire: Expected) -> str:
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
     kinds = {int.from_bytes(frame[12:14], "little") for frame, _ in frames()}
-    assert kinds >= {codec.number for codec in CODECS}
+    assert kinds >= {s.number for kind, s in SCHEMAS.items() if kind.__module__.startswith("mtcd.federation")}
     assert {verdict(frame, wire) for frame, wire in frames()} == {"sound"}
 
 
@@ -209,5 +210,5 @@ def test_what_cannot_be_sent_is_refused() -> None:
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
     network = make_network("cycle", DATA.clients)
-    assert expect(MTCD(tokens=2, hops=3, stepsize=0.1), network, 0, 12, 1, RUN).hops > 1000
-    assert expect(MTCD(tokens=2, hops=3, stepsize=0.1, batch=4), network, 0, 12, 1, RUN).hops == 3
+    assert MTCD(tokens=2, hops=3, stepsize=0.1).bounds(RUN, network, 0, 12, 1).hops > 1000
+    assert MTCD(tokens=2, hops=3, stepsize=0.1, batch=4).bounds(RUN, network, 0, 12, 1).hops == 3

@@ -164,7 +164,7 @@ class Cheat:
         trainer = self.nodes[to].trainer
         if trainer is None:
             return False
-        expected = trainer._expected[trainer.numbers[CHEAT]]
+        expected = trainer._bounds[trainer.numbers[CHEAT]]
         try:
             decode_envelope(body, replace(expected))
         except WireError:

@@ -7,20 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mtcd.engines.wire import Expected, Header, WireError, decode, encode, expect, largest
-from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, CODECS
-from mtcd.errors import ConfigError, MtcdError
+from mtcd.errors import ConfigError, MtcdError, WireError
+from mtcd.federation.frame import Header, decode, encode, largest
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.party import SERVER, Begin, Message
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from mtcd.schema.bounds import Bounds
 from mtcd.version import PROTOCOL
-from wired import LINEAR, RUN, SPLIT, changing, followed, linear, split, wired
+from wired import LINEAR, NAMES, RUN, SPLIT, changing, followed, linear, split, wired
 
 
 def kinds(frames: list[bytes]) -> set[str]:
-    return {BY_NUMBER[int.from_bytes(frame[12:14], "little")].kind.__name__ for frame in frames}
+    return {NAMES[int.from_bytes(frame[12:14], "little")] for frame in frames}
 
 
 @pytest.mark.parametrize("name", LINEAR)
@@ -31,8 +31,8 @@ def test_linear_trainings_by_wire_are_the_same(name: str) -> None:
     for mine, theirs in zip(ours.parameters(), plain.parameters(), strict=True):
         assert mine.tobytes() == theirs.tobytes()
         assert np.abs(mine).max() > 0
-    assert kinds(wire.frames) == {kind.__name__ for kind in wire.expected.kinds}
-    assert max(map(len, wire.frames)) <= largest(wire.expected)
+    assert kinds(wire.frames) == {kind.__name__ for kind in wire.bounds.kinds}
+    assert max(map(len, wire.frames)) <= largest(wire.bounds)
 
 
 def test_a_training_through_changes_by_wire_is_the_same() -> None:
@@ -47,22 +47,13 @@ def test_split_trainings_by_wire_are_the_same(name: str) -> None:
     assert list(followed(wired(ours, wire), 8)) == list(followed(plain, 8))
     for mine, theirs in zip((*other.nets, other.fusion), (*problem.nets, problem.fusion), strict=True):
         assert all(torch.equal(a, b) for a, b in zip(mine.values(), theirs.values(), strict=True))
-    assert kinds(wire.frames) == {kind.__name__ for kind in wire.expected.kinds}
-    assert max(map(len, wire.frames)) <= largest(wire.expected)
+    assert kinds(wire.frames) == {kind.__name__ for kind in wire.bounds.kinds}
+    assert max(map(len, wire.frames)) <= largest(wire.bounds)
 
 
-def test_every_payload_has_a_number_of_its_own() -> None:
-    assert len(BY_CLASS) == len(BY_NUMBER)
-    assert len({codec.number for codec in CODECS}) == len(CODECS)
-    assert {codec.kind.__name__ for codec in CODECS} == {
-        *("NoneType", "Token", "SplitToken", "Done", "Share", "Fresh", "Shared", "UpdateFusion", "Offer", "Part"),
-        "Progress",
-    }
-
-
-def expected(**others: object) -> Expected:
+def expected(**others: object) -> Bounds:
     network = make_network("cycle", [f"c{k}" for k in range(4)])
-    made = expect(MTCD(tokens=2, hops=3, stepsize=0.1, batch=6), network, 0, 20, 1, RUN)
+    made = MTCD(tokens=2, hops=3, stepsize=0.1, batch=6).bounds(RUN, network, 0, 20, 1)
     return replace(made, **others)  # type: ignore[arg-type]
 
 
@@ -105,7 +96,7 @@ def token(**others: object) -> Token:
         (sent(Share(-1), SERVER), "t"),
         (sent(Share(1), 0), "receiver"),
         (sent(Done(0, frozenset({1})), 0, SERVER), "length"),
-        (sent(None, 0, 0), "kind"),
+        (sent(Begin(), 0, 0), "kind"),
         (encode(Message(0, 1, token(), 10**6), Header(RUN, 0, 1)), "floats"),
         (b"", "frame"),
         (sent(token())[:40], "frame"),
@@ -182,6 +173,6 @@ def test_arrays_that_arrive_can_be_written_to_and_bytes_are_left_alone() -> None
 
 
 def test_torch_is_not_needed_for_linear_models() -> None:
-    script = "import sys; sys.modules['torch'] = None\nimport mtcd.engines.wire\nprint('fine')"
+    script = "import sys; sys.modules['torch'] = None\nimport mtcd.federation.frame\nprint('fine')"
     shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "fine"

@@ -12,47 +12,48 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mtcd.engines.wire import Expected, WireError, decode, encode
-from mtcd.engines.wire.payloads import BY_NUMBER, CODECS
+from mtcd.errors import WireError
+from mtcd.federation.frame import decode, encode
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from wired import followed, linear, split, wired
+from mtcd.schema.bounds import Bounds
+from wired import NAMES, followed, linear, split, wired
 
 HEAD = 72
-NAMES = ("visitors", "optimal", "stcd conjugate", "svfl", "dcpa", "cluster, batches")
+TRAININGS = ("visitors", "optimal", "stcd conjugate", "svfl", "dcpa", "tree-cg", "cluster, batches")
 SPLIT_NAMES = ("overlapping", "stcd")
 BITS = np.array([np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324]).view(np.int64).tolist()
 WORDS = [0, 1, -1, 2, 3, 7, 255, 2**31, 2**48, 2**62, 2**63 - 1, -(2**63), *BITS]
 
 
 @cache
-def frames() -> list[tuple[bytes, Expected]]:
+def frames() -> list[tuple[bytes, Bounds]]:
     """The last frame of every kind from several trainings: tokens by then carry all that they ever do."""
     pytest.importorskip("torch")
     found = []
     for name, wire, ours in [
-        *((name, *linear(name)[2:0:-1]) for name in NAMES),
+        *((name, *linear(name)[2:0:-1]) for name in TRAININGS),
         *((name, *split(name)[2:0:-1]) for name in SPLIT_NAMES),
     ]:
         list(followed(wired(ours, wire), 16))
         last = {kind_of(frame): frame for frame in wire.frames}
         assert last, name
-        found += [(frame, wire.expected) for frame in last.values()]
+        found += [(frame, wire.bounds) for frame in last.values()]
     return found
 
 
 def kind_of(frame: bytes) -> str:
-    return BY_NUMBER[int.from_bytes(frame[12:14], "little")].kind.__name__
+    return NAMES[int.from_bytes(frame[12:14], "little")]
 
 
-def verdict(frame: bytes, expected: Expected) -> str:
+def verdict(frame: bytes, bounds: Bounds) -> str:
     """'refused' or 'sound'; anything else fails."""
     try:
-        message, header = decode(frame, expected)
+        message, header = decode(frame, bounds)
     except WireError as error:
         return "refused" if error.field == "version" or not tells_numbers(error) else "tells numbers"
     assert encode(message, header) == frame  # there is one way to say a thing
-    check(message, expected)
+    check(message, bounds)
     return "sound"
 
 
@@ -60,23 +61,23 @@ def tells_numbers(error: WireError) -> bool:
     return re.search(r"\d", str(error).replace("theta_0", "")) is not None
 
 
-def check(message: Message, expected: Expected) -> None:
+def check(message: Message, bounds: Bounds) -> None:
     """Sound by other means than those of the code."""
-    K = expected.clients
+    K = bounds.clients
     assert message.sender in range(SERVER, K)
     assert message.to in range(MONITOR, K)
     assert 0 <= message.floats < 10_000
     told = message.payload
     for name in ("t", "round", "iteration"):
         assert 0 <= getattr(told, name, 0) < 2**48
-    first_pass = 2 * K if expected.split is not None and not expected.server else 0  # at most, whatever the network
+    first_pass = 2 * K if bounds.split is not None and not bounds.server else 0  # at most, whatever the network
     assert -first_pass <= getattr(told, "hop", 0) < 2**48
     assert all(k in range(K) for k in getattr(told, "visited", ()))
     if isinstance(told, Token):
-        assert told.index in range(expected.tokens)
+        assert told.index in range(bounds.tokens)
         assert told.previous in range(-1, K)
         assert told.tally.visited <= set(range(K))
-        assert all(0 <= t < told.t and len(w) == expected.tokens for t, w in told.past.items())
+        assert all(0 <= t < told.t and len(w) == bounds.tokens for t, w in told.past.items())
     for array in arrays(told):
         assert np.isfinite(np.asarray(array)).all()
 
@@ -99,40 +100,40 @@ def mended(frame: bytes) -> bytes:
 
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
-    assert {kind_of(frame) for frame, _ in frames()} == {codec.kind.__name__ for codec in CODECS}
-    assert {verdict(frame, expected) for frame, expected in frames()} == {"sound"}
+    assert {kind_of(frame) for frame, _ in frames()} == set(NAMES.values())
+    assert {verdict(frame, bounds) for frame, bounds in frames()} == {"sound"}
 
 
 def test_every_word_of_every_kind_replaced_by_every_extreme() -> None:
     seen: Counter[str] = Counter()
-    for frame, expected in frames():
+    for frame, bounds in frames():
         for at in range(0, len(frame), 8):
             for word in WORDS:
                 replaced = frame[:at] + word.to_bytes(8, "little", signed=True) + frame[at + 8 :]
-                seen[verdict(replaced, expected)] += 1
+                seen[verdict(replaced, bounds)] += 1
     assert seen.keys() == {"refused", "sound"}
     assert seen["refused"] > 5000
     assert seen["refused"] > seen["sound"]  # the rest are numbers of arrays, which may be anything finite
 
 
 def test_every_short_field_of_the_head_replaced() -> None:
-    for frame, expected in frames():
+    for frame, bounds in frames():
         for at in range(8, 16, 2):  # format, protocol, kind, length of the run's id
             for word in (0, 1, 2, 3, 5, 6, 11, 12, 255, 65535):
                 replaced = frame[:at] + word.to_bytes(2, "little") + frame[at + 2 :]
-                assert verdict(replaced, expected) == ("sound" if replaced == frame else "refused")
+                assert verdict(replaced, bounds) == ("sound" if replaced == frame else "refused")
 
 
 def test_every_truncation_is_refused() -> None:
-    for frame, expected in frames():
+    for frame, bounds in frames():
         for end in range(len(frame)):
             for cut in {frame[:end], mended(frame[:end])}:
-                assert verdict(cut, expected) == "refused"
+                assert verdict(cut, bounds) == "refused"
 
 
 def test_frames_of_one_run_are_refused_by_another() -> None:
-    for frame, expected in frames():
-        assert verdict(frame, replace(expected, run="run-8")) == "refused"
+    for frame, bounds in frames():
+        assert verdict(frame, replace(bounds, run="run-8")) == "refused"
 
 
 @st.composite
@@ -172,11 +173,11 @@ def test_whatever_is_done_to_a_frame_it_is_refused_or_sound(mutation: tuple[int,
 @settings(max_examples=300)
 @example(b"", False)
 def test_bytes_from_anywhere_are_refused(data: bytes, with_head: bool) -> None:
-    for frame, expected in islice(frames(), 0, None, 4):
-        assert verdict(mended(frame[:HEAD] + data) if with_head and len(data) < 8 else data, expected) == "refused"
+    for frame, bounds in islice(frames(), 0, None, 4):
+        assert verdict(mended(frame[:HEAD] + data) if with_head and len(data) < 8 else data, bounds) == "refused"
 
 
 def test_a_frame_that_is_too_large_is_not_even_looked_at() -> None:
-    for frame, expected in frames():
+    for frame, bounds in frames():
         with pytest.raises(WireError, match="larger than any message"):
-            decode(frame + bytes(10_000_000), expected)
+            decode(frame + bytes(10_000_000), bounds)

@@ -10,19 +10,24 @@ from typing import Any
 import numpy as np
 
 from mtcd.engines.local import LocalEngine
-from mtcd.engines.wire import Expected, Header, SplitShapes, decode, encode, expect
+from mtcd.federation.frame import Header, decode, encode
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
 from mtcd.network.changes import Change, with_changes
 from mtcd.network.topology import Network, make_network
 from mtcd.protocol.party import Cast, Message, Party, Progress
+from mtcd.schema.bounds import Bounds, SplitShapes
+from mtcd.schema.payloads import SCHEMAS
 from problems import make_data
 
 RUN = "run-7"
+OF_METHODS = ("mtcd.methods", "mtcd.protocol")
+NAMES = {s.number: kind.__name__ for kind, s in SCHEMAS.items() if kind.__module__.startswith(OF_METHODS)}
 RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
 TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
 ADAPTING = {"walk": "tour", "stepsize": 1e-4}
@@ -42,6 +47,7 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
     **{f"stcd {a}": (RIDGE, STCD(acceleration=a, depth=3, **TOURS)) for a in ("conjugate", "momentum", "anderson")},
     "svfl": (RIDGE, SVFL(stepsize=1e-2)),
     "svfl, batches": (MULTINOMIAL, SVFL(stepsize=1e-2, batch=4)),
+    "tree-cg": (MULTINOMIAL, TreeCG()),
     "dcpa": (RIDGE, DCPA(stepsize=1e-2)),
     "dcpa (A)": (RIDGE, DCPA(stepsize=1e-2, variant="A")),
     **{
@@ -64,14 +70,14 @@ SPLIT: dict[str, tuple[str, Method]] = {
 class Wire:
     """Turns messages into bytes and back."""
 
-    expected: Expected
+    bounds: Bounds
     frames: list[bytes] = field(default_factory=list)
 
     def carry(self, message: Message) -> Message:
         header = Header(RUN, message.sender, message.to, 2, len(self.frames))
         data = encode(message, header)
         self.frames.append(data)
-        exact = replace(self.expected, sender=message.sender, receiver=message.to)
+        exact = replace(self.bounds, sender=message.sender, receiver=message.to)
         arrived, its_header = decode(bytearray(data) if len(self.frames) % 2 else data, exact)
         assert its_header == header
         assert (arrived.floats, arrived.hop_floats) == (message.floats, message.hop_floats)
@@ -130,9 +136,9 @@ def changing() -> tuple[Cast, Cast, Wire]:
 
 
 def _pair(problem: Any, network: Network, method: Method) -> tuple[Cast, Cast, Wire]:
-    expected = expect(method, network, 0, problem.samples, problem.outputs, RUN, parameters=20)
+    bounds = replace(method.bounds(RUN, network, 0, problem.samples, problem.outputs), parameters=20)
     plain, ours = (method.cast(problem, network, 0) for _ in range(2))
-    return plain, ours, Wire(expected)
+    return plain, ours, Wire(bounds)
 
 
 def split(name: str) -> tuple[Cast, Cast, Wire, Any, Any]:
@@ -144,6 +150,6 @@ def split(name: str) -> tuple[Cast, Cast, Wire, Any, Any]:
     one = case("cycle", count=13, aggregation=aggregation, widths=widths)
     plain, ours = one.problem(), one.problem()
     shapes = SplitShapes.of(widths, plain.fusion.values())
-    expected = expect(method, one.network, 0, plain.samples, plain.outputs, RUN, shapes)
+    bounds = method.bounds(RUN, one.network, 0, plain.samples, plain.outputs, shapes)
     casts = [method.split(problem, one.network, 0).cast() for problem in (plain, ours)]
-    return casts[0], casts[1], Wire(expected), plain, ours
+    return casts[0], casts[1], Wire(bounds), plain, ours

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
 from mtcd.ledger.ledger import Ledger
@@ -48,7 +48,7 @@ class LocalEngine(InProcessEngine):
                         yield progress
                         self._catch_up(progress.hop)
                 else:
-                    yield message.payload
+                    yield cast(Progress, message.payload)  # a lone token reports the same as progress
             if not waiting:
                 return
             message = waiting.popleft()

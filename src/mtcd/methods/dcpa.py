@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -32,7 +32,10 @@ from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import MONITOR, Cast, Message, Part, RoundClient, Rounds
+from mtcd.protocol.party import MONITOR, Begin, Cast, Message, Part, RoundClient, Rounds, send
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
 
 Array = NDArray[np.float64]
@@ -58,11 +61,17 @@ class DualModel(Protocol):
         """prox of c g* at v."""
 
 
-class Offer(NamedTuple):
-    """What a client tells its neighbours in an iteration: psi_k in (B), y_k in (A)."""
+@payload(9, "c>c c>itself")
+@dataclass(frozen=True, slots=True)
+class Offer(Payload):
+    """What a client offers its neighbours in an iteration."""
 
-    iteration: int
-    vector: Array
+    iteration: Iteration
+    vector: Aggregate
+
+    @property
+    def floats(self) -> int:
+        return self.vector.size
 
 
 @dataclass(frozen=True)
@@ -132,6 +141,9 @@ class DCPA(Method):
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
+
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         self.check_network(network)
         weights = self.weights(network)
@@ -145,7 +157,7 @@ class DCPA(Method):
             own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
-        return Cast(clients, None, [Message(k, k, None) for k in range(network.size)], rounds)
+        return Cast(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
 
 
 class DCPAClient(RoundClient):
@@ -174,14 +186,15 @@ class DCPAClient(RoundClient):
         self.heard: dict[int, dict[int, Array]] = {}
 
     def receive(self, message: Message) -> Sequence[Message]:
-        if message.payload is None:
+        offer = message.payload
+        if isinstance(offer, Begin):
             return self.begin()
-        told: Offer = message.payload
-        heard = self.heard.setdefault(told.iteration, {})
-        heard[message.sender] = told.vector
-        if told.iteration > self.iteration or len(heard) < len(self.sources):
+        assert isinstance(offer, Offer)
+        heard = self.heard.setdefault(offer.iteration, {})
+        heard[message.sender] = offer.vector
+        if offer.iteration > self.iteration or len(heard) < len(self.sources):
             return []  # a neighbour may be one iteration ahead
-        del self.heard[told.iteration]
+        del self.heard[offer.iteration]
         self.take(self.weights @ np.stack([heard[j] for j in self.sources]))
         return self.begin()
 
@@ -190,7 +203,7 @@ class DCPAClient(RoundClient):
         part = Message(self.number, MONITOR, Part(self.iteration, self.finished))
         self.iteration += 1
         offer = Offer(self.iteration, self.offer())
-        return [part, *(Message(self.number, j, offer, offer.vector.size) for j in self.sources)]
+        return [part, *(send(self.number, j, offer) for j in self.sources)]
 
     def parameters(self) -> Array:
         """w_k of the last iteration that was finished."""

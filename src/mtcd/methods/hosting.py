@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,24 +19,30 @@ from mtcd.methods.roaming import Roaming
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Fit
-from mtcd.protocol.party import MONITOR, SERVER, Client, Message
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message, send
 from mtcd.protocol.token import Token
+from mtcd.schema.fields import ClientSet
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.types import Iteration, TokenIndex
 
 Array = NDArray[np.float64]
 
 
+@payload(4, "c>s")
 @dataclass(frozen=True, slots=True)
-class Done:
+class Done(Payload):
     """A token has roamed its S hops, and the sync does not need the token itself; at most whom it ``visited``."""
 
-    index: int
-    visited: frozenset[int] = frozenset()
+    index: TokenIndex
+    visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
 
 
-class Share(NamedTuple):
+@payload(5, "s>c")
+@dataclass(frozen=True, slots=True)
+class Share(Payload):
     """The server asks for a fresh representation, on the mini-batch of iteration t."""
 
-    t: int
+    t: Iteration
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,24 +131,25 @@ class TokenHost(Client):
         """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
 
     def receive(self, message: Message) -> Sequence[Message]:
-        if isinstance(message.payload, Share):
-            return [self.share(message.payload.t)]
-        self.visit(message.payload)
-        return self.pass_on(message.payload)
+        token = message.payload
+        if isinstance(token, Share):
+            return [self.share(token.t)]
+        assert isinstance(token, Token)
+        self.visit(token)
+        return self.pass_on(token)
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
-        plan, floats = self.plan, self.plan.floats + token.extra
+        plan, number = self.plan, self.number
         token.hop += 1
         if plan.hops is None:
-            to = self.next_client(token)
-            return [Message(self.number, to, token, floats, floats), Message(self.number, MONITOR, token)]
+            return [send(number, self.next_client(token), token, hop=True), Message(number, MONITOR, token)]
         if token.hop < plan.hops:
-            return [Message(self.number, self.next_client(token), token, floats, floats)]
+            return [send(number, self.next_client(token), token, hop=True)]
         if plan.tokens_return:
-            return [Message(self.number, SERVER, token, floats, floats)]
+            return [send(number, SERVER, token, hop=True)]
         done = Done(token.index, frozenset(token.tally.visited))
-        return [Message(self.number, SERVER, done, 0, floats if plan.charges_hops else 0)]
+        return [Message(number, SERVER, done, 0, token.floats if plan.charges_hops else 0)]
 
     def next_client(self, token: Token) -> int:
         """Where the walk leads from here."""

@@ -14,6 +14,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
+from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Stepsize = float | Literal["auto"]
@@ -65,6 +66,18 @@ class Method(ABC):
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """The parties of this method for a split network."""
         raise ConfigError(f"{self.kind} trains linear models only: use mtcd, stcd or svfl for split networks.")
+
+    def bounds(
+        self, run: str, network: Network, seed: int, samples: int, outputs: int, split: SplitShapes | None = None
+    ) -> Bounds:
+        """The bounds of the messages of a run: every party computes them from the settings that all have agreed on."""
+        length = Batches(samples, self.batch, seed).length
+        shape = (length,) if outputs == 1 and split is None else (length, outputs)
+        return self.message_bounds(Bounds(run, network.size, frozenset(), shape, split=split), network, seed, samples)
+
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        """The general bounds of a run, with the payloads that this method sends and the limits of their fields."""
+        raise ConfigError(f"{self.kind} does not declare its messages: it trains in one process only.")
 
     def check_network(self, network: Network) -> None:
         """Refuse a network that the method cannot work on."""

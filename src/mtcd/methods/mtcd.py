@@ -4,6 +4,7 @@ a version without messages, line by line as in the paper, is in ``reference.py``
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -17,14 +18,14 @@ from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import OPTIMAL, RULES, check_rule
 from mtcd.methods.eras import through_changes
-from mtcd.methods.hosting import Plan
+from mtcd.methods.hosting import Done, Plan, Share
 from mtcd.methods.method import Method, Stepsize, check_connected
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
-from mtcd.methods.split_parties import FusionPlan
+from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
 from mtcd.methods.survey import FIRST, MANY
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient, TouringServer
@@ -35,8 +36,11 @@ from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
 from mtcd.network.walks import WALKS
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Cast, Progress
+from mtcd.protocol.token import SURVEYED, Token
+from mtcd.schema.bounds import MOST, Bounds
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
@@ -261,6 +265,24 @@ class MTCD(Method):
         server = host(network.size, plan, problem)
         return Cast(clients, server, server.start_iteration())
 
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        split, outputs = general.split is not None, math.prod(general.shape[1:])
+        plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
+        optimal = self.combine_rule == OPTIMAL
+        kept = 0 if plan.acceleration is None else plan.depth + 1
+        return replace(
+            general,
+            kinds=_payloads(plan, split),
+            server=plan.hops is not None,
+            tokens=plan.tokens,
+            hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
+            first_pass=max(0, len(self.first_visits(network, plan.roaming)) - 1) if split else 0,
+            carries_change=plan.carries_change,
+            kept=kept,
+            products=plan.tokens if optimal else 2 * kept + 1 + SURVEYED if kept else 0,
+            past=network.size if optimal else 0,
+        )
+
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         if self.combine_rule == OPTIMAL or self.acceleration or network.changes:
             raise ConfigError(
@@ -313,6 +335,15 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         fusion_client=fusion_client,
         first_pass=first_pass,
     )
+
+
+def _payloads(plan: Plan, split: bool) -> frozenset[type]:
+    """The payload classes that the parties send."""
+    if plan.hops is None:
+        return frozenset({SplitToken, Progress} if split else {Token})
+    if split:
+        return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
+    return frozenset({Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress})
 
 
 def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:

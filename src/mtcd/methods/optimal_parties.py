@@ -28,7 +28,8 @@ class OptimalClient(TokenClient):
     """As any client, but what becomes of its copies it is told at the next visit."""
 
     def receive(self, message: Message) -> Sequence[Message]:
-        token: Token = message.payload
+        token = message.payload
+        assert isinstance(token, Token)
         self.adopt(token.t, token.past)
         self.visit(token)
         return self.pass_on(token)

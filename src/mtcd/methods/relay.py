@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.methods.token_parties import TokenClient
-from mtcd.protocol.party import Client, Message
+from mtcd.protocol.party import Client, Message, send
 from mtcd.protocol.token import Token
 
 
@@ -25,9 +25,10 @@ class Relay(Client):
 
     def receive(self, message: Message) -> Sequence[Message]:
         client, token = self.client, message.payload
+        assert isinstance(token, Token)
         if not client.plan.roaming.is_away(client.number, token.hop):
             return client.receive(message)
-        return [Message(client.number, client.next_client(token), token, message.floats)]
+        return [send(client.number, client.next_client(token), token)]
 
     def parameters(self) -> NDArray[np.float64]:
         """theta_k."""

@@ -5,9 +5,10 @@ copies are averaged, every client it concerns has to represent its samples anew.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,18 +18,26 @@ from mtcd.methods.token_parties import TokenServer
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import ClientNetwork, SplitStage, State, Tensor, Visit
-from mtcd.protocol.party import MONITOR, SERVER, Message, Progress
-from mtcd.protocol.token import Token
+from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send
+from mtcd.protocol.token import HOPS, Token
+from mtcd.schema.arrays import FusionField
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.fields import Whole
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.types import Iteration, last_client
 
 NO_NUMBERS: NDArray[np.float64] = np.zeros(0)
 
 
-class UpdateFusion(NamedTuple):
+@payload(8, "s>itself")
+@dataclass(frozen=True, slots=True)
+class UpdateFusion(Payload):
     """The server reminds itself of theta_0, once the tokens are on their way."""
 
-    t: int
+    t: Iteration
 
 
+@payload(3, HOPS)
 @dataclass(slots=True)
 class SplitToken(Token):
     """Z = (H, theta_0). ``heading``: the client that it is on its way to.
@@ -36,8 +45,19 @@ class SplitToken(Token):
     Without a server, ``hop`` is negative on the first pass: so many hops are left before training starts.
     """
 
-    theta_0: Sequence[Tensor] = ()
-    heading: int = NOWHERE
+    theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
+    heading: Annotated[int, Whole(last_client, low=NOWHERE)] = NOWHERE
+
+    @property
+    def floats(self) -> int:
+        return math.prod(self.aggregate.shape) + self.extra
+
+    def expected_extra(self, bounds: Bounds) -> int:
+        return sum(math.prod(shape) for shape in bounds.theta_0)
+
+
+SPLIT_PAYLOADS: frozenset[type] = frozenset({SplitToken, Done, Share, Fresh, UpdateFusion, Progress})
+"""Those of split networks with a server."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +135,7 @@ class SplitClient(TokenHost):
         with self.stage.lane(self.number):
             self.settle(t)
             h = self.network.represent(t)
-        return Message(self.number, SERVER, Fresh(h, 0.0), h.numel())
+        return send(self.number, SERVER, Fresh(h, 0.0))
 
     def pass_on(self, token: Token) -> Sequence[Message]:
         """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,23 +17,32 @@ from mtcd.methods.method import Method, Stepsize
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
-from mtcd.methods.split_parties import FusionPlan
+from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress, send
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 
 Array = NDArray[np.float64]
 
 
-class Shared(NamedTuple):
+@payload(7, "s>c")
+@dataclass(frozen=True, slots=True)
+class Shared(Payload):
     """The aggregate on the batch of this round, to every client."""
 
-    round: int
-    aggregate: Array
+    round: Iteration
+    aggregate: Aggregate
+
+    @property
+    def floats(self) -> int:
+        return self.aggregate.size
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,11 @@ class SVFL(Method):
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
         return Cast(clients, server, server.start_round())
 
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        if general.split is None:
+            return replace(general, kinds=frozenset({Shared, Fresh, Progress}))
+        return replace(general, kinds=SPLIT_PAYLOADS, tokens=network.size, hops=1)
+
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """A token for every client that stays there, and a sync after its one visit."""
         if network.changes:
@@ -107,12 +120,13 @@ class SVFLClient(Client):
         self.theta = model.initial()
 
     def receive(self, message: Message) -> Sequence[Message]:
-        shared: Shared = message.payload
+        shared = message.payload
+        assert isinstance(shared, Shared)
         rows = self.batches.rows(shared.round)
         eta = self.method.stepsize_at(shared.round, self.batches)
         self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
         h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
-        return [Message(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)), h.size)]
+        return [send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))]
 
     def parameters(self) -> Array:
         """theta_k."""
@@ -140,9 +154,10 @@ class SVFLServer(Party):
         shared, absent = Shared(self.round, self.aggregate), self.absent(self.round)
         present = [k for k in range(self.clients) if k not in absent]
         progress = Message(SERVER, MONITOR, Progress(self.round, self.round, known, self.penalty))
-        return [progress, *(Message(SERVER, k, shared, self.aggregate.size) for k in present)]
+        return [progress, *(send(SERVER, k, shared) for k in present)]
 
     def receive(self, message: Message) -> Sequence[Message]:
+        assert isinstance(message.payload, Fresh)
         sums = self.gathering.add(message.sender, message.payload, self.absent(self.round + 1))
         if sums is None:
             return []

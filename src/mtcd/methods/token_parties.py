@@ -16,7 +16,7 @@ from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem
-from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class TokenClient(TokenHost):
             self.settle(t)
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
-        return Message(self.number, SERVER, Fresh(fresh, penalty), fresh.size)
+        return send(self.number, SERVER, Fresh(fresh, penalty))
 
 
 class TokenServer(Party):
@@ -130,9 +130,11 @@ class TokenServer(Party):
         return self._problem
 
     def receive(self, message: Message) -> Sequence[Message]:
-        if isinstance(message.payload, Fresh):
-            return self.gather(message.sender, message.payload)
-        self.back[message.payload.index] = message.payload
+        arrived = message.payload
+        if isinstance(arrived, Fresh):
+            return self.gather(message.sender, arrived)
+        assert isinstance(arrived, Token | Done)
+        self.back[arrived.index] = arrived
         return self.sync() if len(self.back) == self.plan.tokens else []
 
     def start_iteration(self) -> Sequence[Message]:
@@ -147,7 +149,7 @@ class TokenServer(Party):
             if first == NOWHERE:  # all clients of its cluster have left
                 self.back[index] = token
             else:
-                messages.append(Message(SERVER, first, token, plan.aggregate_floats + token.extra))
+                messages.append(send(SERVER, first, token))
         return messages
 
     def token(self, index: int) -> Token:

@@ -44,7 +44,8 @@ class TouringClient(TokenClient):
         super().restore(state)
 
     def receive(self, message: Message) -> Sequence[Message]:
-        token: Token = message.payload
+        token = message.payload
+        assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
             if token.instruction.starts and not self.plan.roaming.begins_era(token.hop):

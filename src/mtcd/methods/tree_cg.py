@@ -13,20 +13,24 @@ nothing about where f is not smooth.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, WireError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
 from mtcd.protocol.model import ClientModel, Problem
-from mtcd.protocol.party import MONITOR, Cast, Client, Message, Part
+from mtcd.protocol.party import MONITOR, Begin, Cast, Client, Message, Part, send
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.fields import Row
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Array = NDArray[np.float64]
@@ -44,20 +48,40 @@ class GradientModel(ClientModel, Protocol):
         """X_k^T slope + the gradient of the smooth part of r."""
 
 
-class Summand(NamedTuple):
+@payload(12, "c>c c>itself")
+@dataclass(frozen=True, slots=True)
+class Summand(Payload):
     """Up the tree: X_k g_k, and the upper triangle of inner products, both summed over the clients below."""
 
-    iteration: int
-    product: Array
-    inner: Array
+    iteration: Iteration
+    product: Aggregate
+    inner: Annotated[Array, Row("products")]
+
+    @property
+    def floats(self) -> int:
+        return self.product.size + self.inner.size
+
+    def check(self, bounds: Bounds) -> None:
+        if self.inner.size != INNER_PRODUCTS:
+            raise WireError("inner", "does not have one number for each pair")
 
 
-class Direction(NamedTuple):
+@payload(13, "c>c")
+@dataclass(frozen=True, slots=True)
+class Direction(Payload):
     """Down the tree: X p of the new direction p = a g + b p, and the weights a and b."""
 
-    iteration: int
-    product: Array
-    weights: Array
+    iteration: Iteration
+    product: Aggregate
+    weights: Annotated[Array, Row(COEFFICIENTS)]
+
+    @property
+    def floats(self) -> int:
+        return self.product.size + self.weights.size
+
+    def check(self, bounds: Bounds) -> None:
+        if self.weights.size != COEFFICIENTS:
+            raise WireError("weights", "are not one number for each direction")
 
 
 @dataclass(frozen=True)
@@ -108,6 +132,11 @@ class TreeCG(Method):
                 "acceleration: momentum, which copes with l1."
             )
 
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        return replace(
+            general, kinds=frozenset({Begin, Summand, Direction, Part}), server=False, products=INNER_PRODUCTS
+        )
+
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         self.check_network(network)
         self.check_problem(problem)
@@ -117,7 +146,7 @@ class TreeCG(Method):
             if not isinstance(model, GradientModel):
                 raise ConfigError("tree-cg trains linear models only: use mtcd, stcd or svfl for this one.")
             clients.append(TreeClient(k, model, tree))
-        return Cast(clients, None, [Message(k, k, None) for k in range(network.size)])
+        return Cast(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
 
 
 class TreeClient(Client):
@@ -137,11 +166,12 @@ class TreeClient(Client):
         self.heard: dict[int, Summand] = {}
 
     def receive(self, message: Message) -> Sequence[Message]:
-        if message.payload is None:
-            return self.begin()
-        if isinstance(message.payload, Direction):
-            return self.take(message.payload)
-        return self.add(message.sender, message.payload)
+        match message.payload:
+            case Summand() as summand:
+                return self.add(message.sender, summand)
+            case Direction() as direction:
+                return self.take(direction)
+        return self.begin()
 
     def begin(self) -> Sequence[Message]:
         """All that this client knows of the iteration before is done: tell where it is, and start the next."""
@@ -164,7 +194,7 @@ class TreeClient(Client):
         if self.parent is None:
             return self.take(self.best_direction(product, inner))
         summed = Summand(self.iteration, product, inner)
-        return [Message(self.number, self.parent, summed, product.size + inner.size)]
+        return [send(self.number, self.parent, summed)]
 
     def best_direction(self, product: Array, inner: Array) -> Direction:
         """At the root: where f is least in the plane of the gradient and the last direction."""
@@ -182,9 +212,8 @@ class TreeClient(Client):
         self.aggregate = self.aggregate + found.product
         self.product = found.product
         self.iteration += 1
-        floats = found.product.size + found.weights.size
-        below = [Message(self.number, child, found, floats) for child in self.children]
-        return [*below, Message(self.number, self.number, None)]
+        below = [send(self.number, child, found) for child in self.children]
+        return [*below, Message(self.number, self.number, Begin())]
 
     def parameters(self) -> Array:
         """theta_k of the last iteration that this client has finished."""

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.schema.payloads import Payload, payload, stored
+from mtcd.schema.types import Number, Representation
+
 Array = NDArray[np.float64]
 
 
-class Fresh(NamedTuple):
+@payload(6, "c>s")
+@dataclass(frozen=True, slots=True)
+class Fresh(Payload):
     """A client's representation on the batch asked for, and its penalty."""
 
-    representation: Array
-    penalty: float
+    representation: Representation
+    penalty: Number
+
+    @property
+    def floats(self) -> int:
+        return math.prod(self.representation.shape)
 
 
+@stored
 @dataclass
 class Gathering:
     """One upload from each of K clients, in whatever order they come. Those of absent clients are ``here`` already."""

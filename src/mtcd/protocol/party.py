@@ -9,12 +9,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.protocol.keeping import Keeper, Snapshot
+from mtcd.schema.arrays import AggregateField, FusionField
+from mtcd.schema.fields import Optional
+from mtcd.schema.payloads import Payload, payload, stored
+from mtcd.schema.types import Count, Iteration, Number, Parameters
 
 Array = NDArray[np.float64]
 
@@ -22,6 +26,7 @@ SERVER = -1
 MONITOR = -2
 
 
+@stored
 @dataclass(slots=True)
 class Message:
     """From one party to another. Clients are 0..K-1, the server is SERVER.
@@ -33,12 +38,20 @@ class Message:
 
     sender: int
     to: int
-    payload: Any
+    payload: Payload
     floats: int = 0
     hop_floats: int = 0
 
 
-class Progress(NamedTuple):
+def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
+    """The message that carries this payload, with its size; with ``hop``, the paper charges a hop for it."""
+    floats = payload.floats
+    return Message(sender, to, payload, floats, floats if hop else 0)
+
+
+@payload(11, "s>m c>m")
+@dataclass(frozen=True, slots=True)
+class Progress(Payload):
     """Told to the monitor when the parties hold one model: no other token is under way.
 
     ``hop`` counts hops per token (t*S + s), ``t`` syncs. Where the full aggregate is known it comes
@@ -47,18 +60,28 @@ class Progress(NamedTuple):
     clients themselves may be further on by now.
     """
 
-    hop: int
-    t: int
-    aggregate: Array | None
-    penalty: float
-    parameters: Sequence[Array] | None = None
+    hop: Count
+    t: Iteration
+    aggregate: Annotated[Array | None, Optional(AggregateField(), lambda bounds: bounds.split is None)]
+    penalty: Number
+    parameters: Annotated[
+        Sequence[Any] | None, Optional(FusionField(), lambda bounds: bounds.split is not None and not bounds.server)
+    ] = None
 
 
-class Part(NamedTuple):
+@payload(10, "c>m")
+@dataclass(frozen=True, slots=True)
+class Part(Payload):
     """Told to the monitor by a client of a method in which nobody knows all: where it is, and its parameters."""
 
-    iteration: int
-    parameters: Array
+    iteration: Iteration
+    parameters: Parameters
+
+
+@payload(1, "c>itself")
+@dataclass(frozen=True, slots=True)
+class Begin(Payload):
+    """A client starts its first iteration."""
 
 
 class Party(Keeper, ABC):

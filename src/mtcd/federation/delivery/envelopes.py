@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.errors import WireError
+from mtcd.federation.delivery.status import Status
 from mtcd.protocol.party import Message
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.fields import ClientSet, WeightsByIteration
+from mtcd.schema.payloads import Payload, payload, stored
+from mtcd.schema.types import Bool, ClientNumber, Count, Iteration, last_client
 
 Terms = dict[int, int]
 """What no longer counts. With a server: by iteration, the term of its tokens that counts, as far as is known.
@@ -17,6 +23,7 @@ Without one: by term of the token, the hop from which it was made anew, so that 
 are stale."""
 
 
+@stored
 class Envelope(NamedTuple):
     """A message in custody: the next ``sequence`` from its sender to its receiver.
 
@@ -34,6 +41,7 @@ class Envelope(NamedTuple):
     gone: frozenset[int] = frozenset()
 
 
+@stored
 class Ack(NamedTuple):
     """The receiver has the envelope in its journal, or refuses it for ever: the sender need not send it again."""
 
@@ -43,50 +51,69 @@ class Ack(NamedTuple):
     terms: Terms
 
 
+ANYWHERE = "c>c c>itself c>s s>c s>itself"
+
+
+@payload(32, ANYWHERE)
 @dataclass(frozen=True, slots=True)
-class End:
+class Received(Payload):
+    """The payload of an ack: its number is in the header."""
+
+
+@payload(34, "s>c c>c")
+@dataclass(frozen=True, slots=True)
+class End(Payload):
     """The training is over, and why: its ``status``. Clients settle on iteration ``t``; ``hop`` counts hops per token.
 
     ``past``: with optimal sync, the weights that some client has not heard of (see ``optimal_parties.py``).
     """
 
-    status: str
-    t: int
-    hop: int
-    past: Mapping[int, NDArray[np.float64]] = field(default_factory=dict)
+    status: Annotated[str, Status()]
+    t: Iteration
+    hop: Count
+    past: Annotated[Mapping[int, NDArray[np.float64]], WeightsByIteration()] = field(default_factory=dict)
+
+    def check(self, bounds: Bounds) -> None:
+        if any(t >= self.t for t in self.past):
+            raise WireError("past", "is of an iteration that is still to come")
 
 
+@payload(33, ANYWHERE)
 @dataclass(frozen=True, slots=True)
-class Cancelled:
+class Cancelled(Payload):
     """Takes the place of a payload whose term is over, so that no sequence number is missing."""
 
-    t: int
+    t: Iteration
 
 
+@payload(35, "c>s")
 @dataclass(frozen=True, slots=True)
-class Undeliverable:
+class Undeliverable(Payload):
     """Client to server: I hold a token of iteration ``t`` for a client that is down."""
 
-    t: int
+    t: Iteration
 
 
+@payload(40, "c>s")
 @dataclass(frozen=True, slots=True)
-class HolderLost:
+class HolderLost(Payload):
     """Client to server: I passed a token of iteration ``t`` to ``client``, which acknowledged it and is now down."""
 
-    t: int
-    client: int
+    t: Iteration
+    client: ClientNumber
 
 
+@payload(39, "s>c")
 @dataclass(frozen=True, slots=True)
-class ResendTokens:
+class ResendTokens(Payload):
     """Server to client: send again the tokens of iteration ``t`` that you uploaded, unless they roam again."""
 
-    t: int
+    t: Iteration
 
 
+@payload(36, "c>c")
 @dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(Payload):
     """Phase 1 of a ballot for the token: I passed it on after ``hop`` visits, and its receiver is down.
 
     ``ballot``: larger than that of any earlier request, and the term of the token if I regenerate it. A request that
@@ -94,27 +121,29 @@ class Prepare:
     release.
     """
 
-    hop: int
-    ballot: int
-    binding: bool
+    hop: Count
+    ballot: Count
+    binding: Bool
 
 
+@payload(37, "c>c")
 @dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Payload):
     """The answer to ``ballot``: after its last visit here the token had made ``hop`` visits.
 
     ``highest``: the highest binding ballot, or term, known here. ``down``: the neighbours that are down, as seen from
     here. The answer is sent again when that changes.
     """
 
-    ballot: int
-    hop: int
-    highest: int
-    down: frozenset[int] = frozenset()
+    ballot: Count
+    hop: Count
+    highest: Count
+    down: Annotated[frozenset[int], ClientSet(frozenset, last_client)] = frozenset()
 
 
+@payload(38, "c>c")
 @dataclass(frozen=True, slots=True)
-class Release:
+class Release(Payload):
     """The request ``ballot`` is over. If the token was regenerated, the terms say so."""
 
-    ballot: int
+    ballot: Count

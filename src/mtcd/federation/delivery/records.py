@@ -18,33 +18,13 @@ from numpy.typing import NDArray
 
 from mtcd.data.samples import is_tensor
 from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import (
-    Ack,
-    Cancelled,
-    End,
-    Envelope,
-    HolderLost,
-    Prepare,
-    Promise,
-    Release,
-    ResendTokens,
-    Undeliverable,
-)
+from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.tensors import tensor_bytes, tensor_of
-from mtcd.federation.recovery.search import Search
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.dcpa import Offer
-from mtcd.methods.hosting import Done, Share
-from mtcd.methods.split_parties import SplitToken, UpdateFusion
-from mtcd.methods.svfl import Shared
-from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.party import Message
-from mtcd.protocol.token import Instruction, Tally, Token
+from mtcd.protocol.token import NO_INSTRUCTION, Token
+from mtcd.schema.payloads import STORED, stored
 
-PAYLOADS = (Message, Token, Tally, Instruction, Done, Share, Fresh, Shared, Gathering, Offer)
-OF_NETWORKS = (SplitToken, UpdateFusion)
-ENVELOPES = (Envelope, Ack, End, Cancelled, Undeliverable, HolderLost, ResendTokens, Prepare, Promise, Release, Search)
-KINDS: dict[str, type] = {kind.__name__: kind for kind in (*PAYLOADS, *OF_NETWORKS, *ENVELOPES, Ledger)}
+stored(Ledger)
 DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8")}
 LARGE = 4096
 """Bytes from which an array stands behind all others, and has a quicker checksum in journals."""
@@ -92,7 +72,7 @@ class Writer:
         kind = type(value)
         if kind is np.ndarray:
             return {TAG: self._array(value)}
-        known = PARTS_OF.get(kind)
+        known = PARTS_OF.get(kind) or _learn(kind)
         if known is not None:
             tag, parts_of = known
             return {TAG: [tag, self._number(value), *value] if kind is Envelope else [tag, *parts_of(value)]}
@@ -143,8 +123,10 @@ def _fields(kind: type) -> Callable[[Any], Any]:
     """The fields of an object, in the order in which it is made of them."""
     if not is_dataclass(kind):
         return tuple
-    first, *others = [field.name for field in fields(kind)]
-    return attrgetter(first, *others) if others else lambda value: (getattr(value, first),)
+    names = [field.name for field in fields(kind)]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: [getattr(value, name) for name in names]
 
 
 _all_of_token = _fields(Token)
@@ -154,19 +136,24 @@ _most_of_token = attrgetter("index", "t", "hop", "aggregate", "penalty", "sync_p
 def _token(token: Token) -> Any:
     """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is said of it."""
     more = token.extra or token.past or token.tally.visited or token.tally.products.size or token.tally.slope
-    return _all_of_token(token) if more or token.instruction != UNTOLD else _most_of_token(token)
+    return _all_of_token(token) if more or token.instruction != NO_INSTRUCTION else _most_of_token(token)
 
 
-UNTOLD = Instruction(0)
 SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
-    **{kind: (name, _fields(kind)) for name, kind in KINDS.items()},
     Token: ("Token", _token),
     tuple: ("tuple", iter),
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),
 }
-"""What stands for an object: a name, and what it is made of."""
+"""What stands for an object: a name, and what it is made of. Classes that are declared as stored are added on use."""
+
+
+def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
+    if STORED.get(kind.__name__) is not kind:
+        return None
+    known = PARTS_OF[kind] = kind.__name__, _fields(kind)
+    return known
 
 
 class _Reading:
@@ -196,8 +183,8 @@ class _Reading:
                 return value
             case [name, *parts] if name in SEQUENCES:
                 return SEQUENCES[name](parts)
-            case [name, *parts] if name in KINDS:
-                return KINDS[name](*parts)
+            case [name, *parts] if name in STORED:
+                return STORED[name](*parts)
         raise MtcdError("The journal holds something unknown: it is of another version.")
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:

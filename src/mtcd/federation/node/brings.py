@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from mtcd.config.schema import Config, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.divergence import Divergence, worst_end_of
-from mtcd.engines.wire import expect
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
 from mtcd.federation.code_files import built_in_only
@@ -177,15 +176,15 @@ class LinearBrings(BringsTable):
             problem = self.part.problem
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
-        expected = expect(method, network, config.seed, samples, outputs, agreed.run)
+        bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
         reads = problem if labels is not None and method.batch is None else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
         self.rule = rule
         sizes = method.sizes(samples, outputs, network, config.seed)
-        watch = Watch(self.stop, method, network, self.costs, expected.tokens or 1, samples, log, reads, rule, sizes)
+        watch = Watch(self.stop, method, network, self.costs, bounds.tokens or 1, samples, log, reads, rule, sizes)
         cast = method.cast(problem, network, config.seed)
         lone = cast.server is None and cast.rounds is None
-        return Role(cast, expected, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
+        return Role(cast, bounds, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples, and r(theta_k): as shares of what the labels say that they may be, to be added up."""

@@ -12,7 +12,6 @@ import torch
 from numpy.typing import NDArray
 
 from mtcd.divergence import DIVERGED, Divergence, worst_end_of
-from mtcd.engines.wire import expect
 from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -102,7 +101,7 @@ class SplitBrings(BringsTable):
             torch.set_num_threads(threads)
         method, network = self.method, config.network
         shapes = split_shapes(self.problem)
-        expected = expect(method, network, config.seed, samples, self.problem.outputs, agreed.run, split=shapes)
+        bounds = method.bounds(agreed.run, network, config.seed, samples, self.problem.outputs, shapes)
         parties = method.split(self.problem, network, config.seed)
         plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
         sizes, opening = split_sizes(plan, widths, theta_0), opening_cost(plan, widths, theta_0, self.costs)
@@ -125,7 +124,7 @@ class SplitBrings(BringsTable):
             represents_first = plan.hops is not None or bool(plan.first_pass)
             self.start = represented_at_start(self.problem, client, represents_first)
         notes = (*self.told_notes(told), *(() if evaluated else (NOT_EVALUATED,)))
-        return Role(parties.cast(), expected, watch, None, notes, evaluated_at_end=evaluated)
+        return Role(parties.cast(), bounds, watch, None, notes, evaluated_at_end=evaluated)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """Its part of the aggregate of all training samples, at the start and at the end."""

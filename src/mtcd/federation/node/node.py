@@ -129,12 +129,10 @@ class Node:
             cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
             reliable = make_reliable_party(self.number, cast, journal, network)
             reliable.limit, reliable.judge = role.watch.limit, role.watch.judge
-            reliable.ledger.float_bytes = role.expected.dtype.itemsize
+            reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
 
-        self.trainer = Trainer(
-            self.mail, self.loop, self.log, make, role.expected, self._comes_by, self._told, self._end
-        )
+        self.trainer = Trainer(self.mail, self.loop, self.log, make, role.bounds, self._comes_by, self._told, self._end)
         self.verdict = Verdict(self.station, self.kit.config, agreed.run, self) if role.evaluated_at_end else None
         self.trainer.awaits_words = self._awaits_words
         for note in role.notes:

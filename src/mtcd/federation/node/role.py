@@ -10,13 +10,13 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.engines.wire import Expected
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed, Part
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.own.keeping import Summary
 from mtcd.protocol.party import Cast, Party
+from mtcd.schema.bounds import Bounds
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Role:
     """What a party does in training: the parties of which it is one, what to expect of envelopes, and what to watch."""
 
     cast: Cast
-    expected: Expected
+    bounds: Bounds
     watch: Watch
     problem: Any
     """Reads the objective off an aggregate of all samples; None where this party cannot."""

@@ -13,8 +13,7 @@ from time import monotonic
 from typing import Any
 
 from mtcd.divergence import DIVERGED
-from mtcd.engines.wire import Expected, WireError
-from mtcd.errors import JournalError
+from mtcd.errors import JournalError, WireError
 from mtcd.federation.delivery.codecs import CONTROL_PAYLOADS, decode_ack, decode_envelope, encode_ack, encode_envelope
 from mtcd.federation.delivery.envelopes import Ack, Envelope
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -24,6 +23,7 @@ from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked, Mail
 from mtcd.federation.node.presence import LATEST, SOON, Presence
 from mtcd.protocol.party import SERVER
+from mtcd.schema.bounds import Bounds
 
 NOT_NOW = b"not now"
 
@@ -40,18 +40,18 @@ class Trainer(Presence):
         loop: Loop,
         log: Log,
         make: Callable[[], ReliableParty],
-        expected: Expected,
+        bounds: Bounds,
         comes: Callable[[Any], None],
         told: Callable[[Any], None],
         ended: Callable[[], None],
     ) -> None:
-        super().__init__(mail, loop, log, expected.run)
+        super().__init__(mail, loop, log, bounds.run)
         self._make = make
         self.reliable = reliable = make()
         reliable.start()
         self.comes, self.told, self._ended = comes, told, ended
-        self._expected = {number: replace(expected, sender=number, receiver=reliable.number) for number in self.names}
-        self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._expected.items()}
+        self._bounds = {number: replace(bounds, sender=number, receiver=reliable.number) for number in self.names}
+        self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}
         """Over others come only the questions and tidings of parties, never a token."""
         self._known_end = self._going = False
         mail.on("envelope", self._envelope)
@@ -81,7 +81,7 @@ class Trainer(Presence):
 
     def _envelope(self, asked: Asked) -> None:
         number = self.numbers[asked.sender]
-        envelope = decode_envelope(asked.body, (self._expected if asked.straight else self._relayed)[number])
+        envelope = decode_envelope(asked.body, (self._bounds if asked.straight else self._relayed)[number])
         ack = self._deliver(envelope)
         self.pump()  # first what is to go on, then the ack: nobody waits for that
         asked.answer(NOT_NOW if ack is None else encode_ack(ack, self.run))
@@ -179,7 +179,7 @@ class Trainer(Presence):
             self._try_later(place)
             return
         try:
-            ack = decode_ack(answer, self._expected[to])
+            ack = decode_ack(answer, self._bounds[to])
             if ack.sequence != place[1]:
                 raise WireError("sequence", "is that of another envelope")
         except WireError as error:

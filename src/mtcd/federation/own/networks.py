@@ -18,12 +18,12 @@ from torch import nn
 from mtcd.config.schema import ComputeSection, SplitSection
 from mtcd.config.split import client_module, fusion_module, optimiser_of
 from mtcd.data.samples import as_samples, check_samples
-from mtcd.engines.wire import SplitShapes
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.own.table import PartyTable
 from mtcd.methods.method import Method
+from mtcd.schema.bounds import SplitShapes
 from mtcd.split_training import few_threads
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.feed import make_source

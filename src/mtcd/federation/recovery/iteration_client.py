@@ -160,8 +160,10 @@ class IterationClient(IterationParty):
             envelope for envelope in self.up.values() if self.ended is None and has_speculative_term(envelope.term)
         ]
         for envelope in taken:
-            del self.up[envelope.message.payload.index]
-            floats = self.party.plan.floats + envelope.message.payload.extra
+            token = envelope.message.payload
+            assert isinstance(token, Token)
+            del self.up[token.index]
+            floats = token.floats
             roaming = self.routed(replace(envelope.message, floats=floats, hop_floats=0))  # the hop is on the ledger
             again = self._renew(envelope, roaming)
             if again.to != self.number:  # there it was charged as one that sends nothing

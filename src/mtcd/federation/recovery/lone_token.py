@@ -176,7 +176,9 @@ class LoneTokenClient(TokenHistory):
             to, near = self.passed.to, self.network.neighbours
             witnesses = None if self.came is None else frozenset({self.came[0], *self.near} - self.came[1])
             asked = frozenset(near[to]) - {self.number} - self.passed.gone
-            self.search = Search(self.passed.message.payload.hop, to, asked, witnesses)
+            token = self.passed.message.payload
+            assert isinstance(token, Token)
+            self.search = Search(token.hop, to, asked, witnesses)
             self._ask(binding=False)
         self._go_on_searching()
 

@@ -8,6 +8,7 @@ from enum import Enum
 
 from mtcd.federation.delivery.envelopes import Promise
 from mtcd.network.topology import Neighbours
+from mtcd.schema.payloads import stored
 
 
 class Decision(Enum):
@@ -20,6 +21,7 @@ class Decision(Enum):
     REGENERATE = "regenerate the token"
 
 
+@stored
 @dataclass(slots=True)
 class Search:
     """For a token that was passed on to client ``to`` after ``hop`` visits.

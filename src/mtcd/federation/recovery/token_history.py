@@ -47,7 +47,8 @@ class TokenHistory(ReliableParty):
 
     def process(self, envelope: Envelope) -> list[Message]:
         """A visit with the token."""
-        token: Token = envelope.message.payload
+        token = envelope.message.payload
+        assert isinstance(token, Token)
         if envelope.sender != self.number:
             # its parameters are never written to, only replaced: what is to be kept apart is the dict of copies
             self.before = token.hop, self.party.state() | {"copies": dict(self.party.copies)}
@@ -71,6 +72,7 @@ class TokenHistory(ReliableParty):
 
     def routed(self, message: Message) -> Message:
         token, roaming = message.payload, self.party.plan.roaming
+        assert isinstance(token, Token)
         walk = roaming.walks[token.index]
         if self.gone or walk.length is not None:
             draw = uniform(roaming.seed, "detour", (token.index, self.term_of(0)), token.hop)

@@ -6,17 +6,16 @@ from functools import lru_cache
 from struct import Struct, error
 from typing import NamedTuple
 
-from mtcd.engines.wire.expected import LONGEST_RUN_ID, MOST, Expected
-from mtcd.engines.wire.payloads import BY_CLASS, BY_NUMBER, Codec, limit, way
-from mtcd.engines.wire.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Numbers, Reader, padded
 from mtcd.errors import WireError
 from mtcd.protocol.party import MONITOR, SERVER, Message
+from mtcd.schema.bounds import LONGEST_RUN_ID, MOST, Bounds
+from mtcd.schema.payloads import SCHEMAS, Schema
+from mtcd.schema.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Numbers, Reader, padded
 from mtcd.version import PROTOCOL
 
 MAGIC = b"MTCDWIRE"
 FORMAT = 1
-# magic, format, protocol, kind, length of the run's id; length of all;
-# sender, receiver; floats, hop_floats; term, sequence
+# magic, format, protocol, kind, length of the run's id; length of all; sender, receiver; floats, hop_floats; delivery
 HEAD = Struct("<8sHHHHQqqqqqq")
 
 
@@ -41,8 +40,8 @@ def encode(message: Message, header: Header) -> bytes:
 
 def encode_parts(message: Message, header: Header) -> Chunks:
     """The same in pieces, of which the large ones are the arrays themselves."""
-    codec = BY_CLASS.get(type(message.payload))
-    if codec is None:
+    schema = SCHEMAS.get(type(message.payload))
+    if schema is None:
         raise WireError("kind", "is none that can be sent")
     if (message.sender, message.to) != (header.sender, header.receiver):
         raise WireError("header", "is that of another message")
@@ -51,56 +50,78 @@ def encode_parts(message: Message, header: Header) -> Chunks:
         raise WireError("run", "is no id of 1 to 64 characters")
     chunks: Chunks = [b"", run, bytes(-len(run) % 8)]
     try:
-        codec.record.write(message.payload, chunks)
+        schema.record.write(message.payload, chunks)
         length = HEAD.size + sum(map(_size, chunks))
         delivery = header.term, header.sequence
         who = message.sender, message.to, message.floats, message.hop_floats
-        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, codec.number, len(run), length, *who, *delivery)
+        chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, schema.number, len(run), length, *who, *delivery)
     except (error, TypeError, ValueError, AttributeError):
-        raise WireError(codec.kind.__name__, "has a field of the wrong type") from None
+        raise WireError(schema.kind.__name__, "has a field of the wrong type") from None
     return chunks
 
 
-def decode(data: bytes | bytearray | memoryview, expected: Expected) -> tuple[Message, Header]:
-    """The message, if all of it is as ``expected``; otherwise a ``WireError``, and nothing has happened.
+def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Message, Header]:
+    """The message, if all of it is as ``bounds`` allow; otherwise a ``WireError``, and nothing has happened.
 
     Out of ``bytes`` the arrays are copied once, as parties write to them. A ``bytearray`` is taken over: its arrays
     stay where they are, so it must not be used again.
     """
     view = as_view(data)
-    if len(view) > _largest(expected):
+    if len(view) > _largest(bounds):
         raise WireError("frame", "is larger than any message of this run")
-    message, header, length = decode_first(view, expected)
+    message, header, length = decode_first(view, bounds)
     if length != len(view):
         raise WireError("length", "is not that of the frame")
     return message, header
 
 
-def decode_first(view: memoryview, expected: Expected) -> tuple[Message, Header, int]:
+def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int]:
     """The same where more follows; with the length of the message."""
-    codec, sender, to, numbers, length = _head(view, expected)
-    start = HEAD.size + padded(len(expected.run_bytes))
-    frame = Reader(view, start, expected, sender, length)
-    payload = codec.read(frame)
+    schema, sender, to, numbers, length = _head(view, bounds)
+    start = HEAD.size + padded(len(bounds.run_bytes))
+    frame = Reader(view, start, bounds, sender, length)
+    payload = schema.read(frame)
     if frame.at != length:
         raise WireError("frame", "goes on after its end")
     floats, hop_floats, term, sequence = numbers
-    header = Header(expected.run, sender, to, term, sequence)
+    header = Header(bounds.run, sender, to, term, sequence)
     return Message(sender, to, payload, floats, hop_floats), header, length
 
 
-def largest(expected: Expected) -> int:
+def largest(bounds: Bounds) -> int:
     """The most bytes that any message of the run can have: what a link need not take in."""
-    return _largest(expected)
+    return _largest(bounds)
+
+
+def route(sender: int, to: int) -> str:
+    """The kinds of both parties, as routes of payloads name them: c is a client, s the server, m the monitor.
+
+    >>> route(3, SERVER), route(4, 4)
+    ('c>s', 'c>itself')
+    """
+    letters = {SERVER: "s", MONITOR: "m"}
+    return f"{letters.get(sender, 'c')}>{'itself' if sender == to else letters.get(to, 'c')}"
 
 
 @lru_cache(maxsize=4096)
-def _largest(expected: Expected) -> int:
-    most = max(limit(BY_CLASS[kind], expected) for kind in expected.kinds)
-    return HEAD.size + padded(len(expected.run_bytes)) + most
+def _schemas(bounds: Bounds) -> dict[int, Schema]:
+    """The schemas of the payloads of this run, by number."""
+    return {SCHEMAS[kind].number: SCHEMAS[kind] for kind in bounds.kinds}
 
 
-def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[int, int, int, int], int]:
+@lru_cache(maxsize=4096)
+def _most(schema: Schema, bounds: Bounds) -> int:
+    """The largest number of bytes of such a payload in this run."""
+    return schema.record.most(bounds)
+
+
+@lru_cache(maxsize=4096)
+def _largest(bounds: Bounds) -> int:
+    most = max(_most(SCHEMAS[kind], bounds) for kind in bounds.kinds)
+    return HEAD.size + padded(len(bounds.run_bytes)) + most
+
+
+def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int, int, int, int], int]:
     """What the head says, if it says what it must."""
     if len(view) < HEAD.size:
         raise WireError("frame", CUT_SHORT)
@@ -112,31 +133,31 @@ def _head(view: memoryview, expected: Expected) -> tuple[Codec, int, int, tuple[
         raise WireError("version", f"is another one ({told}): the parties need the same version of mtcd")
     if length > len(view):
         raise WireError("length", "is not that of the frame")
-    run, end = expected.run_bytes, HEAD.size + run_length
+    run, end = bounds.run_bytes, HEAD.size + run_length
     if run_length != len(run) or view[HEAD.size : end] != run or any(view[end : HEAD.size + padded(len(run))]):
         raise WireError("run", "is another one")
-    codec = BY_NUMBER.get(kind)
-    if codec is None or codec.kind not in expected.kinds:
+    schema = _schemas(bounds).get(kind)
+    if schema is None:
         raise WireError("kind", "is none that this run sends")
-    if length > HEAD.size + padded(len(run)) + limit(codec, expected):
+    if length > HEAD.size + padded(len(run)) + _most(schema, bounds):
         raise WireError("length", "is more than such a message can have")
-    _check_parties(codec, sender, to, expected)
+    _check_parties(schema, sender, to, bounds)
     floats, hop_floats, term, sequence = others
-    if not (0 <= floats <= expected.most_floats and 0 <= hop_floats <= expected.most_floats):
+    if not (0 <= floats <= bounds.most_floats and 0 <= hop_floats <= bounds.most_floats):
         raise WireError("floats", OUT_OF_RANGE)
     if not (0 <= term < MOST and 0 <= sequence < MOST):
         raise WireError("delivery", OUT_OF_RANGE)
-    return codec, sender, to, (floats, hop_floats, term, sequence), length
+    return schema, sender, to, (floats, hop_floats, term, sequence), length
 
 
-def _check_parties(codec: Codec, sender: int, to: int, expected: Expected) -> None:
+def _check_parties(schema: Schema, sender: int, to: int, bounds: Bounds) -> None:
     """They exist, are those of the link, and may tell each other such a thing."""
-    lowest = SERVER if expected.server else 0
-    if not lowest <= sender < expected.clients or expected.sender not in (None, sender):
+    lowest = SERVER if bounds.server else 0
+    if not lowest <= sender < bounds.clients or bounds.sender not in (None, sender):
         raise WireError("sender", "is not one who may send this")
-    if not (lowest <= to < expected.clients or to == MONITOR) or expected.receiver not in (None, to):
+    if not (lowest <= to < bounds.clients or to == MONITOR) or bounds.receiver not in (None, to):
         raise WireError("receiver", "is not one who may get this")
-    if way(sender, to) not in codec.ways:
+    if route(sender, to) not in schema.routes:
         raise WireError("receiver", "is not told such things by this sender")
 
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.engines.wire.expected import F8, Expected, Shape
 from mtcd.errors import WireError
+from mtcd.schema.bounds import F8, Bounds, Shape
 
 WORD, REAL = Struct("<q"), Struct("<d")
 NOT_FINITE = "holds numbers that are not finite"
@@ -70,11 +70,11 @@ class Words:
 class Reader:
     """A frame, and how far it has been read. All that is read is checked to be there first."""
 
-    __slots__ = ("at", "end", "expected", "sender", "view")
+    __slots__ = ("at", "bounds", "end", "sender", "view")
 
-    def __init__(self, view: memoryview, at: int, expected: Expected, sender: int, end: int | None = None) -> None:
+    def __init__(self, view: memoryview, at: int, bounds: Bounds, sender: int, end: int | None = None) -> None:
         self.view, self.at, self.end = view, at, len(view) if end is None else end
-        self.expected, self.sender = expected, sender
+        self.bounds, self.sender = bounds, sender
 
     def whole(self, name: str, low: int, below: int) -> int:
         """A whole number, from ``low`` on."""
