@@ -29,8 +29,10 @@ from mtcd.theory.stepsize import Smoothness
 from own_parts import kits, model_section
 from problems import make_data
 from waiting import PATIENCE
+from worker_engine import WorkerEngine
 
-ENGINES = ("local", "any order", "lockstep", "federation")
+ENGINES = ("local", "any order", "lockstep", "workers", "federation")
+IN_PROCESS = {"local": LocalEngine, "lockstep": LockstepEngine, "workers": WorkerEngine}
 SERVERLESS = ("stcd", "dcpa")
 
 
@@ -84,7 +86,7 @@ class EngineCase:
         if name == "any order":
             draw = np.random.default_rng(0)
             return reordered(self.parties(), lambda count: int(draw.integers(count)))
-        return (LocalEngine if name == "local" else LockstepEngine)(self.parties(), Ledger())
+        return IN_PROCESS[name](self.parties(), Ledger())
 
     def federate(self, folder: Path) -> Federated:
         """In a federation that nobody observes: the parties end by their own rules."""

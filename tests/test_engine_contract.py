@@ -23,7 +23,9 @@ from mtcd.errors import MtcdError
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.own.block import read_block
 from mtcd.federation.own.keeping import read_summary
+from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
+from mtcd.linear_training import LinearTraining
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -33,6 +35,7 @@ from mtcd.network.topology import make_network
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.party import MONITOR, SERVER, Cast
 from mtcd.stop import Stop
+from mtcd.training import run_training, train
 from problems import ALL, MODELS, cases, make_data, mtcd_settings
 
 LOGISTIC, MULTINOMIAL, RIDGE = MODELS[5], MODELS[7], MODELS[0]
@@ -95,6 +98,18 @@ def assert_parties_keep(engine: FederationEngine, found: Outcome) -> None:
         block = read_block(engine.folder / client)
         kept = np.concatenate([block.theta, block.intercept[None]])[: len(theta)]
         np.testing.assert_array_equal(kept, theta)
+
+
+@pytest.mark.parametrize(("engine", "name"), ONE_OF_EACH)
+def test_training_in_any_engine_gives_the_same_run(engine: str, name: str, tmp_path: Path) -> None:
+    case = BY_NAME[name]
+    method, stop = case.settings
+    training = LinearTraining(case.data, case.model, case.config.network, method, stop, case.config.seed, False)
+    expected = train(case.data, case.model, case.config.network, method, stop, seed=case.config.seed)
+    found = run_training(training, Costs(), None, make_engine=lambda *parties: case.engine(engine, tmp_path))
+    assert (found.status, found.ledger, found.notes) == (expected.status, expected.ledger, expected.notes)
+    assert found.final.iteration == expected.final.iteration
+    assert_close(name, list(found.parameters.values()), list(expected.parameters.values()))
 
 
 @pytest.mark.parametrize(("engine", "name"), ONE_OF_EACH)
