@@ -108,10 +108,11 @@ def payload(number: int, routes: str) -> Callable[[Class], Class]:
     """Declare a payload class: see the top of this module."""
 
     def declare(kind: Class) -> Class:
-        taken = _NUMBERS.setdefault(number, kind)
+        taken = _NUMBERS.get(number, kind)
         if taken is not kind:
             raise TypeError(f"{kind.__name__} has the number {number}, which is that of {taken.__name__}")
         SCHEMAS[kind] = Schema(number, kind, routes)
+        _NUMBERS[number] = kind
         return stored(kind)
 
     return declare

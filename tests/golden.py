@@ -1,0 +1,89 @@
+"""One payload of each class, as the bytes of a frame and of a journal: recorded in ``golden.json`` with the versions.
+
+`python tests/golden.py` records them anew. Do that only after counting up PROTOCOL (``mtcd/version.py``), FORMAT
+(``federation/frame.py``) or MAGIC (``federation/delivery/journal.py``): parties of both versions would otherwise take
+each other's bytes for their own.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.federation.delivery import envelopes as control
+from mtcd.federation.delivery.codecs import encode_ack, encode_envelope
+from mtcd.federation.delivery.journal import MAGIC
+from mtcd.federation.delivery.records import pack
+from mtcd.federation.frame import FORMAT, Header, encode
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.dcpa import Offer
+from mtcd.methods.hosting import Done, Share
+from mtcd.methods.split_parties import SplitToken, UpdateFusion
+from mtcd.methods.svfl import Shared
+from mtcd.methods.tree_cg import Direction, Summand
+from mtcd.protocol.gathering import Fresh, Gathering
+from mtcd.protocol.party import Begin, Message, Part, Progress
+from mtcd.protocol.token import Instruction, Tally, Token
+from mtcd.schema.payloads import Payload
+from mtcd.version import PROTOCOL
+
+FILE = Path(__file__).with_name("golden.json")
+Z = np.array([1.5, -2.0, 0.25])
+INSTRUCTION = Instruction(3, (0.5, 0.25, 0.25), 2, True, False, 0.125, True)
+TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
+PAYLOADS: tuple[Payload, ...] = (
+    Begin(),
+    Token(1, 2, 3, Z, 0.5),
+    Token(1, 2, 3, Z, 0.5, -0.25, 2 * Z, 4, INSTRUCTION, {1: np.array([0.5, 0.5])}, TALLY, 7),
+    SplitToken(0, 2, -1, Z.astype(np.float32), 0.0, theta_0=[np.ones((2, 1), np.float32)], heading=2),
+    Done(1, frozenset({0, 3})),
+    Share(4),
+    Fresh(Z, 0.75),
+    Shared(5, Z),
+    UpdateFusion(6),
+    Offer(7, Z),
+    Part(8, Z),
+    Progress(9, 2, Z, 0.5),
+    Summand(1, Z, np.arange(6.0)),
+    Direction(1, Z, np.array([0.5, -0.5])),
+    control.Received(),
+    control.Cancelled(3),
+    control.End("converged", 4, 9, {1: np.array([0.5, 0.5])}),
+    control.Undeliverable(2),
+    control.HolderLost(2, 1),
+    control.ResendTokens(2),
+    control.Prepare(5, 12, True),
+    control.Promise(12, 4, 13, frozenset({1})),
+    control.Release(12),
+)
+
+
+def versions() -> dict[str, Any]:
+    """What must change when bytes change."""
+    return {"protocol": PROTOCOL, "frame": FORMAT, "journal": MAGIC.decode()}
+
+
+def current() -> dict[str, str]:
+    """The bytes as this version writes them, in hexadecimal."""
+    frames = {f"{number}: {type(one).__name__}": one for number, one in enumerate(PAYLOADS)}
+    found = {
+        f"frame {name}": encode(Message(0, 1, one, 3, 3), Header("run", 0, 1, 2, 5)) for name, one in frames.items()
+    }
+    envelope = control.Envelope(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, PAYLOADS[1], 3, 3), frozenset({3}))
+    found["envelope"] = encode_envelope(envelope, "run")
+    found["ack"] = encode_ack(control.Ack(0, 1, 5, {2: 1}), "run")
+    kept = {"outbox": [envelope], "payloads": list(PAYLOADS), "ledger": Ledger([1, 2, 3]), "uploads": Gathering(2)}
+    found["journal"] = pack(kept | {"state": {"theta": (Z, 0.5), "t": 3, "none": None, "names": {1, 2}}})
+    return {name: data.hex() for name, data in found.items()}
+
+
+def main() -> None:
+    """Record all anew."""
+    FILE.write_text(json.dumps({"versions": versions(), "bytes": current()}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
