@@ -186,7 +186,7 @@ def test_a_lone_tour_goes_along_links_from_where_it_was_through_all_who_are_ther
     cycle = make_network("cycle", [f"c{k}" for k in range(K)])
     name, hops = f"c{gone % K}", 60
     changes = [Change(leaves, leave=[name]), Change(leaves + later, join=[name])]
-    roaming = STCD(1, 1e-3, "tour", "c0", acceleration).plan(10, 1, with_changes(cycle, changes), 0).roaming
+    roaming = STCD(1, 1e-3, "tour", None, acceleration).plan(10, 1, with_changes(cycle, changes), later).roaming
     trail, previous = [roaming.first(0, 0)], -1
     for hop in range(1, hops):
         trail.append(roaming.next(0, 0, hop, trail[-1], previous))

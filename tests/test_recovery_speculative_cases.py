@@ -235,3 +235,16 @@ def test_nothing_starts_anew_after_the_end() -> None:
     before = world.journals[SERVER].content
     assert not server.restart_iteration()
     assert world.journals[SERVER].content == before
+
+
+def test_how_a_training_turned_out_is_written_down_once_it_is_over() -> None:
+    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    server = world.parties[SERVER]
+    server.turn_out("converged")
+    assert server.ended is None
+    server.finish("stopped")
+    server.turn_out("converged")
+    world.start(SERVER)
+    ended = world.parties[SERVER].ended
+    assert ended is not None
+    assert ended.status == "converged"

@@ -60,3 +60,15 @@ def test_auto_steps_are_those_with_which_no_visit_raises_f_where_that_is_known()
     assert mtcd.MTCD(2, 4, combine="visitors").auto_stepsize(smoothness).value == pytest.approx(limit)
     small = mtcd.MTCD(2, 4, batch=3).auto_stepsize(smoothness)
     assert small.value == pytest.approx(theorem_limit(smoothness, 4, 1, 3).value)
+
+
+@pytest.mark.parametrize("clients", [1, 2, 5])
+def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> None:
+    """L = lambda_max(X^T X) + l2 for the loss |X theta - y|^2/2, however many clients hold the columns."""
+    X = np.random.default_rng(0).standard_normal((12, 5))
+    problem = mtcd.Glm("ridge", l2=0.7).problem(mtcd.split(X, X[:, 0], clients))
+    found = Smoothness(problem)
+    scale = problem.loss.curvature
+    assert found.overall == pytest.approx(scale * np.linalg.eigvalsh(X.T @ X)[-1] + found.l2, rel=1e-3)
+    grams = [np.linalg.eigvalsh(part.T @ part)[-1] for part in problem.blocks]
+    assert found.blocks == pytest.approx(scale * np.array(grams) + found.l2, rel=1e-3)

@@ -41,7 +41,8 @@ def closed_way(network: Network, members: tuple[int, ...]) -> list[int]:
     if len(members) <= 2:
         return list(members)
     cycle = hamiltonian_cycle(network.graph.subgraph(members))
-    return cycle or around_the_tree(spanning_tree(network, members), members[0])
+    start = members[0]  # no mutants: the way is closed, so that any will do
+    return cycle or around_the_tree(spanning_tree(network, members), start)
 
 
 def detour(near: Collection[int], gone: Collection[int], here: int, draw: float) -> int:
