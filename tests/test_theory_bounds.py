@@ -31,6 +31,14 @@ def test_the_right_hand_side_by_hand() -> None:
         promise.iterations(3.0)
 
 
+def test_one_sample_at_a_time_is_the_default_batch() -> None:
+    """The noise is that of one sample, and a batch of B divides it by B."""
+    given = {"delta": 10.0, "stepsize": 0.01, "pi": 0.5, "hops": 5, "local_updates": 2, "smoothness": 4.0}
+    alone = Guarantee(**given, variance=3.0)
+    assert alone.floor == Guarantee(**given, variance=3.0, batch=1).floor > 0
+    assert alone.floor == pytest.approx(8 * Guarantee(**given, variance=3.0, batch=8).floor)
+
+
 def test_a_batch_of_the_size_asked_for_is_enough_and_the_next_smaller_is_not() -> None:
     settings_ = {"delta": 1.0, "stepsize": 0.0031, "pi": 0.37, "hops": 3, "local_updates": 2, "smoothness": 7.0}
     B = Guarantee(**settings_, variance=5.0).batch_size(0.1)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.clusters import find_clusters
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import closed_walk, hamiltonian_cycle, round_trip, walk_through_all
+from mtcd.network.tours import around_the_tree, closed_walk, hamiltonian_cycle, round_trip, walk_through_all
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
 from mtcd.network.walks.lazy import LazyWalk
 from mtcd.network.walks.pieces import Pieces
@@ -275,3 +275,18 @@ def test_a_walk_through_all_uses_links_only_and_ends_where_it_is_asked_to(K, dat
 @pytest.mark.parametrize(("kind", "end", "hops"), [("path", 0, 4), ("path", 2, 6), ("cycle", 3, 4), ("star", 0, 7)])
 def test_a_walk_through_all_is_as_short_as_can_be(kind, end, hops) -> None:
     assert len(walk_through_all(make_network(kind, [f"c{k}" for k in range(5)]), end)) - 1 == hops
+
+
+@pytest.mark.parametrize("kind", ["path", "cycle", "star", "grid"])
+def test_a_tour_covers_all_when_the_last_client_has_had_its_first_visit(kind: str) -> None:
+    network = make_network(kind, [f"c{k}" for k in range(8)])
+    walk = make_walk("tour", network)
+    for start in range(network.size):
+        trail = [walk.next(-1, -1, start, 0, hop, 0.0) for hop in range(walk.length)]
+        assert walk.cover(start) == 1 + max(trail.index(k) for k in range(network.size))
+
+
+def test_around_a_tree_the_first_branch_is_first_wherever_it_begins() -> None:
+    tree = [[1], [0, 2, 3], [1], [1]]
+    assert around_the_tree(tree, 1) == [1, 0, 1, 2, 1, 3]
+    assert around_the_tree(tree, 2) == [2, 1, 3, 1, 0, 1]

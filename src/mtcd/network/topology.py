@@ -177,7 +177,8 @@ def _grid(K: int, rows: int | None) -> Edges:
     if rows is None:
         rows = next(r for r in range(isqrt(K), 0, -1) if K % r == 0)
     elif rows < 1 or K % rows:
-        fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=20)
+        most = 20  # no mutants: to be read by a person
+        fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=most)
         raise NetworkError(f"{K} clients do not fill {rows} rows: choose rows from {fitting}")
     at = np.arange(K).reshape(rows, -1)
     along, down = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])
