@@ -13,10 +13,10 @@ from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference_tours
-from mtcd.methods.acceleration import Memory
 from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.anderson import Anderson, best_weights
-from mtcd.methods.momentum import next_momentum
+from mtcd.methods.accelerations.acceleration import Memory
+from mtcd.methods.accelerations.anderson import Anderson, best_weights
+from mtcd.methods.accelerations.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Progress
 from mtcd.protocol.token import SURVEYED, Instruction, Token

@@ -11,7 +11,7 @@ from federations import written
 from mtcd.errors import MtcdError
 from mtcd.federation.file import network_of, read_federation
 from mtcd.federation.names import LONGEST, parse_address, usable_name
-from mtcd.model.linear import LOSSES
+from mtcd.objective.losses import LOSSES
 
 
 def test_a_good_file_says_who_talks_to_whom(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_conjugate_gradients_on_a_tree_are_for_one_process(tmp_path: Path) -> No
         read_federation(written(tmp_path, server=None, method={"kind": "tree-cg"}))
 
 
-@pytest.mark.parametrize("kind", LOSSES)
+@pytest.mark.parametrize("kind", list(LOSSES))
 def test_every_model_and_method_can_be_federated(kind: str, tmp_path: Path) -> None:
     for method in ("mtcd", "svfl"):
         read_federation(written(tmp_path, method={"kind": method, "batch": 50}, model={"kind": kind}))

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from mtcd.errors import ConfigError, DataError
-from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
+from mtcd.objective.losses import Loss
+from mtcd.objective.losses.huber import Huber
+from mtcd.objective.losses.logistic import Logistic
+from mtcd.objective.losses.multinomial import Multinomial
+from mtcd.objective.losses.squared import Squared
+from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.penalty import Penalty
 
 LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial()]

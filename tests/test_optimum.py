@@ -19,7 +19,12 @@ from mtcd.errors import ConfigError, MtcdError
 from mtcd.objective import optimum as optimum_module
 from mtcd.objective import solver_newton, solver_steps
 from mtcd.objective.cache import cached_optimum
-from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
+from mtcd.objective.losses import Loss
+from mtcd.objective.losses.huber import Huber
+from mtcd.objective.losses.logistic import Logistic
+from mtcd.objective.losses.multinomial import Multinomial
+from mtcd.objective.losses.squared import Squared
+from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.optimum import Optimum, optimum
 from mtcd.objective.penalty import Penalty
 

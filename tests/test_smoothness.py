@@ -9,7 +9,8 @@ import pytest
 import scipy.sparse as sp
 
 from mtcd.objective import smoothness
-from mtcd.objective.losses import Logistic, Squared
+from mtcd.objective.losses.logistic import Logistic
+from mtcd.objective.losses.squared import Squared
 from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
 from mtcd.objective.top_eigenvalue import MARGIN, certified_top, krylov_bound
 from waiting import computing_at_most

@@ -13,7 +13,10 @@ from mtcd.model import steps as steps_module
 from mtcd.model.linear import Glm, LinearClient
 from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
-from mtcd.objective.losses import Huber, Logistic, Squared, SquaredHinge
+from mtcd.objective.losses.huber import Huber
+from mtcd.objective.losses.logistic import Logistic
+from mtcd.objective.losses.squared import Squared
+from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.penalty import Penalty
 
 PENALTIES = [

@@ -75,9 +75,8 @@ class Registry(Generic[T]):
         return name in self._known() or any(point.name == name for point in self._points())
 
     def __iter__(self) -> Iterator[str]:
-        """All names; those of entry points too, whether their code works or not."""
-        known = self._known()
-        return iter([*known, *dict.fromkeys(point.name for point in self._points() if point.name not in known)])
+        """All names, sorted; those of entry points too, whether their code works or not."""
+        return iter(sorted({*self._known(), *(point.name for point in self._points())}))
 
     def usable(self) -> dict[str, T]:
         """All classes by name, without plugins that do not work: who asks for one of these by name hears why."""

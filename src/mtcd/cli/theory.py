@@ -11,7 +11,7 @@ import numpy as np
 from mtcd.cli.findings import LEFT_OUT, Finding, finding, not_known
 from mtcd.cli.theory_walk import walk_findings
 from mtcd.config.build import Setup
-from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.combine import RULES
 from mtcd.methods.hosting import Plan
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.roaming import StartAt
@@ -116,7 +116,7 @@ def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, st
     """What the theorems promise with the full batch: 2 Delta/(eta pi T), with the exact pi of the walk."""
     pi = next((f for f in found if f.key == "pi"), None)
     limit = method.stepsize_limit(smoothness)
-    ours = method.combine_rule == OPTIMAL
+    ours = RULES[method.combine_rule].server_chooses
     if pi is None or pi.shown == LEFT_OUT or method.hops is None or method.batch or ours or not limit.proven:
         return
     if pi.shown == NOT_KNOWN:

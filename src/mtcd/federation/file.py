@@ -17,7 +17,7 @@ from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import Federation
-from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.combine import RULES
 from mtcd.methods.method import WITHOUT_SERVER, Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
@@ -112,10 +112,11 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, SAMPLES))
     if isinstance(federation.model, GlmSection):
-        data = synthetic(federation.model.kind, SAMPLES, network.size, network.size)
-        settled.cast(Glm(**federation.model.model_dump()).problem(data), network, federation.seed)
+        model = Glm(**federation.model.model_dump())
+        data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
+        settled.cast(model.problem(data), network, federation.seed)
         return
-    linear_only = federation.method.acceleration is not None or federation.method.combine == OPTIMAL
+    linear_only = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     if method.kind == "dcpa" or linear_only:
         raise ConfigError(
             "method: dcpa, acceleration and combine: optimal are for linear models. Split networks train by mtcd, stcd "
@@ -158,7 +159,7 @@ def _check_labels(federation: Federation, method: Method) -> None:
             f"{labels.held_by!r} may tell them to all parties, write 'shared_with: parties'; if not, this federation "
             "cannot train."
         )
-    looks_at_loss = isinstance(method, MTCD) and (method.combine_rule == OPTIMAL or method.acceleration is not None)
+    looks_at_loss = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     at_server = isinstance(federation.model, SplitSection) or looks_at_loss
     if federation.server is not None and at_server and "server" not in labels.shared_with:
         linear = "acceleration" if federation.method.acceleration else "combine: optimal"

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.ledger.costs import Sizes
-from mtcd.methods.acceleration import Acceleration
-from mtcd.methods.accelerations import ACCELERATIONS
+from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
 from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.methods.schedule import Schedule, scheduled

@@ -9,24 +9,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mtcd.checks import check_whole
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.combine import OPTIMAL, RULES, check_rule
+from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
+from mtcd.methods.combine import RULES, Combine
+from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.eras import through_changes
 from mtcd.methods.hosting import Done, Plan, Share
 from mtcd.methods.method import Method, Stepsize, check_connected
-from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
-from mtcd.methods.survey import FIRST, MANY
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient, TouringServer
 from mtcd.network.changes import in_pieces
@@ -88,9 +84,10 @@ class MTCD(Method):
                 check_whole(f"method.{name}", value)
         if not isinstance(self.first_pass, bool):
             raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
-        check_rule(self.combine_rule)
-        if self.combine_rule == OPTIMAL and (self.batch is not None or self.hops is None):
-            raise ConfigError("method.combine: optimal is for mtcd with the full batch, whose tokens tell what f is.")
+        if self._rule.server_chooses and (self.batch is not None or self.hops is None):
+            raise ConfigError(
+                f"method.combine: {self.combine_rule} is for mtcd with the full batch, whose tokens tell what f is."
+            )
         if not _are_clusters(self.clusters):
             raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
         self._check_acceleration()
@@ -102,14 +99,12 @@ class MTCD(Method):
     def _check_acceleration(self) -> None:
         if self.depth is not None:
             check_whole("method.depth", self.depth)
-        if self.adaptive and self.acceleration != "conjugate":
+        kind = self._accelerated
+        if self.adaptive and not (kind and kind.adapts):
             raise ConfigError("method.adaptive is for acceleration: conjugate, which chooses its own step sizes.")
-        if self.acceleration is not None and self.acceleration not in ACCELERATIONS:
-            hint = did_you_mean(self.acceleration, ACCELERATIONS)
-            raise ConfigError(f"method.acceleration: nothing is called {self.acceleration!r}; {hint}")
-        if self.acceleration and not WALKS[self.walk].repeats:
+        if kind and not WALKS[self.walk].repeats:
             raise ConfigError("method.acceleration is for walk: tour, where every tour does the same.")
-        if self.acceleration and self.hops is not None and (self.combine_rule != "cluster" or self.batch is not None):
+        if kind and self.hops is not None and (not self._rule.one_visitor or self.batch is not None):
             raise ConfigError("method.acceleration of mtcd is for a token per cluster and the full batch.")
 
     @property
@@ -122,15 +117,23 @@ class MTCD(Method):
         """The rule in force: clusters imply 'cluster' unless something else is asked for."""
         return self.combine or ("average" if self.clusters is None else "cluster")
 
+    @property
+    def _rule(self) -> type[Combine]:
+        return RULES[self.combine_rule]
+
+    @property
+    def _accelerated(self) -> type[Acceleration] | None:
+        return None if self.acceleration is None else ACCELERATIONS[self.acceleration]
+
     def describe(self) -> str:
         walk = "" if self.walk == "lazy" else f", {self.walk}"
         walk += f", {self.acceleration}" if self.acceleration else ""
-        if self.acceleration in ("conjugate", "anderson") and not self.chooses_steps:
+        if self._accelerated and self._accelerated.uses_depth and not self.chooses_steps:
             walk += f" (M={self.most_starts})"
         Q = "auto" if self.chooses_steps else self.local_updates
         if self.hops is None:
             return f"STCD, Q={Q}{walk}"
-        everywhere = self.clusters is None and self.combine_rule != "cluster"
+        everywhere = self.clusters is None and not self._rule.one_visitor
         given = None if self.clusters is None or isinstance(self.clusters, str) else len(self.clusters)
         tokens = self.tokens or given or (1 if everywhere else "auto")
         batch = "" if self.batch is None else f", B={self.batch}"
@@ -138,17 +141,18 @@ class MTCD(Method):
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether conjugate tours choose step sizes and local updates, now or once 'auto' is settled."""
-        return self.adaptive or (self.acceleration == "conjugate" and self.stepsize == "auto")
+        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is settled."""
+        return self.adaptive or (self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts)
 
     @property
     def most_starts(self) -> int:
         """M: how many tours or syncs are mixed at most."""
-        return self.depth or (MANY if self.chooses_steps else 5)
+        kind = self._accelerated or Acceleration
+        return self.depth or (kind.adaptive_depth if self.chooses_steps else kind.default_depth)
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
         """The cluster of each token, or None where tokens roam everywhere."""
-        if self.clusters is None and self.combine_rule != "cluster":
+        if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":
             return find_clusters(network, self.tokens, seed)
@@ -171,18 +175,18 @@ class MTCD(Method):
         return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        if self.hops is None or self.combine_rule == OPTIMAL:
+        rule = self._rule
+        if self.hops is None or (rule.never_raises and not rule.covered):
             return descent_limit(smoothness)
-        beyond = ["combine: visitors"] if self.combine_rule == "visitors" and self.tokens != 1 else []
+        beyond = [] if rule.covered or self.tokens == 1 else [f"combine: {self.combine_rule}"]
         beyond += ["acceleration"] if self.acceleration else []
         return theorem_limit(smoothness, self.hops, self.local_updates, self.batch, beyond)
 
     def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
-        if self.chooses_steps:
-            return StepsizeRule(
-                FIRST / float(smoothness.blocks.sum()), "that of the first tour, which chooses the others"
-            )
-        if self.batch is None and (self.combine_rule == "average" or self.tokens == 1):
+        if self.chooses_steps and self._accelerated:
+            return self._accelerated.first_stepsize(smoothness)
+        never_raises = self._rule.never_raises and self._rule.covered
+        if self.batch is None and (never_raises or self.tokens == 1):
             return descent_limit(smoothness, averaged=(self.tokens or 1) > 1)
         return self.stepsize_limit(smoothness)
 
@@ -220,7 +224,7 @@ class MTCD(Method):
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=self.settled_stepsize(),
-            combine=RULES[self._fixed_rule(tokens)](),
+            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),  # of one token all say so
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
@@ -230,10 +234,6 @@ class MTCD(Method):
             adaptive=self.adaptive,
         )
 
-    def _fixed_rule(self, tokens: int) -> str:
-        """Of one token alone all fixed rules say the same, and this one costs least. Optimal sync asks for none."""
-        return "cluster" if tokens == 1 or self.combine_rule == OPTIMAL else self.combine_rule
-
     def _roaming(
         self, network: Network, tokens: int, clusters: tuple[tuple[int, ...], ...] | None, seed: int
     ) -> Roaming:
@@ -241,7 +241,7 @@ class MTCD(Method):
         if self.acceleration and start is None and clusters is not None:
             start = [cluster[0] for cluster in clusters]
         roaming = plan_roaming(network, tokens, clusters, self.walk, start, seed, self.hops)
-        if self.acceleration == "conjugate" and self.start is None:  # all clients then hear soonest of the mix
+        if self._accelerated and self._accelerated.best_home and self.start is None:
             roaming = replace(roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks])
         roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
         longest = max(walk.length or 0 for walk in roaming.all_walks())
@@ -253,9 +253,9 @@ class MTCD(Method):
 
     def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
-        if self.combine_rule == OPTIMAL:
-            return _optimal_cast(problem, network.size, plan)
-        if self.acceleration and ACCELERATIONS[self.acceleration].smooth_only and problem.kinked:
+        if plan.combine.server_chooses:
+            return plan.combine.parties(problem, network.size, plan)
+        if self._accelerated and self._accelerated.smooth_only and problem.kinked:
             raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
@@ -268,7 +268,7 @@ class MTCD(Method):
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])
         plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
-        optimal = self.combine_rule == OPTIMAL
+        optimal = plan.combine.server_chooses
         kept = 0 if plan.acceleration is None else plan.depth + 1
         return replace(
             general,
@@ -284,7 +284,7 @@ class MTCD(Method):
         )
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        if self.combine_rule == OPTIMAL or self.acceleration or network.changes:
+        if self._rule.server_chooses or self.acceleration or network.changes:
             raise ConfigError(
                 "combine: optimal, acceleration and network.changes rest on linear representations: "
                 "leave them out for split networks."
@@ -344,17 +344,6 @@ def _payloads(plan: Plan, split: bool) -> frozenset[type]:
     if split:
         return SPLIT_PAYLOADS - {Done} if plan.tokens_return else SPLIT_PAYLOADS
     return frozenset({Token, Progress} if plan.tokens_return else {Token, Done, Share, Fresh, Progress})
-
-
-def _optimal_cast(problem: Problem, size: int, plan: Plan) -> Cast:
-    """The parties of optimal sync; what the model is, only clients and server together know."""
-    clients = [OptimalClient(k, problem.client(k), plan) for k in range(size)]
-    server = OptimalServer(size, plan, problem)
-    return Cast(clients, server, server.start_iteration(), gather=_gather_optimal)
-
-
-def _gather_optimal(clients: Sequence[OptimalClient], server: OptimalServer) -> list[NDArray[np.float64]]:
-    return [client.settled(server.past) for client in clients]
 
 
 def _are_clusters(given: object) -> bool:

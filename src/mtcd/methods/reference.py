@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.combine import OPTIMAL
 from mtcd.methods.eras import through_changes
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
@@ -134,7 +133,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
             roams = first != NOWHERE  # unless all have left
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
             visited.append(set(trail[1:]))
-        if method.combine_rule == OPTIMAL:
+        if method.combine_rule == "optimal":
             w = weights_of_optimal_sync(problem, theta, ends, visited)
             changes = [[end[k] - theta_k for end in ends] for k, theta_k in enumerate(theta)]
             iterates.append([theta_k + weighted(w.tolist(), changes[k]) for k, theta_k in enumerate(theta)])

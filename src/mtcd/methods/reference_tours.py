@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.anderson import MOST_PATIENCE, SLOWER, best_weights
-from mtcd.methods.conjugate import along_tour, mixing_weights
-from mtcd.methods.momentum import next_momentum
+from mtcd.methods.accelerations.anderson import MOST_PATIENCE, SLOWER, best_weights
+from mtcd.methods.accelerations.conjugate import along_tour, mixing_weights
+from mtcd.methods.accelerations.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along
 from mtcd.methods.reference import Objective, Theta, next_present, weighted, zeros

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.methods.combine import Cluster
+from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method, Stepsize
 from mtcd.methods.roaming import plan_roaming

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Acceleration, Memory
+from mtcd.methods.accelerations.acceleration import Acceleration, Memory
 from mtcd.methods.hosting import Plan
 from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
 from mtcd.protocol.model import ClientModel, Problem

@@ -13,25 +13,16 @@ from numpy.typing import NDArray
 from mtcd.checks import check_number
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.errors import ConfigError
 from mtcd.model.fit import LabelFit
 from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
-from mtcd.objective.losses import Huber, Logistic, Loss, Multinomial, Squared, SquaredHinge
+from mtcd.objective.losses import LOSSES, Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import block_smoothness
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-LOSSES: dict[str, type[Loss]] = {
-    "ridge": Squared,
-    "linear": Squared,
-    "logistic": Logistic,
-    "multinomial": Multinomial,
-    "huber": Huber,
-    "squared-hinge": SquaredHinge,
-}
 
 
 @dataclass(frozen=True)
@@ -39,8 +30,8 @@ class Glm:
     """f(theta) = sum_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
 
     ``kind``: ridge and linear (squared loss / 2), logistic (labels 0/1 or -1/1), multinomial (any
-    class labels), huber (with ``delta``), squared-hinge. ``alpha`` is ridge's name for l2 (1 unless
-    given). ``intercept`` adds one unpenalised column of ones at the first client.
+    class labels), huber (with ``delta``), squared-hinge, or one of a plugin. ``alpha`` is ridge's name for l2 (1
+    unless given). ``intercept`` adds one unpenalised column of ones at the first client.
 
     >>> Glm("ridge", alpha=10).l2_weight
     10.0
@@ -55,9 +46,8 @@ class Glm:
     loss: Loss = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.kind not in LOSSES:
-            raise ConfigError(f"model.kind: no model is called {self.kind!r}; {did_you_mean(self.kind, LOSSES)}")
-        if self.kind != "huber" and self.delta != 1.0:
+        kind = LOSSES[self.kind]
+        if not kind.uses_delta and self.delta != 1.0:
             raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
         if self.kind != "ridge" and self.alpha is not None:
             raise ConfigError(f"model.alpha belongs to ridge: call it l2 for {self.kind}.")
@@ -66,7 +56,7 @@ class Glm:
         for name in ("alpha", "l1", "l2"):
             if getattr(self, name) is not None:
                 check_number(f"model.{name}", getattr(self, name))
-        object.__setattr__(self, "loss", Huber(self.delta) if self.kind == "huber" else LOSSES[self.kind]())
+        object.__setattr__(self, "loss", kind(**({"delta": self.delta} if kind.uses_delta else {})))
 
     @property
     def l2_weight(self) -> float:

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.model.screening import ScreenedSteps
-from mtcd.objective.losses import Loss, Squared
+from mtcd.objective.losses import Loss
+from mtcd.objective.losses.squared import Squared
 from mtcd.objective.penalty import Penalty
 
 Array = NDArray[np.float64]

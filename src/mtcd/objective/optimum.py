@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError
-from mtcd.objective.losses import Loss, Squared
+from mtcd.objective.losses import Loss
+from mtcd.objective.losses.squared import Squared
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.solver_newton import minimise, minimise_lasso
 from mtcd.objective.solver_problem import ScaledProblem
@@ -44,7 +45,7 @@ def optimum(blocks: Sequence[Block], labels: Array, loss: Loss, penalties: Seque
     Raises ``ConfigError`` where a relative gap means nothing (f* is zero, or no theta attains it), and
     ``MtcdError`` where the accuracy cannot be certified.
 
-    >>> from mtcd.objective.losses import Squared
+    >>> from mtcd.objective.losses.squared import Squared
     >>> optimum([np.eye(2)], np.array([2.0, 4.0]), Squared(), [Penalty(l2=1.0)]).parameters
     [array([1., 2.])]
     """

@@ -28,7 +28,7 @@ _DENSE_OVERALL = 64
 def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Array:
     """L_k = curvature * sigma_max(X_k)^2 + l2, of each client's own parameters.
 
-    >>> from mtcd.objective.losses import Squared
+    >>> from mtcd.objective.losses.squared import Squared
     >>> block_smoothness([np.diag([1.0, 2.0]), np.ones((2, 1))], Squared(), l2=0.5).round(6).tolist()
     [4.5, 2.5]
     """
@@ -38,7 +38,7 @@ def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Ar
 def overall_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> float:
     """L = curvature * sigma_max([X_1 ... X_K])^2 + l2, of all parameters together.
 
-    >>> from mtcd.objective.losses import Squared
+    >>> from mtcd.objective.losses.squared import Squared
     >>> round(overall_smoothness([np.eye(2), np.eye(2)], Squared()), 6)
     2.0
     """

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from mtcd.methods.accelerations import ACCELERATIONS
-from mtcd.methods.combine import OPTIMAL
+from mtcd.methods.combine import RULES
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method, settle_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
@@ -30,10 +30,6 @@ TOGETHER = (0.5, 1.0, 1.8)
 NOISY = (0.05, 0.2, 0.5, 1.0)
 # parts of 1/max_k L_k for tokens that move at once, a cluster each, and for accelerated tours
 APART = (1.0, 0.2, 0.04)
-# sync rules, for tokens whose ways may cross and for a token per cluster
-CROSSING_RULES = ("average", OPTIMAL)
-CLUSTER_RULES = ("cluster", OPTIMAL)
-FULL_BATCH_RULES = frozenset({OPTIMAL})
 CROSSING_TOKENS = (2, 4, 8)
 CROSSING_HOPS = (1, 4)  # times the number of clients
 TOURS = (1, 3)  # of a cluster between syncs, without acceleration
@@ -70,10 +66,9 @@ class Space:
 
     @cached_property
     def accelerations(self) -> list[str]:
-        """Those that suit the model; where conjugate tours do, Anderson's have never been seen to be better."""
-        if self.smoothness.problem.kinked:
-            return [name for name, made in ACCELERATIONS.items() if not made.smooth_only]
-        return ["conjugate", "momentum"]
+        """Those that are planned for such a model."""
+        objective = "nonsmooth" if self.smoothness.problem.kinked else "smooth"
+        return [name for name, made in ACCELERATIONS.usable().items() if objective in made.planned]
 
     def together(self, part: float, Q: int) -> float:
         """A step size for all clients at once: Q steps are this part of 1/L."""
@@ -97,8 +92,13 @@ class Space:
             yield from self._clustered()
             yield from self._crossing()
 
-    def _rules(self, rules: tuple[str, ...]) -> list[str]:
-        return [rule for rule in rules if self.batch is None or rule not in FULL_BATCH_RULES]
+    def _adaptive_ones(self) -> Iterator[str]:
+        return (name for name in self.accelerations if ACCELERATIONS[name].adapts)
+
+    def _rules(self, tokens: str) -> list[str]:
+        """The rules that are planned for such tokens."""
+        rules = {name: rule for name, rule in RULES.usable().items() if tokens in rule.planned}
+        return [name for name, rule in rules.items() if self.batch is None or not rule.server_chooses]
 
     def _svfl(self) -> Iterator[Method]:
         for Q in sorted({1, *self.local_updates}):
@@ -115,8 +115,8 @@ class Space:
         if not self.network.connected:
             return
         step = 1.0 / float(self.smoothness.blocks.max())  # all samples, whatever the config's batch
-        if "conjugate" in self.accelerations:
-            yield self._adaptive(STCD(walk="tour", acceleration="conjugate"))
+        for acceleration in self._adaptive_ones():
+            yield self._adaptive(STCD(walk="tour", acceleration=acceleration))
         for Q in self.local_updates:
             for part in APART:
                 for acceleration in self.accelerations:
@@ -142,8 +142,8 @@ class Space:
             kinds.append(MTCD(None, 1, clusters=self.own.clusters))
         for kind in kinds:
             longest = longest_tour(self.network, kind.token_clusters(self.network, self.seed) or ())
-            if self.batch is None and "conjugate" in self.accelerations:
-                yield self._adaptive(replace(kind, hops=longest, walk="tour", acceleration="conjugate"))
+            for acceleration in self._adaptive_ones() if self.batch is None else ():
+                yield self._adaptive(replace(kind, hops=longest, walk="tour", acceleration=acceleration))
             for Q in self.local_updates:
                 for part in APART if self.batch is None else NOISY:
                     base = replace(
@@ -151,19 +151,19 @@ class Space:
                     )
                     for acceleration in self.accelerations if self.batch is None else ():
                         yield replace(base, acceleration=acceleration)
-                    for rule in self._rules(CLUSTER_RULES):
+                    for rule in self._rules("clustered"):
                         for tours in TOURS:
                             yield replace(base, hops=tours * longest, combine=rule)
 
     def _adaptive(self, method: MTCD) -> Method:
-        """Conjugate tours that choose their steps by themselves."""
+        """Tours that choose their steps by themselves."""
         return settle_stepsize(method, self.smoothness)[0]
 
     def _crossing(self) -> Iterator[Method]:
         """Tokens that may go anywhere."""
         K = self.network.size
         walk = "tour" if self.network.connected else "lazy"
-        for rule in self._rules(CROSSING_RULES):
+        for rule in self._rules("crossing"):
             for tokens in CROSSING_TOKENS:
                 for times in CROSSING_HOPS:
                     for Q in self.local_updates:

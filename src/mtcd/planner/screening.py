@@ -19,6 +19,7 @@ from time import perf_counter
 import numpy as np
 
 from mtcd.errors import MtcdError
+from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.planner.pilots import Task
@@ -45,7 +46,8 @@ def score(task: Task, method: Method) -> float:
         done = 1.0 - (1.0 - min(1.0, method.settled_stepsize() * curvature)) ** method.local_updates
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
-        done /= way.parallel if method.combine_rule == "average" else 1
+        rule = RULES[method.combine_rule]
+        done *= 1.0 if rule.server_chooses else rule().weight(1, max(1, way.parallel))
     return way.distinct * done / max(price, 1e-12)
 
 

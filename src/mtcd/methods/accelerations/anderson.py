@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Acceleration
+from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
 
@@ -25,13 +25,16 @@ MOST_PATIENCE = 64
 DAMPING = 1e-6
 
 
+@ACCELERATIONS.register("anderson")
 class Anderson(Acceleration):
     """Extrapolates over the last ``depth`` + 1 tours, now and then."""
+
+    planned = frozenset({"nonsmooth"})  # elsewhere it has never been seen to be better than conjugate tours
 
     kept = ("tour", "patience", "_start", "_ends", "_anchor")
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
-        super().__init__(tour)
+        super().__init__(depth, z, penalty, fit, tour)
         self.depth = self.patience = depth
         self._start = z.copy()
         self._ends: list[Array] = []

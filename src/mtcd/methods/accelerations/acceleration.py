@@ -9,19 +9,24 @@ Only c travels, with the token: each client applies it when it is next visited, 
 is changed at once, so that it equals the aggregate of the models that the clients are about to hold.
 With a token per cluster, each touring its cluster between two syncs, the server does the same over syncs.
 
-How c is chosen: ``conjugate.py`` (the best there is, where r is smooth), ``momentum.py`` (good with l1 too) and
-``anderson.py``.
+How c is chosen: ``conjugate.py`` (the best there is, where r is smooth), ``momentum.py`` (good with l1 too),
+``anderson.py``, or a plugin.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.errors import ConfigError
 from mtcd.protocol.keeping import Keeper
+from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
+from mtcd.registry import Registry
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Array = NDArray[np.float64]
 
@@ -54,7 +59,11 @@ class Memory(Keeper):
 
 
 class Acceleration(Keeper, ABC):
-    """The home client's side, or the server's. ``z`` is the first token, ``tour`` the number of the first tour.
+    """The home client's side, or the server's: ``kept`` names what of it must survive a restart.
+
+    ``depth`` is the most tours that it may mix, ``z`` the first token, ``penalty`` r of the first model, ``fit`` the
+    loss with the labels, ``tour`` the number of the first tour. Above 0, ``stepsize`` is that of the first tour, and
+    the acceleration chooses the others: see ``adapts``.
 
     When clients leave or join it is made anew, at the end of a tour, and ``tour`` counts on: clients that hear
     of a tour without weights forget what was before.
@@ -62,9 +71,26 @@ class Acceleration(Keeper, ABC):
 
     smooth_only = False
     """Whether it must know r exactly, which it cannot with l1."""
+    uses_depth = True
+    """Whether it remembers several tours, so that ``method.depth`` means something."""
+    default_depth: ClassVar[int] = 5
+    """How many it mixes at most, unless ``method.depth`` says."""
+    best_home = False
+    """Whether tours begin where all other clients are visited soonest, unless ``method.start`` says."""
+    adapts = False
+    """Whether it chooses step sizes and numbers of local updates itself, where ``method.stepsize`` is auto."""
+    adaptive_depth: ClassVar[int] = 5
+    """The same where it adapts."""
+    planned: ClassVar[frozenset[str]] = frozenset()
+    """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
-    def __init__(self, tour: int) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         self.tour = tour
+
+    @classmethod
+    def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
+        """Where it adapts: the step size of the first tour."""
+        raise ConfigError(f"{cls.__name__} does not choose step sizes: give method.stepsize.")
 
     def opening(self) -> Instruction:
         """What the clients hear in the first tour."""
@@ -76,3 +102,11 @@ class Acceleration(Keeper, ABC):
 
         ``products``: what the clients added to the token, as the instruction says.
         """
+
+
+ACCELERATIONS: Registry[type[Acceleration]] = Registry(
+    Acceleration,
+    "mtcd.accelerations",
+    "mtcd.methods.accelerations",
+    "method.acceleration: nothing is called '{}';",
+)

@@ -14,20 +14,24 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Acceleration
+from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
 
 Array = NDArray[np.float64]
 
 
+@ACCELERATIONS.register("momentum")
 class Momentum(Acceleration):
     """Remembers one tour; ``depth`` does not matter."""
+
+    uses_depth = False
+    planned = frozenset({"smooth", "nonsmooth"})
 
     kept = ("tour", "a", "_last", "_value")
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
-        super().__init__(tour)
+        super().__init__(depth, z, penalty, fit, tour)
         self.a = 1.0
         self._last, self._value = z.copy(), math.inf
 

@@ -5,19 +5,26 @@ A client combines the copies theta_k(gamma) of the n tokens that visited it into
     theta_k^{t+1} = theta_k^t + w * sum_{visitors} (theta_k(gamma) - theta_k^t)
 
 with one weight w that depends on the rule, on n and on Gamma. For linear representations the same
-combination of the tokens gives the new aggregate, as long as w is the same at every client.
+combination of the tokens gives the new aggregate, as long as w is the same at every client. Each rule has a file here,
+or in a plugin.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.errors import ConfigError, did_you_mean
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import Cast
 from mtcd.protocol.token import Token
+from mtcd.registry import Registry
+
+if TYPE_CHECKING:
+    from mtcd.methods.hosting import Plan
 
 Array = NDArray[np.float64]
 
@@ -29,11 +36,26 @@ class Combine(ABC):
     """Whether w is the same at every client, so that the tokens alone give the new aggregate."""
 
     one_visitor = False
-    """Whether no client is visited by two tokens, so that its one copy is the combined model."""
+    """Whether no client is visited by two tokens, so that its one copy is the combined model. Tokens then stay in
+    clusters, which are found unless ``method.clusters`` gives them."""
+
+    covered = False
+    """Whether the theorems cover it, given their step sizes."""
+    never_raises = False
+    """Whether a sync with the full batch never raises a convex f, as long as no visit does."""
+    server_chooses = False
+    """Whether the server chooses weights after the roam, of which clients learn later: the tokens tell it what it
+    needs to know, and tell them. The rule then has ``parties`` of its own, for linear models and the full batch."""
+    planned: ClassVar[frozenset[str]] = frozenset()
+    """With which tokens ``mtcd plan`` tries it: crossing, clustered, or both."""
 
     @abstractmethod
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
+
+    def parties(self, problem: Problem, clients: int, plan: Plan) -> Cast:
+        """Where the server chooses the weights: clients and server."""
+        raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
 
     def copies(self, start: Array, copies: Sequence[Array], tokens: int) -> Array:
         """theta_k^{t+1} from theta_k^t and the copies of the tokens that came by."""
@@ -47,42 +69,6 @@ class Combine(ABC):
         return np.asarray(start + weight * sum(changes))
 
 
-class Average(Combine):
-    """w = 1/Gamma: tokens whose ways may cross; convex objectives (Theorem 2)."""
-
-    def weight(self, visitors: int, tokens: int) -> float:
-        return 1.0 / tokens
-
-
-class Cluster(Combine):
-    """One-hot, w = 1: a token per cluster, no client is visited by two (Theorem 1)."""
-
-    one_visitor = True
-
-    def weight(self, visitors: int, tokens: int) -> float:
-        return 1.0
-
-
-class Visitors(Combine):
-    """w = 1/n: average over the tokens that came by. A variant of ours, without a theorem.
-
-    The weight differs between clients, so every token carries the change of the combined aggregate:
-    it is twice as long.
-    """
-
-    same_everywhere = False
-
-    def weight(self, visitors: int, tokens: int) -> float:
-        return 1.0 / visitors
-
-
-RULES: dict[str, type[Combine]] = {"average": Average, "cluster": Cluster, "visitors": Visitors}
-OPTIMAL = "optimal"
-"""The server chooses the weights at each sync: see ``optimal.py``."""
-
-
-def check_rule(name: str) -> None:
-    """Refuse what is no rule."""
-    known = [*RULES, OPTIMAL]
-    if name not in known:
-        raise ConfigError(f"method.combine: no rule is called {name!r}; {did_you_mean(name, known)}")
+RULES: Registry[type[Combine]] = Registry(
+    Combine, "mtcd.combine", "mtcd.methods.combine", "method.combine: no rule is called '{}';"
+)

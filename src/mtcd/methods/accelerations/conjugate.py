@@ -19,11 +19,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.acceleration import Acceleration
+from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.methods.optimal import LARGEST, Along, optimal_weights
-from mtcd.methods.survey import Survey
+from mtcd.methods.survey import FIRST, MANY, Survey
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import SURVEYED, Instruction
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
@@ -35,6 +36,7 @@ FURTHEST = 1e4
 DRIFT, ROUNDING = 1e-7, 1e-12
 
 
+@ACCELERATIONS.register("conjugate")
 class Conjugate(Acceleration):
     """Remembers where the last ``depth`` tours started: the tokens, and the inner products of the models.
 
@@ -44,14 +46,22 @@ class Conjugate(Acceleration):
 
     kept = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
     smooth_only = True
+    best_home = True  # all clients then hear soonest of the mix
+    adapts = True
+    adaptive_depth = MANY
+    planned = frozenset({"smooth"})
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
-        super().__init__(tour)
+        super().__init__(depth, z, penalty, fit, tour)
         self.depth, self.fit, self.stepsize = depth, fit, stepsize
         self._surveying = stepsize > 0
         self._plain = 0.0  # the step with which tours get on without a mix
         self._starts = [z.copy()]
         self._products = np.zeros((1, 1))  # of the starts; those of the last are known when its tour ends
+
+    @classmethod
+    def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
+        return StepsizeRule(FIRST / float(smoothness.blocks.sum()), "that of the first tour, which chooses the others")
 
     def opening(self) -> Instruction:
         return Instruction(self.tour, keep=1, starts=True, stepsize=self.stepsize, survey=self._surveying)

@@ -1,0 +1,36 @@
+"""Optimal sync: the server chooses the weights at which f is least, see ``methods/optimal.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.methods.combine.rule import RULES, Combine
+from mtcd.methods.hosting import Plan
+from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import Cast
+
+
+@RULES.register("optimal")
+class Optimal(Combine):
+    """The weights at which f is least, one for each token. A variant of ours, without a theorem."""
+
+    never_raises = True
+    server_chooses = True
+    planned = frozenset({"crossing", "clustered"})
+
+    def weight(self, visitors: int, tokens: int) -> float:
+        raise NotImplementedError("the server chooses the weights, sync by sync")
+
+    def parties(self, problem: Problem, clients: int, plan: Plan) -> Cast:
+        """What the model is, only clients and server together know."""
+        hosts = [OptimalClient(k, problem.client(k), plan) for k in range(clients)]
+        server = OptimalServer(clients, plan, problem)
+        return Cast(hosts, server, server.start_iteration(), gather=_gather)
+
+
+def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[NDArray[np.float64]]:
+    return [client.settled(server.past) for client in clients]

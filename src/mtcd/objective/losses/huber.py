@@ -1,0 +1,40 @@
+"""Least squares that outliers move less."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.checks import check_number
+from mtcd.objective.losses.loss import LOSSES, Loss
+
+Array = NDArray[np.float64]
+
+
+@LOSSES.register("huber")
+@dataclass(frozen=True)
+class Huber(Loss):
+    """l = r^2/2 where |r| <= delta, else delta*(|r| - delta/2); r = z - y."""
+
+    delta: float = 1.0
+    curvature = 1.0
+    uses_delta = True
+
+    def __post_init__(self) -> None:
+        check_number("model.delta", self.delta, above=0)
+
+    def value(self, z: Array, y: Array) -> float:
+        size = np.abs(z - y)
+        inner = np.minimum(size, self.delta)
+        return float((inner * (size - 0.5 * inner)).sum())
+
+    def gradient(self, z: Array, y: Array) -> Array:
+        return np.clip(z - y, -self.delta, self.delta)
+
+    def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
+        return np.where(np.abs(z - y) <= self.delta, v, 0.0)
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return np.clip((v - c * y) / (1.0 + c), -self.delta, self.delta)

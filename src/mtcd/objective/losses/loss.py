@@ -1,0 +1,68 @@
+"""Losses: the sum over samples of l(z_n, y_n), where z is the aggregate of all representations.
+
+Each loss knows its value, its gradient in z, the product of its second derivative with a vector,
+and ``curvature``, the largest second derivative of one sample: that is all a solver may ask of it.
+Labels are encoded once, before training, by ``encode``. Each has a file here, or in a plugin.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import ConfigError, DataError
+from mtcd.registry import Registry
+
+Array = NDArray[np.float64]
+Labels = NDArray[np.generic]
+
+
+class Loss(ABC):
+    """One loss. ``curvature`` bounds the second derivative of a single sample's loss in z."""
+
+    curvature: float
+    example = "ridge"
+    """The kind of ``mtcd.synthetic`` data with such labels."""
+    uses_delta = False
+    """Whether it has a number to be set, ``delta``: model.delta in a config."""
+
+    @abstractmethod
+    def value(self, z: Array, y: Array) -> float:
+        """The loss summed over samples."""
+
+    @abstractmethod
+    def gradient(self, z: Array, y: Array) -> Array:
+        """d value / d z, of the shape of z."""
+
+    @abstractmethod
+    def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
+        """The second derivative in z times v, both of the shape of z."""
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample by sample."""
+        raise ConfigError(f"dcpa needs a loss that defines dual_prox, which {type(self).__name__} does not. Use mtcd.")
+
+    def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
+        """The labels as the loss wants them, and the classes they stand for (none in regression)."""
+        return _numeric(labels), ()
+
+    def outputs(self, classes: tuple[str | float, ...]) -> int:
+        """Numbers per sample in a representation."""
+        return 1
+
+    def predict(self, z: Array) -> Array:
+        """What to show for an aggregate z: the value in regression, the class index otherwise."""
+        return z
+
+
+LOSSES: Registry[type[Loss]] = Registry(
+    Loss, "mtcd.losses", "mtcd.objective.losses", "model.kind: no model is called '{}';"
+)
+
+
+def _numeric(labels: Labels) -> Array:
+    if labels.dtype.kind not in "biuf":
+        raise DataError("The labels are not numbers, and this model predicts a number: choose another model or label.")
+    return labels.astype(float)

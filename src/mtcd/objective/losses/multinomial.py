@@ -1,0 +1,49 @@
+"""Multinomial logistic regression."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+from numpy.typing import NDArray
+
+from mtcd.errors import ConfigError
+from mtcd.objective.losses.loss import LOSSES, Labels, Loss
+
+Array = NDArray[np.float64]
+
+
+@LOSSES.register("multinomial")
+@dataclass(frozen=True)
+class Multinomial(Loss):
+    """l = log sum_c exp(z_c) - z_y: one number per class and sample, any class labels.
+
+    Labels are encoded one-hot. The Hessian diag(p) - p p^T is at most 1/2.
+    """
+
+    curvature = 0.5
+    example = "multinomial"
+
+    def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
+        classes, codes = np.unique(labels, return_inverse=True)
+        return np.eye(len(classes))[codes], tuple(classes.tolist())
+
+    def outputs(self, classes: tuple[str | float, ...]) -> int:
+        return len(classes)
+
+    def value(self, z: Array, y: Array) -> float:
+        return float(scipy.special.logsumexp(z, axis=1).sum() - np.vdot(y, z))
+
+    def gradient(self, z: Array, y: Array) -> Array:
+        return np.asarray(scipy.special.softmax(z, axis=1) - y)
+
+    def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
+        p = scipy.special.softmax(z, axis=1)
+        return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        raise ConfigError("This method needs a loss with one number per sample: multinomial has several. Use mtcd.")
+
+    def predict(self, z: Array) -> Array:
+        return np.asarray(z.argmax(axis=1), dtype=float)

@@ -1,0 +1,34 @@
+"""Least squares."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.objective.losses.loss import LOSSES, Loss
+
+Array = NDArray[np.float64]
+
+
+@LOSSES.register("ridge")
+@LOSSES.register("linear")
+@dataclass(frozen=True)
+class Squared(Loss):
+    """l = (z - y)^2 / 2."""
+
+    curvature = 1.0
+
+    def value(self, z: Array, y: Array) -> float:
+        residual = z - y
+        return 0.5 * float(residual @ residual)
+
+    def gradient(self, z: Array, y: Array) -> Array:
+        return z - y
+
+    def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
+        return v
+
+    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+        return (v - c * y) / (1.0 + c)

@@ -1,0 +1,35 @@
+"""What losses of two classes have in common: their labels."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import DataError, listing
+from mtcd.objective.losses.loss import Labels, Loss
+
+Array = NDArray[np.float64]
+
+
+class TwoClasses(Loss):
+    """Losses of two classes: labels 0/1 or -1/1."""
+
+    example = "logistic"
+
+    def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
+        wanted = "this model wants labels 0/1 or -1/1"
+        if labels.dtype.kind not in "biuf":
+            raise DataError(f"The labels are not numbers; {wanted} (use multinomial for other class labels).")
+        found = np.unique(labels)
+        if found.astype(float).tolist() not in ([0.0, 1.0], [-1.0, 1.0]):
+            raise DataError(
+                f"The labels hold {len(found)} different values ({listing(found.tolist(), 5)}); {wanted}. "
+                "Recode the label column, or use the multinomial model."
+            )
+        return self._coded((labels == found[1]).astype(float)), tuple(found.tolist())
+
+    def _coded(self, positive: Array) -> Array:
+        return positive
+
+    def predict(self, z: Array) -> Array:
+        return (z > 0).astype(float)
