@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
-from mtcd.divergence import DIVERGED, WORST_NOISY_END
+from mtcd.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
 from mtcd.federation.node import networks
 from test_engine_contract_split import assert_same_networks, federate, four_clinics, in_process
 
@@ -65,6 +65,35 @@ def test_networks_diverge_in_a_federation_where_they_do_in_one_process(
         assert not list(tmp_path.glob("runs/*/*.safetensors"))
     else:
         assert_same_networks(tmp_path, kits, same)
+
+
+# that have no hope before they come to their limit, while all numbers are still finite
+ON_THE_WAY: list[tuple[str, str, float]] = [
+    ("clusters", "concat", 2.0),
+    ("clusters", "mean", 10.0),
+    ("clusters in batches", "concat", 0.5),
+    ("clusters in batches", "mean", 10.0),
+    ("stcd", "concat", 5.0),
+    ("stcd, empty start", "sum", 10.0),
+    ("svfl", "sum", 2.0),
+    ("svfl in batches", "mean", 5.0),
+]
+
+
+@pytest.mark.parametrize(("name", "aggregation", "stepsize"), ON_THE_WAY)
+def test_networks_without_hope_end_at_the_same_moment_in_every_engine(
+    name: str, aggregation: str, stepsize: float, tmp_path: Path
+) -> None:
+    data, method = four_clinics(), {**METHODS[name], "stepsize": stepsize}
+    model = {"kind": "split", "client": "mlp", "aggregation": aggregation}
+    kits, told = federate(tmp_path, data, 60, model=model, method=method)
+    same = in_process(data, kits["a"])
+    assert same.status == DIVERGED
+    assert same.objective > HOPELESS * same.history.rows[0].objective
+    assert same.final.iteration < 60
+    assert {(one.status, one.iterations) for one in told.summaries.values()} == {(DIVERGED, same.final.iteration)}
+    assert told.ledger == same.ledger
+    assert not list(tmp_path.glob("runs/*/*.safetensors"))
 
 
 def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(

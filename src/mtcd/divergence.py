@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mtcd.methods.method import Method
+from mtcd.protocol.model import Seen
 
 DIVERGED = "diverged"
 # a training whose objective is this many times that of the start has diverged ...
@@ -37,6 +38,14 @@ class Divergence:
     def _times(self, factor: float) -> float:
         """So many times the start; losses of one's own may be negative."""
         return self.start + (factor - 1) * abs(self.start)
+
+
+def looks_hopeless(seen: Seen | None) -> bool:
+    """Whether a split network has diverged on the way, in any engine, by what one party of a federation sees.
+
+    The objective on all samples takes the networks of all parties, so it is left for the end.
+    """
+    return seen is not None and Divergence(seen.start, WORST_NOISY_END).on_the_way(seen.loss)
 
 
 def worst_end_of(method: Method, linear: bool) -> float:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mtcd.divergence import DIVERGED, Divergence
+from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.errors import MtcdError
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
@@ -139,9 +139,13 @@ class Observer:
     def _measure(self, progress: Progress, stop: Stop, watch: Watch | None) -> str | None:
         with self.clock.paused():
             score = self._score(progress)
-            if self._rule(score.objective).on_the_way(score.objective):
-                return DIVERGED
             row = self._row(progress, score)
+            diverged = not stop.reached(row) and self._is_hopeless(score.objective)
+            if not math.isfinite(score.objective):  # no measurement, and no model if this is the end
+                return DIVERGED if diverged or stop.reached(row) or not self.rows else None
+            if diverged:
+                self.rows.append(row)
+                return DIVERGED
             if stop.reached(row) and progress.aggregate is not None:  # at the end, measure the model, not the token
                 row = self._row(progress, self.problem.score(self.engine.parameters()))
             self.rows.append(row)
@@ -155,6 +159,11 @@ class Observer:
         """The status, if the last measurement was the last of all."""
         status, now = stop.reached(self.rows[-1]), self.rows[-1].objective
         return DIVERGED if status and self._rule().at_the_end(now) else status
+
+    def _is_hopeless(self, objective: float) -> bool:
+        """Whether training need not go on."""
+        seen = self.engine.seen()
+        return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
 
     def _rule(self, start: float = math.nan) -> Divergence:
         """By the first measurement; ``start`` is that one, if it is the first."""

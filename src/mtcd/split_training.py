@@ -79,8 +79,7 @@ class SplitTraining:
     @property
     def pace(self) -> Pace:
         """A measurement per epoch; with the full batch, whenever the iterations have grown by 10%."""
-        epoch = self.stop.epoch(self.method, self.problem.samples)
-        return Growing(epoch, SPACING) if epoch is None or self.method.batch is None else Epochs(epoch)
+        return pace_of(self.method, self.stop, self.problem.samples)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -103,6 +102,12 @@ class SplitTraining:
             f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
             f"{self.method.settled_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
         )
+
+
+def pace_of(method: Method, stop: Stop, samples: int) -> Pace:
+    """When a training is looked at, in any engine: after every epoch, or, with the full batch, less and less often."""
+    epoch = stop.epoch(method, samples)
+    return Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
 
 
 def assemble(problem: NetProblem) -> TrainedSplit:

@@ -8,6 +8,7 @@ from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.keeping import Snapshot
+from mtcd.protocol.model import Seen
 from mtcd.protocol.party import Cast, Checkpointed
 
 
@@ -19,6 +20,9 @@ class InProcessEngine(Engine):
 
     def parameters(self) -> list[Any]:
         return self.parties.parameters()
+
+    def seen(self) -> Seen | None:
+        return self.parties.seen()
 
     def snapshot(self) -> Snapshot:
         return self.checkpointed.snapshot()

@@ -30,7 +30,7 @@ class SplitParties:
         if self.server is not None:
             return self._cast(self.server.ask(range(len(self.clients))))
         assert self.token is not None
-        return self._cast(_arriving(self.token))
+        return self._cast(_arriving(self.token, self.stage))
 
     def snapshot(self) -> Snapshot:
         """The networks of all parties, and where the training is."""
@@ -40,13 +40,15 @@ class SplitParties:
         facts, own = self._position()
         return Snapshot(facts, tensors | _prefixed("parties/", own))
 
-    def _position(self) -> tuple[dict[str, int], dict[str, Tensor]]:
+    def _position(self) -> tuple[dict[str, float | None], dict[str, Tensor]]:
         if self.server is not None:
             uploads = {f"upload.{k}": h for k, h in self.server.uploads.items()} if self.server.keeps_uploads else {}
-            return {"t": self.server.t}, {"H": self.server.aggregate, **uploads}
+            losses = {"start_loss": self.server.start_loss, "losses": float(self.server.losses)}
+            return {"t": self.server.t, **losses}, {"H": self.server.aggregate, **uploads}
         assert self.token is not None
         theta_0 = {f"theta_0.{i}": value for i, value in enumerate(self.token.theta_0)}
-        return {name: getattr(self.token, name) for name in PLACES}, {"H": self.token.aggregate, **theta_0}
+        places = {name: getattr(self.token, name) for name in (*PLACES, "start_loss")}
+        return places, {"H": self.token.aggregate, **theta_0}
 
     def resume(self, snapshot: Snapshot) -> Sequence[Message]:
         """Put all parties back; returns the messages that set the training going again."""
@@ -61,18 +63,22 @@ class SplitParties:
             client.t = facts["t"]
         if self.server is not None:
             self.server.t, self.server.aggregate = facts["t"], tensors["H"]
+            self.server.start_loss, self.server.losses = facts.get("start_loss"), facts.get("losses", 0.0)
             self.server.uploads = {int(k): h for k, h in _with_prefix("upload.", tensors).items()}
             return self.server.start_iteration()
         assert self.token is not None
         token = self.token
         for name in PLACES:
             setattr(token, name, facts[name])
+        token.start_loss = facts.get("start_loss", 0.0)
         token.aggregate = tensors["H"]
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
-        return _arriving(token)
+        return _arriving(token, self.stage)
 
     def _cast(self, opening: Sequence[Message]) -> Cast:
-        return Cast(self.clients, self.server, opening, gather=self._gather, checkpointed=self)
+        return Cast(
+            self.clients, self.server, opening, gather=self._gather, checkpointed=self, seen=lambda: self.stage.seen()
+        )
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
         """The weights of all networks, copies combined, theta_0 last: a token that is alone has it."""
@@ -94,10 +100,10 @@ def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
-def _arriving(token: SplitToken) -> list[Message]:
+def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
     """The token comes to a client; nobody is charged for it. There is no progress before the first pass is over."""
     at = token.heading
-    progress = [Message(at, MONITOR, lone_progress(token))] if token.hop >= 0 else []
+    progress = [Message(at, MONITOR, lone_progress(token, stage))] if token.hop >= 0 else []
     return [*progress, Message(at, at, token)]
 
 

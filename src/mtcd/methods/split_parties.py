@@ -17,14 +17,14 @@ from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.methods.token_parties import TokenServer
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.model import ClientNetwork, SplitStage, State, Tensor, Visit
+from mtcd.protocol.model import ClientNetwork, Seen, SplitStage, State, Tensor, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send
 from mtcd.protocol.token import HOPS, Token
 from mtcd.schema.arrays import FusionField
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.fields import Whole
 from mtcd.schema.payloads import Payload, payload
-from mtcd.schema.types import Iteration, last_client
+from mtcd.schema.types import Iteration, Number, last_client
 
 NO_NUMBERS: NDArray[np.float64] = np.zeros(0)
 
@@ -42,11 +42,13 @@ class UpdateFusion(Payload):
 class SplitToken(Token):
     """Z = (H, theta_0). ``heading``: the client that it is on its way to.
 
-    Without a server, ``hop`` is negative on the first pass: so many hops are left before training starts.
+    Without a server, ``hop`` is negative on the first pass: so many hops are left before training starts. Nobody else
+    remembers the loss at the start then, so it goes along as ``start_loss``: like t and hop, it is not counted.
     """
 
     theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
     heading: Annotated[int, Whole(last_client, low=NOWHERE)] = NOWHERE
+    start_loss: Number = 0.0
 
     @property
     def floats(self) -> int:
@@ -145,7 +147,8 @@ class SplitClient(TokenHost):
         token.heading = on.to
         if first_pass:
             on.hop_floats = 0  # a message, but no hop of the training
-        return [on, *(Message(self.number, MONITOR, lone_progress(token)) for _ in others if token.hop >= 0)]
+        told = [Message(self.number, MONITOR, lone_progress(token, self.stage)) for _ in others if token.hop >= 0]
+        return [on, *told]
 
     def next_client(self, token: Token) -> int:
         """Where the first pass or the walk leads from here."""
@@ -169,7 +172,7 @@ class SplitClient(TokenHost):
 class SplitServer(TokenServer):
     """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
 
-    kept = (*TokenServer.kept, "uploads", "awaited", "fused")
+    kept = (*TokenServer.kept, "uploads", "awaited", "fused", "start_loss", "losses")
 
     def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
         super().__init__(clients, plan, None)
@@ -180,6 +183,9 @@ class SplitServer(TokenServer):
         self.theta_0: Sequence[Tensor] = ()
         self.fused = -1
         """The last iteration in which theta_0 was updated."""
+        self.start_loss: float | None = None
+        self.losses: float | Tensor = 0.0
+        """The sum over the iterations of this epoch but its first."""
 
     @property
     def keeps_uploads(self) -> bool:
@@ -212,7 +218,23 @@ class SplitServer(TokenServer):
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients, and then turn to theta_0 (lines 8 and 10)."""
         self.theta_0 = self.stage.fusion.values()
+        if self.start_loss is None:
+            self.start_loss = self._first_loss()
+        self.stage.seen = self.seen
         return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
+
+    def _first_loss(self) -> float:
+        """A batch may be fit by chance, so with mini-batches the loss is at least that of saying nothing."""
+        first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
+        return first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
+
+    def seen(self) -> Seen | None:
+        """The mean loss of as many batches as there are in an epoch, up to that of Z^t; where an epoch begins."""
+        per_epoch = self.plan.batches.per_epoch
+        if self.t % per_epoch or self.start_loss is None:
+            return None
+        latest = self.stage.fusion.loss(self.aggregate, self.theta_0, self.t)
+        return Seen(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
 
     def token(self, index: int) -> Token:
         """A token as it sets out. All share one Z^t: no client writes into what it is given, theta_0 is not theirs."""
@@ -221,7 +243,8 @@ class SplitServer(TokenServer):
     def update_fusion(self) -> None:
         """Steps of theta_0 on Z^t, once in an iteration."""
         if self.fused < self.t:
-            self.stage.fusion.improve(self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t))
+            loss = self.stage.fusion.improve(self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t))
+            self.losses = self.losses + loss if self.t % self.plan.batches.per_epoch else 0.0
             self.fused = self.t
 
     def sync(self) -> Sequence[Message]:
@@ -250,6 +273,14 @@ class SplitServer(TokenServer):
         self.stage.fusion.remember(state["fusion"])
 
 
-def lone_progress(token: SplitToken) -> Progress:
-    """The progress that a token reports which is alone."""
+def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
+    """The progress that a token reports which is alone. It has the full batch, so its loss can be seen."""
+
+    def loss() -> float:
+        stage.join()
+        return float(stage.fusion.loss(token.aggregate, token.theta_0, token.t))
+
+    if not token.start_loss:  # the first moment
+        token.start_loss = loss()
+    stage.seen = lambda: Seen(token.start_loss, loss())
     return Progress(token.hop, token.t, None, 0.0)

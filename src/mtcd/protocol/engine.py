@@ -16,6 +16,7 @@ from typing import Any, Self
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.keeping import Snapshot
+from mtcd.protocol.model import Seen
 from mtcd.protocol.party import Progress
 
 
@@ -63,6 +64,13 @@ class Engine(ABC):
         After an interrupt in between, those that the clients hold. An engine in this process may return the clients'
         own arrays: read them before the next observation is asked for.
         """
+
+    def seen(self) -> Seen | None:
+        """What shows at the latest observation whether a split network diverges.
+
+        None: the objective shows it, as of linear models, or the parties look themselves.
+        """
+        return None
 
     def snapshot(self) -> Snapshot:
         """The state of all parties at the latest observation."""

@@ -5,7 +5,7 @@ Linear models keep no parameters: these pass through. Networks are large, and ke
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -118,6 +118,15 @@ class Visit(NamedTuple):
         return (self.t,) if self.hop is None else (self.t, self.hop)
 
 
+class Seen(NamedTuple):
+    """What shows, at a moment of the training, whether it diverges: the mean loss of the batches of the last epoch, and
+    what it was at the start. It takes Z = (H, theta_0) and the labels only, so one party of a federation sees it.
+    """
+
+    start: float
+    loss: float
+
+
 class ClientNetwork(Protocol):
     """The representation network of one client, with its data and parameters."""
 
@@ -168,12 +177,21 @@ class FusionNetwork(Protocol):
     def remember(self, memory: State) -> None:
         """Go on from such a memory."""
 
-    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
-        """Steps of theta_0 on this aggregate of iteration t."""
+    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
+        """Steps of theta_0 on this aggregate of iteration t; returns the loss before the first."""
+
+    def loss(self, H: Tensor, theta_0: Sequence[Tensor], t: int) -> Tensor:
+        """The loss of this aggregate and theta_0 on the batch of iteration t. Nothing changes."""
+
+    def blank_loss(self) -> float:
+        """The loss on all samples if all representations were 0."""
 
 
 class SplitStage(Protocol):
     """The networks of all parties, ready to train on batches that are agreed on."""
+
+    seen: Callable[[], Seen | None]
+    """What the party that has last told of a moment sees there; None where an epoch is not complete."""
 
     @property
     def clients(self) -> Sequence[ClientNetwork]:

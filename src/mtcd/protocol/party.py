@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.protocol.keeping import Keeper, Snapshot
+from mtcd.protocol.model import Seen
 from mtcd.schema.arrays import AggregateField, FusionField
 from mtcd.schema.fields import Optional
 from mtcd.schema.payloads import Payload, payload, stored
@@ -139,7 +140,7 @@ class Cast:
     """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages.
 
     ``gather`` puts the model together, of clients and server, where the clients alone do not know it;
-    ``checkpointed`` saves the parties.
+    ``checkpointed`` saves the parties; ``seen`` is what shows of a split network whether it diverges.
     """
 
     clients: Sequence[Client]
@@ -148,6 +149,7 @@ class Cast:
     rounds: Rounds | None = None
     gather: Callable[[Sequence[Any], Any], list[Any]] | None = None
     checkpointed: Checkpointed | None = None
+    seen: Callable[[], Seen | None] = lambda: None
 
     def parameters(self) -> list[Any]:
         """theta as of now, client by client; of split networks, theta_0 comes last."""

@@ -175,24 +175,34 @@ class GraphFusion(NetFusion):
 
     H: Tensor
     y: Tensor
+    before: Tensor
+    """The loss before the step that was last replayed."""
     _recordings: dict[bool, Recording]
 
-    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> None:
-        """Steps of theta_0 on the aggregate of iteration t."""
+    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
+        """Steps of theta_0 on the aggregate of iteration t; returns the loss before the first."""
         if not self.net.parameters:
-            return
+            return self.loss(H, (), t)
         if not hasattr(self, "H"):
             self.H, self.y, self._recordings = H.clone(), self.labels.batch(t).clone(), {}
+            self.before = torch.zeros((), device=H.device)
         self.H.copy_(H)
         self.y.copy_(self.labels.batch(t))
         self.net.set_rate(eta)
+        losses = []
         for q in range(steps):
             recording = self._recorded(track=q == 0)
             with self.around.drawing(self.number, (t,)):
                 recording.replay()
+            losses += [self.before.clone()] if q == 0 else []
+        return losses[0]
 
     def _recorded(self, track: bool) -> Recording:
         track = track and bool(self.net.norms)
         if track not in self._recordings:
-            self._recordings[track] = Recording(lambda: self.update(self.H, self.y, None, None, track), [self.net])
+
+            def work() -> None:
+                self.before.copy_(self.update(self.H, self.y, None, None, track))
+
+            self._recordings[track] = Recording(work, [self.net])
         return self._recordings[track]

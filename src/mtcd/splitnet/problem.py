@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
@@ -14,12 +14,12 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.errors import ConfigError
 from mtcd.model.score import Score
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.model import ClientNetwork
+from mtcd.protocol.model import ClientNetwork, Seen
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.client import NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.feed import Feed, Rows, Source, Stored, make_source
-from mtcd.splitnet.fusion import NetFusion
+from mtcd.splitnet.fusion import CHUNK, NetFusion
 from mtcd.splitnet.graphs import GraphClient, GraphFusion
 from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
 from mtcd.splitnet.lanes import Lanes
@@ -30,7 +30,6 @@ from mtcd.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, nam
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
 
-CHUNK = 1000  # samples that are evaluated at once
 Client = TypeVar("Client", bound=NetClient)
 
 
@@ -42,6 +41,7 @@ class Stage:
     ) -> None:
         self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
         self.lane, self.join = lanes.lane, lanes.join
+        self.seen: Callable[[], Seen | None] = lambda: None
 
     def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
         """H, of all clients in order."""

@@ -43,15 +43,16 @@ from mtcd.federation.own.networks import (
 )
 from mtcd.federation.own.table import PartyTable
 from mtcd.methods.split_cast import opening_cost, split_sizes
+from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
-from mtcd.split_training import check_split, outside_guarantee
+from mtcd.split_training import check_split, outside_guarantee, pace_of
 from mtcd.splitnet.client import NetClient
 from mtcd.splitnet.own import OwnProblem
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
     "The objective is not evaluated at the end, as the representations of all samples do not fit into a message: a "
-    "training that diverges is noticed only when numbers are not finite. A larger limits.message_mb helps."
+    "training that diverges slowly is not noticed. A larger limits.message_mb helps."
 )
 
 
@@ -65,6 +66,7 @@ class SplitBrings(BringsTable):
         if table is not None:
             own_maker(self.config, kit.code)
         self.problem: OwnProblem
+        self.stage: SplitStage
         self.start: torch.Tensor
         """h_k of all training samples before the first update, of a party."""
         self.fusion: bytes | None = None
@@ -103,6 +105,7 @@ class SplitBrings(BringsTable):
         shapes = split_shapes(self.problem)
         bounds = method.bounds(agreed.run, network, config.seed, samples, self.problem.outputs, shapes)
         parties = method.split(self.problem, network, config.seed)
+        self.stage = parties.stage
         plan, theta_0 = parties.clients[0].plan, self.problem.fusion.size
         sizes, opening = split_sizes(plan, widths, theta_0), opening_cost(plan, widths, theta_0, self.costs)
         watch = Watch(
@@ -116,6 +119,8 @@ class SplitBrings(BringsTable):
             sizes=sizes,
             opening_cost=opening,
             finite=lambda: self.problem.is_finite,
+            seen=lambda: self.stage.seen(),
+            pace=pace_of(method, self.stop, samples),
         )
         evaluated = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)
         if evaluated and self.problem.own is not None:

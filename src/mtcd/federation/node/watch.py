@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.divergence import DIVERGED, Divergence
+from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.federation.node.log import Log
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method
 from mtcd.methods.svfl import Shared
 from mtcd.network.topology import Network
-from mtcd.pace import Growing
+from mtcd.pace import Growing, Pace
+from mtcd.protocol.model import Seen
 from mtcd.protocol.token import Token
 from mtcd.stop import Stop
 
@@ -41,12 +42,16 @@ class Watch:
         sizes: Sizes = UNIT,
         opening_cost: float = 0.0,
         finite: Callable[[], bool] = lambda: True,
+        seen: Callable[[], Seen | None] = lambda: None,
+        pace: Pace | None = None,
     ) -> None:
         self.log, self.stop = log, stop
         self.problem, self.rule = problem, rule
         """What reads the objective off an aggregate of all samples, and what has diverged; None if not known here."""
         self._finite = finite
         """Whether the parameters that this party holds are finite."""
+        self._seen, self._looking = seen, pace or Growing()
+        """What shows on the way whether a split network diverges, and when to look, as one process does."""
         self.iteration, self.syncs, self.objective = 0, 0, math.nan
         self.gap_part: float | None = None
         self.final = False
@@ -83,8 +88,9 @@ class Watch:
             return DIVERGED
         status = self._reached(hop)
         if status is None and hop >= self._look_at:
-            self._look_at = self._pace.next(hop, near=False)
-            if self.rule is not None and (f := self._objective(payload)) is not None and self.rule.on_the_way(f):
+            self._look_at = self._looking.next(hop, near=False)
+            known = self.rule is not None and (f := self._objective(payload)) is not None and self.rule.on_the_way(f)
+            if known or looks_hopeless(self._seen()):
                 return DIVERGED
         return status
 

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from mtcd.federation.transport import MEGABYTE
 from mtcd.splitnet.client import NetClient
+from mtcd.splitnet.fusion import CHUNK
 from mtcd.splitnet.own import OwnProblem
-from mtcd.splitnet.problem import CHUNK
 
 PART_BYTES = 2 * 8  # per number of the aggregate: at the start and at the end, each as a 64-bit integer
 HEAD_BYTES = 4096  # per party, at most: its name and certificate
