@@ -272,3 +272,10 @@ def test_a_depth_that_nobody_reads_is_noted(acceleration: str | None, noted: boo
     assert any("depth" in note for note in build(config).notes) == noted
     again = check_config(yaml.safe_load(resolved_yaml(config)))
     assert not (noted and build(again).notes)
+
+
+@pytest.mark.parametrize("kind", ["svfl", "dcpa", "tree-cg"])
+@pytest.mark.parametrize("start", [1, [1, 2], "client_1"])
+def test_a_start_is_ignored_by_methods_that_start_everywhere(tmp_path: Path, kind: str, start: object) -> None:
+    config = read_config(written(tmp_path, BASE), [f"method={{kind: {kind}, start: {start}}}"])
+    assert f"{kind} has no use for start here: ignored." in build(config).notes

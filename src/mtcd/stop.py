@@ -9,7 +9,7 @@ from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
-from mtcd.methods.method import WITHOUT_SERVER, Method
+from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 
 FOR_EVER = 10_000_000
@@ -53,7 +53,7 @@ class Stop:
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Refuse a cost that is never reached, where nothing else ends the training."""
         others = (self.iterations, self.epochs, self.seconds)
-        alone = network.size == 1 and method.kind in WITHOUT_SERVER
+        alone = network.size == 1 and not method.has_server
         stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays
         if self.cost and alone and not stays and others == (None, None, None):
             raise ConfigError(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
     ComputeSection,
     Config,
@@ -17,7 +18,7 @@ from mtcd.config.schema import (
     OwnTable,
     TableData,
 )
-from mtcd.config.settings import NO_DEPTH, USED, build_settings, settings_of
+from mtcd.config.settings import build_settings, settings_of
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.catalogue import first_present, load_dataset, load_table
 from mtcd.data.synthetic import synthetic
@@ -102,8 +103,8 @@ def build(config: Config) -> Setup:
 def resolved_yaml(config: Config) -> str:
     """The config with all defaults filled in: training with it repeats the run."""
     content = config.model_dump(mode="json", exclude_none=True)
-    content["method"] = config.method.model_dump(mode="json", include=USED[config.method.kind] | {"kind"})
-    if config.method.acceleration in NO_DEPTH:
+    content["method"] = config.method.model_dump(mode="json", include=keys_of(config.method.kind) | {"kind"})
+    if "depth" in keys_of(config.method.kind) and not has_depth(config.method.acceleration):
         content["method"].pop("depth", None)
     if config.method.kind == "mtcd":
         content["method"]["combine"] = MTCD(**settings_of(config.method)).combine_rule

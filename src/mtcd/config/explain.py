@@ -7,7 +7,17 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from mtcd.config.schema import Config, DatasetData, GlmSection, OwnTable, SplitSection, SyntheticData, TableData
+from mtcd.config.schema import (
+    Config,
+    DatasetData,
+    GlmSection,
+    MethodSection,
+    OwnTable,
+    SplitSection,
+    SyntheticData,
+    TableData,
+    section_for,
+)
 from mtcd.errors import did_you_mean
 
 KINDS: dict[str, type[BaseModel]] = {
@@ -26,7 +36,7 @@ def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseMo
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
         if problem["type"] == "extra_forbidden":
-            known = _known(schema, keys, problem["loc"])
+            known = _known(schema, keys, problem["loc"], content)
             told.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
         elif problem["type"] == "missing":
             told.setdefault(f"the key {key!r} is missing", [])
@@ -50,7 +60,9 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     return keys
 
 
-def _known(schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int]) -> list[str]:
+def _known(
+    schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int], content: dict[str, Any]
+) -> list[str]:
     """The keys that the section around the last of these knows."""
     section = schema
     if len(keys) == 2 and str(place[1]) in KINDS:
@@ -61,6 +73,8 @@ def _known(schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | i
         for key in keys[:-1]:  # names that people give, of cases say, are no fields
             field = section.model_fields.get(key)
             section = (field and _section_in(field.annotation)) or section
+    if section is MethodSection:
+        section = section_for(content["method"].get("kind"))
     others = ["synthetic", "dataset"] if section is TableData else []  # misspelt, they look like keys of a table
     return [*section.model_fields, *others]
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    Tag,
+    model_validator,
+)
 
-
-def _no_bool(value: Any) -> Any:
-    """YAML's true is no number, though Python's is."""
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
-    return value
+from mtcd.config.keys import Number, Whole, section_of
+from mtcd.errors import ConfigError
+from mtcd.methods.method import METHODS
 
 
 def _names(value: Any) -> Any:
@@ -23,8 +31,6 @@ def _names(value: Any) -> Any:
     return names
 
 
-Number = Annotated[float, BeforeValidator(_no_bool)]
-Whole = Annotated[int, BeforeValidator(_no_bool)]
 Count = Annotated[Whole, Field(ge=1)]
 FromZero = Annotated[Whole, Field(ge=0)]
 Seed = FromZero
@@ -182,10 +188,21 @@ class ScheduleSection(Section):
     warmup: Whole = 0
 
 
-class MethodSection(Section):
-    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL, mtcd.DCPA and mtcd.TreeCG."""
+def _method_kind(kind: str) -> str:
+    try:
+        METHODS[kind]
+    except ConfigError as error:
+        raise ValueError(str(error).removeprefix("method.kind: ")) from None
+    return kind
 
-    kind: Literal["mtcd", "stcd", "svfl", "dcpa", "tree-cg"] = "mtcd"
+
+class MethodSection(Section):
+    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL, mtcd.DCPA and mtcd.TreeCG.
+
+    A method with other settings has a section with these too: see ``section_of``.
+    """
+
+    kind: Annotated[str, AfterValidator(_method_kind)] = "mtcd"
     tokens: Whole | None = None
     hops: Whole = 16
     local_updates: Whole = 1
@@ -204,6 +221,25 @@ class MethodSection(Section):
     fusion_updates: Whole | None = None
     fusion_client: str | int | None = None
     first_pass: bool = True
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _of_its_kind(cls, given: Any, handler: ModelWrapValidatorHandler[MethodSection]) -> MethodSection:
+        section = section_for(given.get("kind")) if isinstance(given, dict) else cls
+        return handler(given) if cls is not MethodSection or section is cls else section.model_validate(given)
+
+
+AnyMethodSection = SerializeAsAny[MethodSection]
+
+
+def section_for(kind: object) -> type[MethodSection]:
+    """The section of a method by its name; the general one where no method has it."""
+    if not isinstance(kind, str) or kind not in METHODS:
+        return MethodSection
+    try:
+        return cast(type[MethodSection], section_of(kind, MethodSection))
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
 
 
 class StopSection(Section):
@@ -259,7 +295,7 @@ class Config(Section):
     data: DataSection
     model: ModelSection = GlmSection()
     network: NetworkSection = NetworkSection(kind="complete")
-    method: MethodSection = MethodSection()
+    method: AnyMethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
     compute: ComputeSection | None = None

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.config.schema import ComputeSection, Config, DatasetData, GlmSection, MethodSection, StopSection
+from mtcd.config.keys import has_depth, keys_of
+from mtcd.config.schema import (
+    ComputeSection,
+    Config,
+    DatasetData,
+    GlmSection,
+    MethodSection,
+    ScheduleSection,
+    StopSection,
+    section_for,
+)
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.ledger.costs import Costs
-from mtcd.methods.dcpa import DCPA
-from mtcd.methods.method import Method
-from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.method import METHODS, Method
+from mtcd.methods.mtcd import MTCD
 from mtcd.methods.schedule import Schedule
-from mtcd.methods.svfl import SVFL
-from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
-
-ACCELERATION = ("acceleration", "depth")
-NO_DEPTH = (None, "momentum")
-# which keys of the method section each method reads, besides its kind
-USED = {
-    "mtcd": {
-        "tokens",
-        "hops",
-        "local_updates",
-        "stepsize",
-        "batch",
-        "combine",
-        "walk",
-        "clusters",
-        "start",
-        "schedule",
-        "fusion_updates",
-        *ACCELERATION,
-    },
-    "stcd": {"local_updates", "stepsize", "walk", "start", "fusion_client", "first_pass", *ACCELERATION},
-    "svfl": {"local_updates", "stepsize", "batch", "schedule", "fusion_updates"},
-    "dcpa": {"stepsize", "dual_stepsize", "consensus_stepsize", "variant"},
-    "tree-cg": set(),
-}
 
 
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
@@ -68,33 +51,32 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
 
 def method_section(method: Method) -> MethodSection:
     """The section of a config that makes this method."""
-    settings = {name: getattr(method, name) for name in USED[method.kind] if hasattr(method, name)}
+    settings = {name: getattr(method, name) for name in keys_of(method.kind) if hasattr(method, name)}
     if isinstance(method, MTCD) and method.adaptive:
         settings |= {"stepsize": "auto"}
-    return MethodSection.model_validate({"kind": method.kind, **settings})
+    return section_for(method.kind).model_validate({"kind": method.kind, **settings})
 
 
 def _method(section: MethodSection) -> tuple[Method, tuple[str, ...]]:
-    unused = sorted(section.model_fields_set - USED[section.kind] - {"kind"})
-    if "depth" in section.model_fields_set - set(unused) and section.acceleration in NO_DEPTH:
+    unused = sorted(section.model_fields_set - keys_of(section.kind) - {"kind"})
+    if "depth" in section.model_fields_set - set(unused) and not has_depth(section.acceleration):
         unused.append("depth")
     notes = (f"{section.kind} has no use for {', '.join(unused)} here: ignored.",) if unused else ()
-    makers: dict[str, Any] = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL, "dcpa": DCPA, "tree-cg": TreeCG}
-    return makers[section.kind](**settings_of(section)), notes
+    return METHODS[section.kind](**settings_of(section)), notes
 
 
 def settings_of(section: MethodSection) -> dict[str, Any]:
     """The keys that the method reads. Clients go as text: whether 1 is a name or a number, their names decide."""
-    settings = {name: getattr(section, name) for name in USED[section.kind]}
-    start, clusters = section.start, section.clusters
-    if section.schedule is not None and "schedule" in settings:
-        settings["schedule"] = Schedule(**section.schedule.model_dump())
-    if isinstance(section.fusion_client, int) and "fusion_client" in settings:
-        settings["fusion_client"] = str(section.fusion_client)
+    settings = {name: getattr(section, name) for name in keys_of(section.kind)}
+    start, clusters, fusion_client = (settings.get(name) for name in ("start", "clusters", "fusion_client"))
+    if isinstance(settings.get("schedule"), ScheduleSection):
+        settings["schedule"] = Schedule(**settings["schedule"].model_dump())
+    if isinstance(fusion_client, int):
+        settings["fusion_client"] = str(fusion_client)
     if isinstance(start, int):
         settings["start"] = str(start)
     if isinstance(start, list):
         settings["start"] = [str(one) if isinstance(one, int) else one for one in start]
-    if isinstance(clusters, list) and "clusters" in settings:
+    if isinstance(clusters, list):
         settings["clusters"] = [[str(client) for client in group] for group in clusters]
     return settings

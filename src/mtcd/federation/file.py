@@ -18,7 +18,7 @@ from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import Federation
 from mtcd.methods.combine import RULES
-from mtcd.methods.method import WITHOUT_SERVER, Method
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
@@ -50,7 +50,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     """Refuse what each key allows and all together do not; returns notes."""
     check_own_names(federation.model)
     method, notes = method_of(federation)
-    _check_server(federation)
+    _check_server(federation, method)
     _check_labels(federation, method)
     _check_predictions(federation)
     _check_given_order(federation)
@@ -126,18 +126,18 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
         settled.plan(SAMPLES, 1, network, federation.seed)
 
 
-def _check_server(federation: Federation) -> None:
+def _check_server(federation: Federation, method: Method) -> None:
     kind = federation.method.kind
     if kind == "tree-cg":
         raise ConfigError(
             "method.kind: tree-cg trains in one process only, with mtcd train. In a federation without a server use "
             "stcd (walk: tour, acceleration: conjugate), which needs about as few messages."
         )
-    if federation.server is not None and kind in WITHOUT_SERVER:
+    if federation.server is not None and not method.has_server:
         raise ConfigError(
             f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which syncs there."
         )
-    if federation.server is None and kind not in WITHOUT_SERVER:
+    if federation.server is None and method.has_server:
         raise ConfigError(f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs none.")
 
 
@@ -162,7 +162,7 @@ def _check_labels(federation: Federation, method: Method) -> None:
     looks_at_loss = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     at_server = isinstance(federation.model, SplitSection) or looks_at_loss
     if federation.server is not None and at_server and "server" not in labels.shared_with:
-        linear = "acceleration" if federation.method.acceleration else "combine: optimal"
+        linear = "acceleration" if federation.method.acceleration else f"combine: {federation.method.combine}"
         what = "the fusion module" if isinstance(federation.model, SplitSection) else linear
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "

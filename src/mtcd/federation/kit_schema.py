@@ -7,17 +7,16 @@ from typing import Annotated, Any
 import yaml
 from pydantic import AfterValidator
 
+from mtcd.config.keys import Whole, has_depth, keys_of
 from mtcd.config.schema import (
+    AnyMethodSection,
     ComputeSection,
     CostsSection,
-    MethodSection,
     ModelSection,
     Section,
     Seed,
     StopSection,
-    Whole,
 )
-from mtcd.config.settings import USED
 from mtcd.federation.names import OPERATOR, SERVER, usable_name
 from mtcd.federation.schema import (
     AddressText,
@@ -72,7 +71,7 @@ class KitConfig(Section):
     alignment: Alignment
     standardise: bool
     model: ModelSection
-    method: MethodSection
+    method: AnyMethodSection
     stop: StopSection
     costs: CostsSection
     compute: ComputeSection | None = None
@@ -139,8 +138,8 @@ def as_yaml(section: Federation | KitConfig) -> bytes:
     """The file, with all defaults filled in."""
     content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
     content["method"] = section.method.model_dump(
-        mode="json", exclude_none=True, include=USED[section.method.kind] | {"kind"}
+        mode="json", exclude_none=True, include=keys_of(section.method.kind) | {"kind"}
     )
-    if section.method.acceleration in (None, "momentum"):
+    if not has_depth(section.method.acceleration):
         content["method"].pop("depth", None)
     return yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode()

@@ -7,17 +7,17 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from mtcd.config.keys import Number, Whole
 from mtcd.config.schema import (
+    AnyMethodSection,
     ComputeSection,
     CostsSection,
     GlmSection,
     MethodSection,
     ModelSection,
-    Number,
     Section,
     Seed,
     StopSection,
-    Whole,
 )
 from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
 
@@ -128,7 +128,7 @@ class Federation(Section):
     standardise: bool = False  # every party its own columns
     network: LinksSection = LinksSection(kind="complete")
     model: ModelSection = GlmSection()
-    method: MethodSection = MethodSection()
+    method: AnyMethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
     compute: ComputeSection | None = None

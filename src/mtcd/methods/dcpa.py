@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from mtcd.checks import check_number
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.methods.method import Method, Stepsize, check_connected
+from mtcd.methods.method import METHODS, Method, Stepsize, check_connected
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
@@ -74,6 +74,7 @@ class Offer(Payload):
         return self.vector.size
 
 
+@METHODS.register("dcpa")
 @dataclass(frozen=True)
 class DCPA(Method):
     """The fully decentralised baseline: every client sends one number per sample to every neighbour, every iteration.
@@ -91,6 +92,7 @@ class DCPA(Method):
     local_updates = 1
     batch = None
     gradient_steps = False
+    has_server = False
 
     def __post_init__(self) -> None:
         self._check_local_settings()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Literal
 
 from mtcd.checks import check_number, check_whole
@@ -14,11 +15,11 @@ from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import Cast
+from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 Stepsize = float | Literal["auto"]
-WITHOUT_SERVER = ("stcd", "dcpa")
 
 
 class Method(ABC):
@@ -29,6 +30,8 @@ class Method(ABC):
     local_updates: int
     batch: int | None
     schedule: Schedule | None = None
+    has_server = True
+    """Whether the parties sync at a server; a property where the settings decide."""
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
@@ -139,6 +142,14 @@ class Method(ABC):
         if isinstance(self.stepsize, str):
             raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
         return self.stepsize
+
+
+METHODS: Registry[Callable[..., Method]] = Registry(
+    Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';"
+)
+"""What makes each: its class, or a function that returns an instance. Its parameters are the keys of ``method`` in a
+config, but for fields of a dataclass that are ``NOT_IN_CONFIG``."""
+NOT_IN_CONFIG = {"config": False}
 
 
 def check_connected(network: Network, kind: str) -> None:

@@ -17,7 +17,7 @@ from mtcd.methods.combine import RULES, Combine
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.eras import through_changes
 from mtcd.methods.hosting import Done, Plan, Share
-from mtcd.methods.method import Method, Stepsize, check_connected
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize, check_connected
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
@@ -42,6 +42,7 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theore
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 
 
+@METHODS.register("mtcd")
 @dataclass(frozen=True)
 class MTCD(Method):
     """Gamma ``tokens`` roam S ``hops`` each, Q ``local_updates`` of size ``stepsize`` per visit, then sync.
@@ -73,9 +74,9 @@ class MTCD(Method):
     depth: int | None = None
     schedule: Schedule | None = None
     fusion_updates: int | None = None
-    fusion_client: str | int | None = None
-    first_pass: bool = field(default=True, repr=False)
-    adaptive: bool = False
+    fusion_client: str | int | None = field(default=None, metadata=NOT_IN_CONFIG)
+    first_pass: bool = field(default=True, repr=False, metadata=NOT_IN_CONFIG)
+    adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -111,6 +112,11 @@ class MTCD(Method):
     def kind(self) -> str:
         """'stcd' for the setting without a server."""
         return "stcd" if self.hops is None else "mtcd"
+
+    @property
+    def has_server(self) -> bool:  # type: ignore[override]
+        """Not where the one token roams for ever."""
+        return self.hops is not None
 
     @property
     def combine_rule(self) -> str:
@@ -312,6 +318,7 @@ class MTCD(Method):
         return frozenset([names.number(0 if self.fusion_client is None else self.fusion_client, "fusion_client")])
 
 
+@METHODS.register("stcd")
 def STCD(  # noqa: N802 - reads as the method that it makes
     local_updates: int = 1,
     stepsize: Stepsize = "auto",

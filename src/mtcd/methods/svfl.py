@@ -13,7 +13,7 @@ from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.hosting import Plan
-from mtcd.methods.method import Method, Stepsize
+from mtcd.methods.method import METHODS, Method, Stepsize
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_cast import SplitParties, split_parties
@@ -45,6 +45,7 @@ class Shared(Payload):
         return self.aggregate.size
 
 
+@METHODS.register("svfl")
 @dataclass(frozen=True)
 class SVFL(Method):
     """Every round: the aggregate goes to all K clients, each takes Q steps with the others stale, all upload."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from mtcd.errors import ConfigError, WireError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.methods.method import Method, check_connected
+from mtcd.methods.method import METHODS, Method, check_connected
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
@@ -84,6 +84,7 @@ class Direction(Payload):
             raise WireError("weights", "are not one number for each direction")
 
 
+@METHODS.register("tree-cg")
 @dataclass(frozen=True)
 class TreeCG(Method):
     """Conjugate gradients, summed up and sent down a spanning tree of the network: 2(K - 1) messages per iteration.
@@ -96,6 +97,7 @@ class TreeCG(Method):
     local_updates = 1
     batch = None
     gradient_steps = False
+    has_server = False
 
     @property
     def kind(self) -> str:

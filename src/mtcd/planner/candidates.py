@@ -34,7 +34,6 @@ CROSSING_TOKENS = (2, 4, 8)
 CROSSING_HOPS = (1, 4)  # times the number of clients
 TOURS = (1, 3)  # of a cluster between syncs, without acceleration
 MOST_TOKENS = 64
-SERVERLESS = ("stcd", "dcpa", "tree-cg")
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from mtcd.config.settings import method_section
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import settle_stepsize
-from mtcd.planner.candidates import SERVERLESS, Space
+from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
@@ -160,7 +160,7 @@ def _own(setup: Setup, task: Task, served: bool) -> tuple[list[Pilot], tuple[str
     method, _ = settle_stepsize(setup.method, task.smoothness)
     if not served:
         notes = ("The links have no server: only methods without one are considered.",)
-        return [Pilot(task, method, own=True)] if method.kind in SERVERLESS else [], notes
+        return [Pilot(task, method, own=True)] if not method.has_server else [], notes
     try:
         method.cast(task.problem, task.network, task.seed)
     except MtcdError as error:

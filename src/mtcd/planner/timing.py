@@ -13,7 +13,6 @@ import numpy as np
 from mtcd.methods.hosting import Plan
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import COEFFICIENTS, INNER_PRODUCTS, TreeCG
 from mtcd.network.spanning import spanning_tree
 from mtcd.network.topology import Network
@@ -47,7 +46,7 @@ def travel(method: Method, network: Network, samples: int, outputs: int, seed: i
     K = network.size
     if isinstance(method, MTCD):
         return _roams(method.plan(samples, outputs, network, seed), K, links)
-    if isinstance(method, SVFL):
+    if method.has_server:
         floats = Batches(samples, method.batch, seed).length * outputs
         return Travel(K, None if links is None else _server_round(links, floats), K)
     if isinstance(method, TreeCG):

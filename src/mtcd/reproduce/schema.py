@@ -10,7 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from mtcd.config.schema import Count, Number, Section
+from mtcd.config.keys import Number
+from mtcd.config.schema import Count, Section
 from mtcd.ledger.costs import Per
 
 Positive = Annotated[Number, Field(gt=0, allow_inf_nan=False)]

@@ -1,0 +1,81 @@
+"""The keys of a config: numbers, and the keys of a method, which are the parameters of what makes it."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from pydantic import BaseModel, BeforeValidator, PydanticUserError, create_model
+
+from mtcd.errors import ConfigError
+from mtcd.methods.accelerations import ACCELERATIONS
+from mtcd.methods.method import METHODS, Method
+
+
+def no_bool(value: Any) -> Any:
+    """YAML's true is no number, though Python's is."""
+    if isinstance(value, bool):
+        raise ValueError("should be a number")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(no_bool)]
+Whole = Annotated[int, BeforeValidator(no_bool)]
+
+
+def keys_of(kind: str) -> set[str]:
+    """The keys of the section that the method reads, besides its kind."""
+    return set(_parameters(METHODS[kind]))
+
+
+def section_of(kind: str, general: type[BaseModel]) -> type[BaseModel]:
+    """The section of a method: ``general``, and those of its keys that are not there or have another default."""
+    return _section(METHODS[kind], kind, general)
+
+
+def has_depth(acceleration: str | None) -> bool:
+    """Whether ``depth`` means something beside this acceleration."""
+    return acceleration is not None and ACCELERATIONS[acceleration].uses_depth
+
+
+@cache
+def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) -> type[BaseModel]:
+    fields = general.model_fields
+    own = {
+        name: parameter
+        for name, parameter in _parameters(maker).items()
+        if name not in fields or fields[name].default != parameter.default
+    }
+    if not own:
+        return general
+    try:
+        hints = get_type_hints(maker.__init__ if isinstance(maker, type) else maker)  # type: ignore[misc]
+        typed = {name: _checked(hints.get(name, Any)) for name in own}
+        made: Any = {name: (typed[name], ... if p.default is p.empty else p.default) for name, p in own.items()}
+        return create_model(general.__name__, __base__=general, __module__=__name__, **made)
+    except (NameError, TypeError, PydanticUserError) as error:
+        raise ConfigError(
+            f"method.kind: {kind} has settings that a config cannot give: {error}. Their types must be numbers, texts, "
+            "true or false, lists, dicts, or None beside one of these."
+        ) from None
+
+
+@cache
+def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
+    hidden: set[str] = set()
+    if dataclasses.is_dataclass(maker):
+        hidden = {field.name for field in dataclasses.fields(maker) if not field.metadata.get("config", True)}
+    return {name: p for name, p in inspect.signature(maker).parameters.items() if name not in hidden}
+
+
+def _checked(annotation: Any) -> Any:
+    """The type with numbers that may not be true or false."""
+    if annotation in (int, float):
+        return Whole if annotation is int else Number
+    if get_origin(annotation) in (Union, types.UnionType):
+        return Union[tuple(_checked(one) for one in get_args(annotation))]  # noqa: UP007 - made from a tuple
+    return annotation
