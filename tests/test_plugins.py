@@ -213,6 +213,19 @@ def test_bad_registrations_are_refused(name: str, made: Any, message: str) -> No
         WALKS.register(name, made)
 
 
+def test_a_name_of_ours_is_refused_before_ours_is_imported() -> None:
+    script = (
+        "import sys\nfrom mtcd.errors import ConfigError\nfrom mtcd.network.walks import WALKS, Walk\n"
+        "assert 'mtcd.network.walks.lazy' not in sys.modules\n"
+        "class Own(Walk):\n    def next(self, *way): return 0\n"
+        "try: WALKS.register('lazy', Own)\nexcept ConfigError as error: print(error)\n"
+        "print(WALKS['lazy'].__name__)"
+    )
+    shown = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    assert "'lazy' is taken by mtcd.network.walks.lazy.LazyWalk" in shown
+    assert shown.splitlines()[-1] == "LazyWalk"
+
+
 def test_a_decorator_registers_too() -> None:
     @WALKS.register("own")
     class Own(outside.SleepyWalk):

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from mtcd.errors import ConfigError, did_you_mean
@@ -30,8 +30,8 @@ class Registry(Generic[T]):
     """The classes of one kind by name. ``T`` is what makes one: a class, or a function that returns an instance.
 
     ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
-    built-in ones are: every module in it is imported before the first look-up. ``unknown`` begins the error about a
-    name that nobody knows.
+    built-in ones are: its module of the same name is imported, or all of them where that does not have it. ``unknown``
+    begins the error about a name that nobody knows.
 
     >>> from mtcd.network.walks import WALKS
     >>> WALKS["lazy"].__name__
@@ -57,7 +57,8 @@ class Registry(Generic[T]):
         if made is None:
             return lambda decorated: self.register(name, decorated)
         self._check(name, made, f"{self.group}: {name!r}")
-        if name in self._classes:
+        ours = getattr(made, "__module__", "").startswith(f"{self.package}.")
+        if name in (self._classes if ours else self._known()):
             raise ConfigError(
                 f"{self.group}: the name {name!r} is taken by {_where(self._classes[name])}: choose another name for "
                 f"{_where(made)}."
@@ -66,10 +67,11 @@ class Registry(Generic[T]):
         return made
 
     def __getitem__(self, name: str) -> T:
-        known = self._known()
-        if name not in known:
+        if name not in self._classes:
+            self._import([module for module in self._modules() if module == str(name).replace("-", "_")])
+        if name not in self._classes and name not in self._known():
             self._load(name)
-        return known[name]
+        return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._known() or any(point.name == name for point in self._points())
@@ -91,9 +93,16 @@ class Registry(Generic[T]):
     def _known(self) -> dict[str, T]:
         if not self._complete:
             self._complete = True
-            for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__):
-                importlib.import_module(f"{self.package}.{module.name}")
+            self._import(self._modules())
         return self._classes
+
+    def _modules(self) -> list[str]:
+        """The modules of the package: names of files, so that what a config says is looked for nowhere else."""
+        return [module.name for module in pkgutil.iter_modules(importlib.import_module(self.package).__path__)]
+
+    def _import(self, modules: Iterable[str]) -> None:
+        for module in modules:
+            importlib.import_module(f"{self.package}.{module}")
 
     def _points(self) -> tuple[EntryPoint, ...]:
         from importlib.metadata import entry_points  # takes a while to import, and few need it
