@@ -1,4 +1,4 @@
-"""What custody adds to a hop: a token is taken in, visited with and put into the outbox, all of it kept on disk."""
+"""What delivery adds to a hop: a token arrives, visits and goes into the outbox, with a commit to the journal."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from mtcd.data.synthetic import synthetic
 from mtcd.federation.delivery.codecs import decode_envelope, encode_envelope
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.token_parties import TokenClient
@@ -22,14 +23,15 @@ REPEATS = 50
 
 
 def hop(samples: int, folder: Path) -> None:
-    """Two lines for a token of so many numbers: custody of a visit, and a commit alone."""
+    """Two lines for a token of so many numbers: a visit with its delivery, and a commit alone."""
     data = synthetic("ridge", samples, 40, clients=8)
     network = make_network("complete", data.clients)
     method, problem = MTCD(tokens=1, hops=10**6, stepsize=1e-9), Glm("ridge").problem(data)
     kept, bare = (method.cast(problem, network, 0).clients[1] for _ in range(2))
     assert isinstance(kept, TokenClient)
     assert isinstance(bare, TokenClient)
-    reliable = IterationClient(1, kept, FileJournal(folder / f"journal-{samples}"), network=network)
+    journal = FileJournal(folder / f"journal-{samples}")
+    reliable = ReliableParty(1, kept, IterationClient(kept, network), journal, clients=8).resume()
     token = Token(0, 0, 3, problem.labels * 1e-3, 0.5)
     frame = encode_envelope(Envelope(0, 1, 0, 0, 0, {}, Message(0, 1, token)), "benchmark")
     bounds = method.bounds("benchmark", network, 0, samples, 1)
@@ -54,7 +56,7 @@ def hop(samples: int, folder: Path) -> None:
 
     floor, whole, alone = (seconds / REPEATS for seconds in best_of(visit, deliver, commit))
     size = f"a token of {round(len(frame) / 1000)} KB"
-    report(f"{size}: visit in custody, with the wire", whole, floor, note="floor: the same without custody")
+    report(f"{size}: visit with delivery and wire", whole, floor, note="floor: the same without delivery")
     report(f"{size}: a commit alone", alone, floor)
 
 

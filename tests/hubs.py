@@ -201,4 +201,4 @@ def holds(node: Node) -> tuple[Any, ...]:
     if node.trainer is None:
         return files, node.agreed
     reliable = node.trainer.reliable
-    return files, pack(reliable.record()), reliable.down, node.agreed
+    return files, pack(reliable.snapshot()), reliable.down, node.agreed

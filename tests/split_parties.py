@@ -25,6 +25,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
 from mtcd.federation.kit_schema import KitConfig, kit_config
 from mtcd.federation.own.networks import OwnNetwork, network_for, section_of, server_network
+from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
 from mtcd.methods.split_parties import SplitClient, SplitServer
@@ -199,17 +200,21 @@ def everything(cast: Cast, moments: int) -> Iterator[tuple[bytes, bytes | None]]
         waiting += answer
 
 
-class Watched(ReliableParty):
+class Watched(Wait):
     """Notes all that arrives, and what its party then knows."""
 
-    def __init__(
-        self, clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal
-    ) -> None:
-        self.noted, cast = noted, clinics.own_cast(number)[0]
-        super().__init__(number, party_of(cast, number), journal, cast.opening)
+    def __init__(self, noted: list[tuple[bytes, bytes | None]]) -> None:
+        super().__init__()
+        self.noted = noted
 
     def process(self, envelope: Envelope) -> list[Message]:
         sent = pack(envelope.message)
-        told = super().process(envelope)
-        self.noted.append((sent, known(self.party, envelope.message, bool(told))))
-        return told
+        reports = super().process(envelope)
+        self.noted.append((sent, known(self.delivery.party, envelope.message, bool(reports))))
+        return reports
+
+
+def watched(clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal) -> ReliableParty:
+    cast = clinics.own_cast(number)[0]
+    party = party_of(cast, number)
+    return ReliableParty(number, party, Watched(noted), journal, cast.opening, len(cast.clients)).resume()

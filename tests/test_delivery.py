@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
-from mtcd.federation.delivery.journal import Journal, MemoryJournal
+from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.simulate.invariants import check_server
+from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -18,7 +20,7 @@ from mtcd.network.topology import make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Cast
 from problems import make_data
-from simulated import Faults, Killed, World, iteration_party
+from recovering import iteration_party, waiting_party
 
 METHODS: dict[str, Method] = {
     "stcd": STCD(stepsize=0.02, local_updates=5),
@@ -31,7 +33,7 @@ METHODS: dict[str, Method] = {
 MODEL = Glm("ridge", alpha=0.7)
 DATA = make_data(MODEL, 12, [2, 1, 3, 2, 2], seed=3)
 PROBLEM = MODEL.problem(DATA)
-EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 
 
 def casting(name: str, network: str = "cycle") -> Callable[[], Cast]:
@@ -53,7 +55,7 @@ def assert_same(name: str, world: World, most: int = 200) -> None:
     penalty is the same but for rounding, and with 'visitors' so is the aggregate.
     """
     expected = moments_without_faults(world.cast(), most)
-    for message in world.told:
+    for message in world.reports:
         told, (aggregate, penalty) = message.payload, expected[message.payload.hop]
         if name in ("average", "visitors"):
             assert told.penalty == pytest.approx(penalty, rel=1e-11)
@@ -66,7 +68,7 @@ def assert_same(name: str, world: World, most: int = 200) -> None:
 
 
 def run(world: World, moments: int, most: int = 60_000) -> None:
-    while len({message.payload.hop for message in world.told}) < moments:
+    while len({message.payload.hop for message in world.reports}) < moments:
         world.step()
         assert world.time < most, world.happened
 
@@ -74,11 +76,11 @@ def run(world: World, moments: int, most: int = 60_000) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", METHODS)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
-    world = World(casting(name), seed, faults=EVERYTHING)
+    world = World(casting(name), seed, waiting_party, EVERYTHING)
     run(world, 50)
     assert_same(name, world)
     assert set(world.processed.values()) <= {0, 1}
-    assert min(world.happened[kind] for kind in ("crash", "loss", "double", "cut", "hang")) > 3
+    assert min(world.happened[kind] for kind in ("crash", "loss", "duplicate", "cut", "hang")) > 3
 
 
 def server_world(name: str, seed: int) -> World:
@@ -93,13 +95,13 @@ def server_world(name: str, seed: int) -> World:
 def test_iterations_started_anew_at_any_moment_are_the_same(name: str, seed: int) -> None:
     world = server_world(name, seed)
     anew = 0
-    while len(world.told) < 40:
+    while len(world.reports) < 40:
         world.step()
         server = world.parties.get(SERVER)
         if server is not None and world.random.random() < 0.01:
             try:
-                anew += server.restart_iteration()
-            except Killed:
+                anew += server.policy.restart_iteration()
+            except Crash:
                 world.crash(SERVER, world.time + 5)
         assert world.time < 60_000
     assert_same(name, world)
@@ -107,27 +109,14 @@ def test_iterations_started_anew_at_any_moment_are_the_same(name: str, seed: int
 
 
 def assert_the_server_knows_what_clients_hold(world: World) -> None:
-    """Z^t is the aggregate of theta^t, read from the journals of the living and the dead. True at any moment."""
-    server = world.journals[SERVER].last()
-    t, held = server["party"]["t"], []
-    for k in range(len(DATA.clients)):
-        journal = MemoryJournal()
-        journal.content = world.journals[k].content
-        client = world.make(k, world.cast(), journal)
-        client.learn_terms(server["terms"])  # as it does when it hears anything
-        if client.party.t < t:
-            client.discard_uncommitted()
-        held.append((client.party.theta if client.party.t == t else client.party.combined)[0])
-    np.testing.assert_allclose(PROBLEM.aggregate(held), server["party"]["aggregate"], rtol=0, atol=1e-9)
-    penalty = sum(PROBLEM.client(k).penalty(theta) for k, theta in enumerate(held))
-    assert server["party"]["penalty"] == pytest.approx(penalty, abs=1e-9)
+    check_server(world, PROBLEM)
 
 
 def restart_iteration(world: World) -> None:
     if SERVER in world.parties:
         try:
-            world.parties[SERVER].restart_iteration()
-        except Killed:
+            world.parties[SERVER].policy.restart_iteration()
+        except Crash:
             world.crash(SERVER, world.time + 5)
 
 
@@ -135,12 +124,12 @@ def restart_iteration(world: World) -> None:
 @pytest.mark.parametrize("name", ["clusters", "average", "visitors"])
 def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, seed: int) -> None:
     world = server_world(name, seed)
-    while len(world.told) < 10:
+    while len(world.reports) < 10:
         world.step()
     world.crash(2)
     before = world.parameters()
     quiet, moments = world.time + 300, 60
-    while len(world.told) < moments:
+    while len(world.reports) < moments:
         for reliable in world.parties.values():
             reliable.down = frozenset({2})
         world.step()
@@ -158,8 +147,8 @@ def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, s
         reliable.down = frozenset()
     world.start(2)
     best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
-    while world.told[-1].payload.hop < 2400:
+    while world.reports[-1].payload.hop < 2400:
         world.step()
     assert_the_server_knows_what_clients_hold(world)
-    last = world.told[-1].payload
+    last = world.reports[-1].payload
     assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(best, rel=1e-5)

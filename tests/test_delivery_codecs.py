@@ -31,15 +31,15 @@ from mtcd.federation.delivery.envelopes import (
     Undeliverable,
 )
 from mtcd.federation.delivery.records import pack
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import SCHEMAS
-from simulated import Faults, World
 from test_delivery import DATA, METHODS, casting
-from test_delivery_end import custodian
+from test_delivery_end import recovering
 from test_wire_fuzz import WORDS, check, tells_numbers
 
 RUN = "run-7"
@@ -69,9 +69,9 @@ class Wired(World):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_trainings_travel_as_bytes(name: str) -> None:
-    world = Wired(casting(name), 3, make=custodian(name, "cycle"), faults=Faults(loss=0.05, double=0.1))
+    world = Wired(casting(name), 3, make=recovering(name, "cycle"), faults=Faults(loss=0.05, duplicate=0.1))
     world.wire = expected(name)
-    while len(world.told) < 12:
+    while len(world.reports) < 12:
         world.step()
         if world.time == 60:
             for k in world.numbers:
@@ -129,7 +129,7 @@ def verdict(frame: bytes, wire: Bounds) -> str:
             check(thing.message, wire)
             assert thing.to != MONITOR
             assert thing.iteration >= 0
-            assert thing.gone <= set(range(wire.clients))
+            assert thing.avoid <= set(range(wire.clients))
             assert thing.iteration == getattr(thing.message.payload, "t", thing.iteration)
             assert getattr(thing.message.payload, "down", frozenset()) <= set(range(wire.clients))
         seen.append("sound")

@@ -16,7 +16,7 @@ from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.federation.recovery.lone_token import LoneTokenClient
+from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
@@ -24,7 +24,7 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Cast, Part
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World, iteration_party, waiting_party
+from recovering import iteration_party, waiting_party
 from test_delivery import DATA, EVERYTHING, METHODS, MODEL, casting
 from test_recovery_methods import CASES, CROSSING
 from test_recovery_methods import casting as casting_any
@@ -37,13 +37,13 @@ def limit(told: Any) -> str | None:
     return "iterations" if hop >= HOPS else None
 
 
-def custodian(name: str, network: str) -> Callable[[int, Cast, Journal], ReliableParty]:
+def recovering(name: str, network: str) -> Callable[[int, Cast, Journal], ReliableParty]:
     """The reliable that a federation uses."""
 
     def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
         party: Any = cast.server if number == SERVER else cast.clients[number]
         if name == "stcd":
-            return LoneTokenClient(number, party, journal, cast.opening, make_network(network, DATA.clients))
+            return make_reliable_party(number, cast, journal, make_network(network, DATA.clients))
         if name == "svfl":
             return waiting_party(number, cast, journal)
         return iteration_party(number, party, journal, cast.opening)
@@ -95,7 +95,7 @@ def run_to_the_end(world: World, most: int = 60_000) -> None:
 @pytest.mark.parametrize("faults", [Faults(), EVERYTHING], ids=["calm", "stormy"])
 @pytest.mark.parametrize("name", METHODS)
 def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults) -> None:
-    world = World(casting(name), 3, make=limited(custodian(name, "cycle")), faults=faults)
+    world = World(casting(name), 3, make=limited(recovering(name, "cycle")), faults=faults)
     run_to_the_end(world)
     held, ledger = in_process(world.cast())
     crossing = name in ("average", "visitors")
@@ -153,7 +153,7 @@ def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
 @pytest.mark.parametrize("name", ["stcd", "clusters", "average", "visitors", "mini-batch", "svfl"])
 def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, seed: int) -> None:
     network = "complete" if name == "clusters" else "cycle"
-    world = World(casting(name, network), seed, make=custodian(name, network), faults=EVERYTHING)
+    world = World(casting(name, network), seed, make=recovering(name, network), faults=EVERYTHING)
     for _ in range(300 + 17 * seed):
         world.step()
     world.faults = Faults()
@@ -172,7 +172,7 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
     elif server is not None:
         np.testing.assert_allclose(problem.aggregate(held), server["aggregate"], rtol=0, atol=1e-9)
     else:
-        told = world.told[-1].payload
+        told = world.reports[-1].payload
         assert isinstance(told, Token)
         assert told.hop == end.hop
         np.testing.assert_allclose(problem.aggregate(held), told.aggregate, rtol=0, atol=1e-9)
@@ -240,7 +240,7 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
         world.step()
         if world.time > 500 and world.random.random() < 0.002 and world.parties:
             asked = world.random.choice(sorted(world.parties))
-            with suppress(Killed):
+            with suppress(Crash):
                 world.parties[asked].finish("stopped")
         assert world.time < 60_000, world.happened
     assert len({(end.status, end.hop) for end in ends(world) if end is not None}) == 1

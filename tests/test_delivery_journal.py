@@ -16,6 +16,7 @@ from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.hosting import Done
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
@@ -157,16 +158,16 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     def reliable(k: int) -> ReliableParty:
         cast = MTCD(tokens=1, hops=2, stepsize=0.01).cast(model.problem(data), make_network("cycle", data.clients), 0)
         party = cast.server if k == SERVER else cast.clients[k]
-        return ReliableParty(k, party, FileJournal(tmp_path / f"{k}"), cast.opening)
+        return ReliableParty(k, party, Wait(), FileJournal(tmp_path / f"{k}"), cast.opening, 3).resume()
 
     (envelope,) = reliable(SERVER).unacknowledged()
     first = reliable(envelope.to)
     first.deliver(unpack(pack(envelope)))
     again = reliable(envelope.to)
-    assert pack(again.record()) == pack(first.record())
+    assert pack(again.snapshot()) == pack(first.snapshot())
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(envelope))).ack is not None
-    assert pack(again.record()) == pack(first.record())
+    assert pack(again.snapshot()) == pack(first.snapshot())
 
 
 class KilledError(Exception):

@@ -15,16 +15,16 @@ from mtcd.federation.delivery.journal import FileJournal, Journal
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Cast
-from simulated import Faults, World
-from split_parties import CASES, Clinics, Watched, everything, one_thread, party_of
+from split_parties import CASES, Clinics, everything, one_thread, party_of, watched
 from test_delivery_end import run_to_the_end, summed
 from wired import told
 
 assert one_thread  # a fixture for all tests here
 LAST = torch.channels_last
-EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -53,17 +53,17 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
     whole, noted = clinics.whole()[0], []
 
     def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        return Watched(clinics, noted, number, journal)
+        return watched(clinics, noted, number, journal)
 
     world = World(lambda: whole, seed, make, EVERYTHING)
     moments = 12 if SERVER in world.numbers else 50
-    while len({message.payload.hop for message in world.told}) < moments:
+    while len({message.payload.hop for message in world.reports}) < moments:
         world.step()
         assert world.time < 60_000, world.happened
     expected = list(everything(whole, moments + 5))
     assert {sent for sent, _ in noted} <= {sent for sent, _ in expected}
     assert {knows for _, knows in noted} <= {knows for _, knows in expected}
-    assert min(world.happened[kind] for kind in ("crash", "loss", "double", "cut", "hang")) > 3
+    assert min(world.happened[kind] for kind in ("crash", "loss", "duplicate", "cut", "hang")) > 3
 
 
 @pytest.mark.parametrize("name", ["clusters, batches", "overlapping", "stcd"])

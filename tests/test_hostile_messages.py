@@ -132,8 +132,8 @@ def test_who_cannot_follow_an_envelope_is_as_before(tmp_path: Path, monkeypatch:
             trainer.peer_lost("c3")
             reliable, before = trainer.reliable, holds(server)
             monkeypatch.setattr(reliable.party, "receive", lambda message: 1 / 0)
-            monkeypatch.setattr(reliable, "is_stale", lambda envelope: False)
-            monkeypatch.setattr(reliable, "_fits", lambda envelope, index: True)
+            monkeypatch.setattr(reliable.policy, "is_stale", lambda envelope: False)
+            monkeypatch.setattr(reliable.policy, "_accepts", lambda envelope, index: True)
             tried.append(hub.ask(passing))
             assert trainer.reliable is not reliable
             assert holds(server) == before

@@ -13,6 +13,7 @@ from mtcd.federation.delivery.journal import FileJournal, Journal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.svfl import SVFL
@@ -22,7 +23,6 @@ from mtcd.objective.optimum import optimum
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Cast
 from problems import make_data
-from simulated import Faults, Killed, World
 from test_delivery import assert_same, run
 
 METHODS: dict[str, Method] = {
@@ -35,7 +35,7 @@ DATA = make_data(MODEL, 12, [2, 1, 2, 1], seed=3)
 PROBLEM = MODEL.problem(DATA)
 NETWORK = make_network("complete", DATA.clients)
 CLIENTS = range(len(DATA.clients))
-EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
 
 
@@ -62,29 +62,29 @@ class Listening(World):
     def deliver(self, server: ReliableParty, envelope: Envelope) -> Delivery:
         told = envelope.message.payload
         if isinstance(told, Fresh) and not server.is_duplicate(envelope):
-            rows = server.batches.rows(server.batch_of(envelope.iteration))
+            rows = server.policy.uploads.batches.rows(server.policy.batch_of(envelope.iteration))
             self.heard[envelope.sender, slice(None) if rows is None else rows] = told.representation
         delivery = type(server).deliver(server, envelope)
-        if delivery.told:
+        if delivery.reports:
             self.check(server)
         return delivery
 
     def check(self, server: ReliableParty) -> None:
         """A sum was made just now: it is that of what was told last."""
-        rows = server.batches.rows(server.now)
+        rows = server.policy.uploads.batches.rows(server.policy.now)
         expected = self.heard.sum(axis=0)
         np.testing.assert_allclose(server.party.aggregate, expected if rows is None else expected[rows], atol=1e-12)
 
     def believe(self, k: int, gone: bool) -> None:
         """All links that are there notice."""
         for number, reliable in list(self.parties.items()):
-            reliable.opened.clear()
+            reliable.reports.clear()
             try:
                 (reliable.peer_lost if gone else reliable.peer_found)(k)
-            except Killed:
+            except Crash:
                 self.crash(number, self.time + 5)
-            if reliable.opened:
-                self.told += reliable.opened
+            if reliable.reports:
+                self.reports += reliable.reports
                 self.check(reliable)
 
     def objective(self) -> float:
@@ -118,13 +118,13 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", METHODS)
 def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, seed: int) -> None:
-    world = listening(name, seed, Faults(loss=0.05, double=0.1))
+    world = listening(name, seed, Faults(loss=0.05, duplicate=0.1))
     run(world, 8)
     before, at_first = world.parameters(), world.objective()
     for k in (1, 3):
         world.crash(k)
         world.believe(k, gone=True)
-    assert world.parties[SERVER].waits_for == frozenset()
+    assert world.parties[SERVER].policy.waits_for == frozenset()
     run(world, 40)
     held = world.parameters()
     for k in CLIENTS:
@@ -147,13 +147,13 @@ def test_false_and_right_suspicions_at_any_moment(name: str, seed: int) -> None:
         world.step()
         if world.random.random() < 0.01:
             world.believe(world.random.choice(CLIENTS), gone=world.random.random() < 0.5)
-    assert len(world.told) > 4
+    assert len(world.reports) > 4
     world.faults = Faults()
     for k in CLIENTS:
         world.believe(k, gone=False)
-    told = len(world.told)
-    run(world, len({message.payload.hop for message in world.told}) + 100)
-    assert len(world.told) > told + 80
+    told = len(world.reports)
+    run(world, len({message.payload.hop for message in world.reports}) + 100)
+    assert len(world.reports) > told + 80
     assert world.objective() == pytest.approx(BEST, rel=1e-6 if name == "svfl" else 0.02)
 
 
@@ -163,11 +163,11 @@ def test_with_all_clients_gone_the_server_waits() -> None:
     for k in CLIENTS:
         world.crash(k)
         world.believe(k, gone=True)
-    told = len(world.told)
+    told = len(world.reports)
     for _ in range(50):
         world.step()
-    assert len(world.told) == told
-    assert world.parties[SERVER].waits_for == frozenset(CLIENTS)
+    assert len(world.reports) == told
+    assert world.parties[SERVER].policy.waits_for == frozenset(CLIENTS)
 
 
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_
         kept = reliable(k).party
         expected = Fresh(kept.model.represent(kept.theta), kept.model.penalty(kept.theta))
         assert pack(server.party.gathering.here[k]) == pack(expected)
-    assert isinstance(server.record()["party"]["gathering"], list)
+    assert isinstance(server.snapshot()["party"]["gathering"], list)
     file = tmp_path / f"{SERVER}.uploads"
     assert file.stat().st_mode & 0o077 == 0
     file.write_bytes(b"short")

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lone_worlds import DATA, PROBLEM, assert_kept, lone_world, tell, tell_the_truth
+from lone_worlds import DATA, PROBLEM, assert_kept, lone_world
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.recovery.search import Search
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.network.topology import make_network
-from simulated import Faults, World
 
-FAULTS = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.01, hang=0.01)
+FAULTS = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
 
 
 def all_is_well(world: World) -> None:
@@ -21,7 +21,7 @@ def all_is_well(world: World) -> None:
         world.start(number)
     for who in world.numbers:
         for k in world.numbers:
-            tell(world, who, k, False)
+            world.report(who, k, False)
 
 
 @pytest.mark.parametrize("network", ["cycle", "complete", "path", "star"])
@@ -31,7 +31,7 @@ def test_whatever_links_believe_the_token_is_neither_doubled_nor_lost(network: s
         world.step()
         if world.random.random() < 0.1:
             who, k = world.random.sample(world.numbers, 2)
-            tell(world, who, k, world.random.random() < 0.7)
+            world.report(who, k, world.random.random() < 0.7)
         if world.time % 25 == 0:
             assert_kept(world)
     hop = assert_kept(world).hop
@@ -43,12 +43,16 @@ def test_whatever_links_believe_the_token_is_neither_doubled_nor_lost(network: s
 
 def slander(world: World) -> None:
     """The last to pass the token on believes the next one gone, and is itself believed gone by the one before."""
-    passers = [reliable for reliable in world.parties.values() if reliable.passed and reliable.came]
+    passers = [
+        reliable
+        for reliable in world.parties.values()
+        if reliable.policy.history.last_sent and reliable.policy.history.arrival
+    ]
     if passers:
-        last = max(passers, key=lambda reliable: reliable.passed.message.payload.hop)
-        receiver, giver = last.passed.to, last.came[0]
-        tell(world, last.number, receiver, True)
-        tell(world, giver, last.number, True)
+        last = max(passers, key=lambda reliable: reliable.policy.history.last_sent.message.payload.hop)
+        receiver, giver = last.policy.history.last_sent.to, last.policy.history.arrival[0]
+        world.report(last.number, receiver, True)
+        world.report(giver, last.number, True)
         if world.random.random() < 0.8:
             world.hung[receiver] = world.time + world.random.randrange(50, 200)
         if world.random.random() < 0.6:
@@ -65,7 +69,7 @@ def steps(world: World, fewest: int, most: int) -> None:
 def test_of_two_who_make_the_token_anew_one_counts(network: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where nobody asks whether others believe the receiver to be gone."""
     monkeypatch.setattr(Search, "gone", lambda search, _: {search.to})
-    world = lone_world(network, seed, Faults(loss=0.02, double=0.1, crash=0.002))
+    world = lone_world(network, seed, Faults(loss=0.02, duplicate=0.1, crash=0.002))
     terms: set[int] = set()
     for _ in range(10):
         steps(world, 5, 30)
@@ -76,7 +80,7 @@ def test_of_two_who_make_the_token_anew_one_counts(network: str, seed: int, monk
         assert_kept(world)
         terms |= {term for reliable in world.parties.values() for term in reliable.terms}
         all_is_well(world)
-        world.faults = Faults(loss=0.02, double=0.1, crash=0.002)
+        world.faults = Faults(loss=0.02, duplicate=0.1, crash=0.002)
     assert terms
 
 
@@ -85,7 +89,7 @@ def test_faults_that_links_tell_of_are_lived_through(seed: int) -> None:
     network = make_network("cycle" if seed else "complete", DATA.clients)
     world = lone_world(network, seed, FAULTS)
     while world.time < 2500:
-        tell_the_truth(world, network)
+        world.report_truth(network)
         world.step()
         if world.time % 50 == 0:
             assert_kept(world)
@@ -130,7 +134,7 @@ def test_the_end_goes_from_neighbour_to_neighbour_and_to_one_who_was_away(seed: 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
-    world = ends_at_40(lone_world("complete", seed, Faults(loss=0.05, double=0.1, crash=0.005)))
+    world = ends_at_40(lone_world("complete", seed, Faults(loss=0.05, duplicate=0.1, crash=0.005)))
     while not all(journal.last()["ended"] for journal in world.journals.values()):
         world.step()
         if world.time < 3000 and world.random.random() < 0.05:
@@ -144,7 +148,7 @@ def test_all_end_at_one_moment_whoever_is_suspected(seed: int) -> None:
     ends = [journal.last()["ended"] for journal in world.journals.values()]
     assert {(end.status, end.hop) for end in ends} == {("iterations", 40)}
     aggregate = PROBLEM.aggregate(world.parameters())
-    told = [message.payload.aggregate for message in world.told if message.payload.hop == 40]
+    told = [message.payload.aggregate for message in world.reports if message.payload.hop == 40]
     assert min(np.abs(one - aggregate).max() for one in told) < 1e-9
 
 
@@ -152,17 +156,18 @@ def test_a_client_behind_a_cut_link_is_asked_by_others_and_gone_round() -> None:
     """It says that it lacks the token, which then goes another way; and does not take it in when the link is back."""
     world = lone_world("complete", 1, Faults())
     sender = world.parties[0]
-    while sender.passed is None or world.parties[sender.passed.to].is_duplicate(sender.passed):
+    history = sender.policy.history
+    while history.last_sent is None or world.parties[history.last_sent.to].is_duplicate(history.last_sent):
         world.step()
-    first = sender.passed
+    first = history.last_sent
     sender.peer_lost(first.to)
-    while sender.term_of(0) == 0:
-        world.bag = [data for data in world.bag if repr(unpack(data)) != repr(first)]
+    while sender.policy.term_of(0) == 0:
+        world.in_flight = [data for data in world.in_flight if repr(unpack(data)) != repr(first)]
         world.step()
         assert world.time < 1000
-    assert sender.passed.to != first.to
+    assert history.last_sent.to != first.to
     assert not world.parties[first.to].is_duplicate(first)
-    world.bag.append(pack(first))
+    world.in_flight.append(pack(first))
     for _ in range(200):
         world.step()
         assert_kept(world)

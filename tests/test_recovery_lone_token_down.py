@@ -7,29 +7,29 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from lone_worlds import DATA, PROBLEM, assert_kept, lone_world, tell_the_truth
-from mtcd.federation.recovery.detours import way_round
+from lone_worlds import DATA, NAMES, PROBLEM, assert_kept, lone_world
+from mtcd.federation.recovery.detours import next_around
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
 from mtcd.objective.optimum import optimum
-from simulated import Faults, World
 
-UNQUIET = Faults(loss=0.05, double=0.1)
+UNQUIET = Faults(loss=0.05, duplicate=0.1)
 
 
 def go_on(world: World, network: str, hops: int, most: int = 20_000) -> None:
     """Until the token has had so many hops more."""
     graph = make_network(network, DATA.clients)
-    latest = max(reliable.hop for reliable in world.parties.values())
+    latest = max(reliable.policy.history.hop for reliable in world.parties.values())
     until = world.time + most
-    while max(reliable.hop for reliable in world.parties.values()) < latest + hops:
-        tell_the_truth(world, graph)
+    while max(reliable.policy.history.hop for reliable in world.parties.values()) < latest + hops:
+        world.report_truth(graph)
         world.step()
-        assert world.time < until, [reliable.waiting_reason() for reliable in world.parties.values()]
+        assert world.time < until, [reliable.policy.waiting_reason(NAMES) for reliable in world.parties.values()]
 
 
 def holder(world: World) -> int:
-    return max(world.parties, key=lambda k: world.parties[k].hop)
+    return max(world.parties, key=lambda k: world.parties[k].policy.history.hop)
 
 
 def best_without(dead: Sequence[int], held: Sequence[np.ndarray]) -> float:
@@ -79,26 +79,26 @@ def test_a_client_that_comes_back_undoes_a_visit_that_no_longer_counts(seed: int
     go_on(world, "cycle", 20 + seed)
     gone = holder(world)
     world.crash(gone)
-    world.bag = []  # what it sent last has reached nobody
+    world.in_flight = []  # what it sent last has reached nobody
     before = assert_kept(world)
     go_on(world, "cycle", 30)
-    assert max(reliable.term_of(0) for reliable in world.parties.values()) > 0
+    assert max(reliable.policy.term_of(0) for reliable in world.parties.values()) > 0
     world.start(gone)
     go_on(world, "cycle", 60)
     assert assert_kept(world).hop > before.hop
-    assert world.parties[gone].term_of(0) > 0
+    assert world.parties[gone].policy.term_of(0) > 0
 
 
 def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
     world = lone_world("cycle", 1, UNQUIET)
-    while holder(world) != 2 or world.parties[2].came[0] != 1:
+    while holder(world) != 2 or world.parties[2].policy.history.arrival[0] != 1:
         world.step()
     world.crash(2)
     world.crash(3)
-    world.bag = []
-    with pytest.raises(AssertionError, match="passed on to c2, .* said that they lack it: .*c3.* Or start c2 again"):
+    world.in_flight = []
+    with pytest.raises(AssertionError, match="passed on to c2, .* confirm that they lack it: .*c3.* Or start c2 again"):
         go_on(world, "cycle", 20, most=1500)
-    assert world.parties[1].waits_for == {3}
+    assert world.parties[1].policy.waits_for == {3}
     assert_kept(world)
     world.start(3)
     go_on(world, "cycle", 40)
@@ -113,7 +113,7 @@ def test_those_who_were_gone_before_a_restart_of_all_others_are_still_gone_round
         go_on(world, "complete", 20)
         world.crash(dead)
     go_on(world, "complete", 60)
-    world.bag = []
+    world.in_flight = []
     for k in (0, 2, 4):
         world.start(k)
         assert world.parties[k].down == {1, 3}
@@ -131,7 +131,7 @@ def test_a_tour_goes_round_the_dead_and_visits_all_it_can_get_to(kind: str, walk
         here, previous, seen = 2, 1, []
         for hop in range(2 * len(reach) + 2):
             planned = tour.next(here, previous, 2, 0, hop + 1, 0.5)
-            there = way_round(tour, network, planned, here, previous, gone, 0.5)
+            there = next_around(tour, network, planned, here, previous, gone, 0.5)
             assert there in network.neighbours[here] or reach == {here} == {there}
             previous, here = here, there
             seen.append(here)
@@ -143,7 +143,7 @@ def test_a_tour_that_lost_its_place_goes_on_when_all_are_back() -> None:
     tour = make_walk("tour", network)
     here, previous, seen = 0, 1, set()
     for hop in range(20, 32):  # the tour is elsewhere
-        there = way_round(tour, network, tour.next(here, previous, 0, 0, hop, 0.5), here, previous, (), 0.5)
+        there = next_around(tour, network, tour.next(here, previous, 0, 0, hop, 0.5), here, previous, (), 0.5)
         assert there in network.neighbours[here]
         previous, here = here, there
         seen.add(here)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from mtcd.federation.delivery.journal import MemoryJournal
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
@@ -17,11 +18,11 @@ from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part
 from problems import make_data
-from simulated import Faults, World, waiting_party
+from recovering import waiting_party
 
 RIDGE, LASSO = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3)
 SIZES = [2, 1, 3, 2, 2]
-EVERYTHING = Faults(loss=0.1, double=0.1, crash=0.02, cut=0.02, hang=0.02)
+EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 CLUSTERS = [[0, 1, 2], [3, 4]]
 CHANGES = [Change(7, leave=(1,)), Change(15, leave=(3,)), Change(24, join=(1, 3))]
 
@@ -90,8 +91,8 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
     told: dict[tuple[int, int], list[Any]] = {}
     while len(told) < 35:
         world.step()
-        told |= map(moment, world.told)
-        world.told.clear()
+        told |= map(moment, world.reports)
+        world.reports.clear()
         assert world.time < 60_000, world.happened
     for when, values in told.items():
         for one, other in zip(values, expected[when], strict=True):

@@ -5,18 +5,18 @@ import pytest
 
 from mtcd.federation.delivery.journal import Journal
 from mtcd.federation.delivery.reliable_party import ReliableParty
-from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
+from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network, make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER, Cast
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World, iteration_party
+from recovering import iteration_party
 from test_delivery import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
 
-CHANCY = Faults(loss=0.05, double=0.1, crash=0.005, cut=0.01, hang=0.01)
+CHANCY = Faults(loss=0.05, duplicate=0.1, crash=0.005, cut=0.01, hang=0.01)
 TOURS = {
     "tour": MTCD(tokens=1, hops=7, stepsize=0.02, local_updates=5, walk="tour"),
     "random-tour": MTCD(tokens=2, hops=5, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
@@ -40,7 +40,7 @@ def tell(world: World, gone: set[int]) -> None:
                 reliable.peer_lost(k)
             for k in reliable.down - gone:
                 reliable.peer_found(k)
-        except Killed:
+        except Crash:
             world.crash(number, world.time + 5)
 
 
@@ -59,10 +59,10 @@ def without_the_server(world: World) -> None:
 
 def with_the_server_again(world: World, syncs: int) -> None:
     """It comes back, and so many syncs follow."""
-    told, until = len(world.told), world.time + 3000
+    told, until = len(world.reports), world.time + 3000
     world.start(SERVER)
     tell(world, set())
-    while len(world.told) < told + syncs:
+    while len(world.reports) < told + syncs:
         world.step()
         assert world.time < until
 
@@ -71,16 +71,16 @@ def with_the_server_again(world: World, syncs: int) -> None:
 def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(name: str) -> None:
     """It kept the tokens, as there was nobody to send them to, and a new process does not know of that."""
     world = recovery_world(METHODS[name], make_network("cycle", DATA.clients), 1, Faults())
-    while len(world.told) < 5:
+    while len(world.reports) < 5:
         world.step()
     for k in range(5):
         world.crash(k)
         world.parties[SERVER].peer_lost(k)
-    world.bag = []
+    world.in_flight = []
     for number in world.numbers:
         world.start(number)
-    told = len(world.told)
-    while len(world.told) < told + 3:
+    told = len(world.reports)
+    while len(world.reports) < told + 3:
         world.step()
         assert world.time < 5000
 
@@ -88,7 +88,7 @@ def test_a_server_that_died_after_all_clients_goes_on_with_those_who_are_there(n
 def test_with_mini_batches_tokens_wait_for_the_server() -> None:
     method = METHODS["mini-batch"]
     world = recovery_world(method, make_network("cycle", DATA.clients), 1, Faults())
-    while not (len(world.told) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))):
+    while not (len(world.reports) > 3 and any(token.previous >= 0 for token in tokens_under_way(world))):
         world.step()
     without_the_server(world)
     assert not tokens_under_way(world)
@@ -98,11 +98,11 @@ def test_with_mini_batches_tokens_wait_for_the_server() -> None:
 @pytest.mark.parametrize(("name", "network"), [("tour", "cycle"), ("random-tour", "cycle"), ("clusters", "complete")])
 def test_tours_go_round_the_dead(name: str, network: str) -> None:
     world = recovery_world(TOURS[name], make_network(network, DATA.clients), 2, CHANCY)
-    while len(world.told) < 10:
+    while len(world.reports) < 10:
         world.step()
     world.crash(1)
-    before, held = len(world.told), world.parameters()
-    while len(world.told) < before + 40:
+    before, held = len(world.reports), world.parameters()
+    while len(world.reports) < before + 40:
         tell(world, {1, *world.away})
         world.step()
         if world.time % 50 == 0:
@@ -116,9 +116,9 @@ def test_tours_go_round_the_dead(name: str, network: str) -> None:
         world.start(number)
     tell(world, set())
     best = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
-    while world.told[-1].payload.hop < 1500:
+    while world.reports[-1].payload.hop < 1500:
         world.step()
-    last = world.told[-1].payload
+    last = world.reports[-1].payload
     assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(best, rel=1e-4)
 
 
@@ -128,8 +128,8 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
     method = METHODS["average"]
     world = recovery_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
     most = anew = 0
-    while len(world.told) < 50:
-        gone = {2} if 10 < len(world.told) < 40 else set()
+    while len(world.reports) < 50:
+        gone = {2} if 10 < len(world.reports) < 40 else set()
         if gone and 2 in world.parties:
             world.crash(2)
         elif not gone and world.away.get(2) == -1:
@@ -137,10 +137,10 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
         tell(world, gone)
         world.step()
         server = world.parties.get(SERVER)
-        if isinstance(server, IterationServer) and world.random.random() < 0.02:
+        if server is not None and world.random.random() < 0.02:
             try:
-                anew += server.restart_iteration()
-            except Killed:
+                anew += server.policy.restart_iteration()
+            except Crash:
                 world.crash(SERVER, world.time + 5)
         most = max(most, *(len(reliable.terms) for reliable in world.parties.values()))
         if world.time % 50 == 0:
@@ -160,7 +160,7 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
 def test_what_a_token_was_told_is_told_on_with_it() -> None:
     """So that who was away hears of it from whomever it hears of a later iteration."""
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
-    world.parties[SERVER].restart_iteration()  # type: ignore[attr-defined]
+    world.parties[SERVER].policy.restart_iteration()  # type: ignore[attr-defined]
     seen = 0
     while seen < 3:
         world.step()

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from lone_worlds import DATA, lone_world
+from lone_worlds import DATA, NAMES, lone_world
 from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release
-from mtcd.federation.recovery.lone_token import LoneTokenClient, is_superseded
+from mtcd.federation.recovery.lone_token import LoneToken, is_superseded
 from mtcd.federation.recovery.search import Decision, Search
+from mtcd.federation.simulate.world import Faults
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
-from simulated import Faults
 
 NEAR = make_network("cycle", DATA.clients).neighbours  # five clients
 INITIATOR, TO, BEYOND, FROM, OTHER = 0, 1, 2, 4, 3
@@ -123,7 +123,7 @@ class Client:
 
     def hears(self, who: int, payload: object, gone: frozenset[int] = frozenset(), term: int = 0) -> bool:
         """Whether it takes in what somebody tells it."""
-        assert isinstance(self.reliable, LoneTokenClient)
+        assert isinstance(self.reliable.policy, LoneToken)
         me = self.reliable.number
         envelope = Envelope(who, me, self.sequences[who], 0, term, {}, Message(who, me, payload), gone)
         taken = self.reliable.deliver(envelope).ack is not None
@@ -190,13 +190,13 @@ def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for
     first, *rest = others(client)
     client.reliable.peer_lost(first)
     assert client.hears(first, Token(0, 0, 3, np.zeros(DATA.samples), 0.0), gone=frozenset(rest))
-    assert isinstance(client.reliable, LoneTokenClient)
-    said = client.reliable.waiting_reason()
+    assert isinstance(client.reliable.policy, LoneToken)
+    said = client.reliable.policy.waiting_reason(NAMES)
     assert said is not None
     assert f"until {DATA.clients[first]} is back" in said
-    assert said.endswith(f"to go round {', '.join(DATA.clients[k] for k in rest)}.")
+    assert said.endswith(f"told it to avoid {', '.join(DATA.clients[k] for k in rest)}.")
     client.reliable.peer_found(first)
-    assert client.reliable.waiting_reason() is None
+    assert client.reliable.policy.waiting_reason(NAMES) is None
 
 
 def test_who_asks_after_the_end_is_told_of_it_once(client: Client) -> None:
@@ -213,25 +213,25 @@ def test_who_asks_after_the_end_is_told_of_it_once(client: Client) -> None:
 
 def test_as_long_as_answers_are_missing_it_says_whose(client: Client) -> None:
     reliable, names = client.reliable, DATA.clients
-    assert isinstance(reliable, LoneTokenClient)
-    assert reliable.waiting_reason() is None
-    reliable.search = search(PROBE, BEYOND)
-    said = reliable.waiting_reason() or ""
+    assert isinstance(reliable.policy, LoneToken)
+    assert reliable.policy.waiting_reason(NAMES) is None
+    reliable.policy.search = search(PROBE, BEYOND)
+    said = reliable.policy.waiting_reason(NAMES) or ""
     assert f"passed on to {names[TO]}" in said
     assert f"{names[TO]} or {names[FROM]}. Or start {names[TO]} again." in said
     assert names[BEYOND] not in said
-    reliable.search = search(PROBE, BEYOND, FROM)
-    assert (reliable.waiting_reason() or "").endswith("The others are being asked where it is.")
+    reliable.policy.search = search(PROBE, BEYOND, FROM)
+    assert (reliable.policy.waiting_reason(NAMES) or "").endswith("The other clients are being asked where it is.")
 
 
 def test_if_one_who_asked_firmly_is_gone_it_says_so(client: Client) -> None:
     first, *_ = others(client)
-    assert isinstance(client.reliable, LoneTokenClient)
+    assert isinstance(client.reliable.policy, LoneToken)
     assert client.hears(first, Prepare(HOP, 20, PROBE))
     client.reliable.peer_lost(first)
-    assert client.reliable.waiting_reason() is None
+    assert client.reliable.policy.waiting_reason(NAMES) is None
     client.reliable.peer_found(first)
     assert client.hears(first, Prepare(HOP, 25, BINDING))
-    assert client.reliable.waiting_reason() is None
+    assert client.reliable.policy.waiting_reason(NAMES) is None
     client.reliable.peer_lost(first)
-    assert f"Start {DATA.clients[first]} again" in (client.reliable.waiting_reason() or "")
+    assert f"Start {DATA.clients[first]} again" in (client.reliable.policy.waiting_reason(NAMES) or "")

@@ -6,17 +6,16 @@ import numpy as np
 import pytest
 
 from mtcd.federation.delivery.envelopes import Envelope
-from mtcd.federation.delivery.journal import MemoryJournal
+from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
-from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
+from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.token_parties import TokenClient, Visits
 from mtcd.network.topology import make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
-from simulated import Faults, Killed, World
 from test_delivery import DATA, METHODS, PROBLEM, assert_the_server_knows_what_clients_hold
 from test_recovery_roaming import recovery_world, tell, with_the_server_again, without_the_server
 
@@ -28,7 +27,7 @@ MANY = {
     "tours": MTCD(tokens=2, hops=4, stepsize=0.02, local_updates=5, walk="random-tour", combine="average"),
 }
 BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
-STORM = Faults(loss=0.05, double=0.1, crash=0.003, cut=0.01, hang=0.01)
+STORM = Faults(loss=0.05, duplicate=0.1, crash=0.003, cut=0.01, hang=0.01)
 
 
 def world_of(name: str, seed: int, faults: Faults) -> World:
@@ -46,18 +45,19 @@ def to_come(world: World) -> list[Envelope]:
             if not isinstance(envelope.message.payload, Token):
                 continue
             sender, receiver = as_kept(world, number), as_kept(world, envelope.to)
-            if not (receiver.is_duplicate(envelope) or receiver.is_stale(envelope) or sender.is_stale(envelope)):
+            if not (
+                receiver.is_duplicate(envelope)
+                or receiver.policy.is_stale(envelope)
+                or sender.policy.is_stale(envelope)
+            ):
                 found.append(envelope)
     return found
 
 
-def as_kept(world: World, number: int) -> IterationClient | IterationServer:
-    """A party as its journal has it, also if it is gone. It has heard what the server knows to count."""
-    journal = MemoryJournal()
-    journal.content = world.journals[number].content
-    reliable = world.make(number, world.cast(), journal)
-    assert isinstance(reliable, IterationClient | IterationServer)
-    reliable.learn_terms(world.journals[SERVER].last()["terms"])
+def as_kept(world: World, number: int) -> ReliableParty:
+    """A party as its journal has it, also if it is down. It has heard which terms the server knows to count."""
+    reliable = world.from_journal(number)
+    reliable.policy.learn_terms(world.journals[SERVER].last()["terms"])
     return reliable
 
 
@@ -71,9 +71,9 @@ def assert_tokens_are_true(world: World) -> int:
             continue  # it does not count
         held = []
         for client in clients:
-            assert isinstance(client, IterationClient)
+            assert isinstance(client.policy, IterationClient)
             if client.party.t < token.t:
-                client.discard_uncommitted()
+                client.policy.roll_back()
             held.append(client.party.copy_for(token))
         np.testing.assert_allclose(PROBLEM.aggregate(held), token.aggregate, rtol=0, atol=1e-9)
         checked += 1
@@ -85,11 +85,11 @@ def reach_the_optimum(world: World) -> None:
     for number in list(world.away):
         world.start(number)
     tell(world, set())
-    goal = world.told[-1].payload.hop + 3000
-    while world.told[-1].payload.hop < goal:
+    goal = world.reports[-1].payload.hop + 3000
+    while world.reports[-1].payload.hop < goal:
         world.step()
     assert_the_server_knows_what_clients_hold(world)
-    last = world.told[-1].payload
+    last = world.reports[-1].payload
     assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(BEST, rel=1e-5)
 
 
@@ -97,8 +97,8 @@ def reach_the_optimum(world: World) -> None:
 def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
     """Also with few hops between syncs, and if it had all of them: at whatever moment between two syncs."""
     for moment in range(30):
-        world = world_of(name, moment % 3, Faults(loss=0.05, double=0.1))
-        while len(world.told) < 3:
+        world = world_of(name, moment % 3, Faults(loss=0.05, duplicate=0.1))
+        while len(world.reports) < 3:
             world.step()
         for _ in range(moment):
             world.step()
@@ -129,12 +129,12 @@ def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str,
     """Also what a token did that had come back to it."""
     for seed in range(5):
         world = world_of(name, seed, Faults(loss=0.05))
-        while len(world.told) < 5 or not world.journals[SERVER].last()["senders"]:
+        while len(world.reports) < 5 or not world.journals[SERVER].last()["uploaders"]:
             world.step()
         server = world.journals[SERVER].last()
         without_the_server(world)
         roamed = {envelope.message.payload.index: envelope.message.payload.hop for envelope in to_come(world)}
-        assert all(roamed[index] > 10 for index in server["senders"])
+        assert all(roamed[index] > 10 for index in server["uploaders"])
         with_the_server_again(world, 1)
         assert_the_server_knows_what_clients_hold(world)
         assert server["party"]["t"] not in undone  # but earlier ones may be: not all clients knew that they are over
@@ -154,7 +154,7 @@ def test_through_right_and_wrong_beliefs_all_that_counts_fits(name: str, undone:
 
 def believe_anything_until(world: World, told: int, happened: Counter[str]) -> None:
     """All the while what is kept fits. Counts tokens looked at, and speculative terms that were synced."""
-    while len(world.told) < told:
+    while len(world.reports) < told:
         believe_anything(world)
         if SERVER in world.parties and world.random.random() < 0.01:
             world.crash(SERVER, world.time + world.random.randrange(150))
@@ -180,7 +180,7 @@ def believe_anything(world: World) -> None:
                     reliable.peer_lost(k)
                 elif chance < 0.05:
                     reliable.peer_found(k)
-            except Killed:
+            except Crash:
                 world.crash(number, world.time + 5)
                 break
 

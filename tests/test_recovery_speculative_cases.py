@@ -8,11 +8,11 @@ from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendToken
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term
+from mtcd.federation.simulate.world import Faults, World
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
-from simulated import Faults, World
 from test_delivery import DATA, METHODS, assert_the_server_knows_what_clients_hold
 from test_recovery_roaming import recovery_world, tell
 
@@ -54,7 +54,7 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
     world.crash(holder)
     other = roam(world, 1, other)
     tell(world, {holder})
-    while len(world.told) < 5:
+    while len(world.reports) < 5:
         world.step()
         assert world.time < 1000
     assert_the_server_knows_what_clients_hold(world)
@@ -83,7 +83,7 @@ def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_
     carry(world, giver, SERVER)
     server.peer_lost(holder)
     assert server.terms == {}
-    while len(world.told) < 5:
+    while len(world.reports) < 5:
         world.step()
         assert world.time < 1000
     assert_the_server_knows_what_clients_hold(world)
@@ -110,7 +110,7 @@ def test_after_the_last_speculative_term_tokens_wait_for_the_server() -> None:
     """Its number is followed by that of a term which only the server starts."""
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
-    assert isinstance(server, IterationServer)
+    assert isinstance(server.policy, IterationServer)
     envelope = server.unacknowledged()[0]
     token = envelope.message.payload
     token.hop = 2
@@ -124,7 +124,7 @@ def test_after_the_last_speculative_term_tokens_wait_for_the_server() -> None:
     world.start(SERVER)
     assert world.parties[SERVER].terms == {0: SPECULATIVE_TERMS}
     tell(world, set())
-    while len(world.told) < 5:
+    while len(world.reports) < 5:
         world.step()
         assert world.time < 1000
 
@@ -165,7 +165,7 @@ def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_i
         at = roam(world, 0, at)
     world.crash(2)
     tell(world, {2})
-    while len(world.told) < 5:
+    while len(world.reports) < 5:
         world.step()
         assert world.time < 2000
     assert_the_server_knows_what_clients_hold(world)
@@ -215,25 +215,25 @@ def test_clients_wait_for_the_server_and_the_server_for_anybody() -> None:
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     client, server = world.parties[1], world.parties[SERVER]
     client.peer_lost(2)
-    assert client.waits_for == frozenset()
+    assert client.policy.waits_for == frozenset()
     client.peer_lost(SERVER)
-    assert client.waits_for == {2, SERVER}
+    assert client.policy.waits_for == {2, SERVER}
     for k in range(4):
         server.peer_lost(k)
-    assert server.waits_for == frozenset()
+    assert server.policy.waits_for == frozenset()
     server.peer_lost(4)
-    assert server.waits_for == frozenset(range(5))
+    assert server.policy.waits_for == frozenset(range(5))
 
 
 def test_nothing_starts_anew_after_the_end() -> None:
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
-    assert isinstance(server, IterationServer)
-    assert server.restart_iteration()
+    assert isinstance(server.policy, IterationServer)
+    assert server.policy.restart_iteration()
     server.finish("stopped")
     assert server.ended_here
     before = world.journals[SERVER].content
-    assert not server.restart_iteration()
+    assert not server.policy.restart_iteration()
     assert world.journals[SERVER].content == before
 
 

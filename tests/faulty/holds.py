@@ -62,9 +62,9 @@ def check_delivery(faulty: Faulty) -> Thetas:
         if not isinstance(server, TokenServer) or server.plan.batches.size is not None:
             return []  # it sums up anew what it is told in every round
         for reliable in found.values():
-            reliable.learn_terms(found[SERVER].terms)
-            if isinstance(reliable, IterationClient) and reliable.party.t < server.t:
-                reliable.discard_uncommitted()
+            reliable.policy.learn_terms(found[SERVER].terms)
+            if isinstance(reliable.policy, IterationClient) and reliable.party.t < server.t:
+                reliable.policy.roll_back()
         aggregate, penalty = server.aggregate, server.penalty
         held = [_at(found[k].party, server.t) for k in range(faulty.plan.parties)]
     problem = faulty.plan.glm.problem(faulty.plan.data)
@@ -86,7 +86,7 @@ def lone_token(found: dict[int, ReliableParty]) -> tuple[Token, Thetas]:
     for reliable in found.values():
         terms |= reliable.terms
     for reliable in found.values():
-        reliable.learn_terms(terms)
+        reliable.policy.learn_terms(terms)
     tokens = [
         envelope.message.payload
         for reliable in found.values()

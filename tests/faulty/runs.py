@@ -164,7 +164,7 @@ def _all_die(faulty: Faulty, reached: int, say: Say) -> list[object]:
     living = [name for name in faulty.names if name not in faulty.down]
     faulty.kill(*living)
     held = check_delivery(faulty)
-    say(f"all are killed; custody holds at iteration {reached}")
+    say(f"all are killed; all invariants hold at iteration {reached}")
     faulty.start(*living)
     faulty.wait_for_iteration(reached)
     return held

@@ -32,7 +32,7 @@ from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import MONITOR, Begin, Cast, Message, Part, RoundClient, Rounds, send
+from mtcd.protocol.party import MONITOR, Begin, Cast, Message, Part, Recovery, RoundClient, Rounds, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
@@ -166,6 +166,7 @@ class DCPAClient(RoundClient):
     """Client k: offers a vector to its neighbours, and takes the mix of all offers of an iteration."""
 
     kept: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
+    recovery = Recovery.IN_STEP
 
     def __init__(
         self,

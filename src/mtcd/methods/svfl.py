@@ -23,7 +23,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress, send
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress, Recovery, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
@@ -43,6 +43,11 @@ class Shared(Payload):
     @property
     def floats(self) -> int:
         return self.aggregate.size
+
+    @property
+    def t(self) -> int:
+        """The iteration, by the name that it has in other payloads."""
+        return self.round
 
 
 @METHODS.register("svfl")
@@ -114,6 +119,7 @@ class SVFLClient(Client):
     """Client k: Q steps on a private copy of the aggregate."""
 
     kept = ("theta",)
+    recovery = Recovery.ROUNDS
 
     def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
         self.number, self.model, self.batches = number, model, batches
@@ -138,6 +144,7 @@ class SVFLServer(Party):
     """Sums the representations and sends the sum to all. Of those who have left, the last one stays in it."""
 
     kept = ("round", "aggregate", "penalty", "gathering")
+    recovery = Recovery.ROUNDS
 
     def __init__(self, network: Network, aggregate: Array, batches: Batches) -> None:
         self.clients, self.batches, self.absences = network.size, batches, absences(network)

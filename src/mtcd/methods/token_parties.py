@@ -16,7 +16,7 @@ from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem
-from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
+from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
 Array = NDArray[np.float64]
@@ -31,6 +31,7 @@ class TokenClient(TokenHost):
     """
 
     kept: ClassVar[tuple[str, ...]] = ("t", "theta", "copies", "combined")
+    recovery = Recovery.RESTART
 
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         self.number, self.model, self.plan = number, model, plan
@@ -112,6 +113,7 @@ class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
     kept: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
+    recovery = Recovery.RESTART
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
         self.clients, self.plan, self._problem = clients, plan, problem

@@ -9,7 +9,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple, Protocol
+from enum import Enum
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +86,25 @@ class Begin(Payload):
     """A client starts its first iteration."""
 
 
+class Recovery(Enum):
+    """What the other parties can do while a party of this kind is down (``mtcd.federation.recovery``)."""
+
+    WAIT = "wait until it is up again"
+    RESTART = "undo visits, and restart the iteration or regenerate the token"
+    ROUNDS = "continue with the last upload of each client"
+    IN_STEP = "wait, and stop at the same iteration"
+
+
 class Party(Keeper, ABC):
     """A client or the server. Its state is written down between two messages."""
+
+    recovery: ClassVar[Recovery] = Recovery.WAIT
+    """A subclass does not inherit RESTART: it may remember more than its base, which cannot be undone."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
+            cls.recovery = Recovery.WAIT
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:

@@ -1,4 +1,4 @@
-"""Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms, who is gone.
+"""Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms, the clients to avoid.
 
 Every field is checked on arrival, as in ``frame.py``. Who speaks is in ``Bounds.sender``: an engine that knows
 from a certificate who is at the other end of a link lets nobody write envelopes, or give acks, for another.
@@ -54,12 +54,12 @@ def largest_envelope(bounds: Bounds) -> int:
 def encode_envelope(envelope: Envelope, run: str) -> bytes:
     """As bytes. What is not finite is refused: the training has diverged."""
     header = Header(run, envelope.sender, envelope.to, envelope.term, envelope.sequence)
-    return _encode(envelope.message, header, envelope.iteration, envelope.terms, envelope.gone)
+    return _encode(envelope.message, header, envelope.iteration, envelope.terms, envelope.avoid)
 
 
 def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Envelope:
     """The envelope, if all of it is as expected; otherwise a ``WireError``. A ``bytearray`` is taken over."""
-    message, header, iteration, terms, gone = _decode(data, bounds)
+    message, header, iteration, terms, avoid = _decode(data, bounds)
     payload = message.payload
     if isinstance(payload, Received):
         raise WireError("kind", "is no envelope")
@@ -70,7 +70,7 @@ def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Env
     if getattr(payload, "t", iteration) != iteration:
         raise WireError("iteration", "is not that of what the envelope brings")
     delivery = header.sequence, iteration, header.term, terms
-    return Envelope(message.sender, message.to, *delivery, message, gone)
+    return Envelope(message.sender, message.to, *delivery, message, avoid)
 
 
 def encode_ack(ack: Ack, run: str) -> bytes:
@@ -82,21 +82,21 @@ def encode_ack(ack: Ack, run: str) -> bytes:
 
 def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:
     """The ack, if all of it is as expected; otherwise a ``WireError``. It is from who got the envelope."""
-    message, header, iteration, terms, gone = _decode(data, bounds)
+    message, header, iteration, terms, avoid = _decode(data, bounds)
     if not isinstance(message.payload, Received):
         raise WireError("kind", "is no ack")
-    if any((iteration, header.term, message.floats, message.hop_floats, gone)):
+    if any((iteration, header.term, message.floats, message.hop_floats, avoid)):
         raise WireError("delivery", OUT_OF_RANGE)
     return Ack(message.to, message.sender, header.sequence, terms)
 
 
 def _encode(
-    message: Message, header: Header, iteration: int, terms: Terms, gone: frozenset[int] = frozenset()
+    message: Message, header: Header, iteration: int, terms: Terms, avoid: frozenset[int] = frozenset()
 ) -> bytes:
     if len(terms) > MOST_TERMS:
         raise WireError("terms", "are more than can be sent")
     keys = sorted(terms)
-    words = [iteration, len(keys), len(gone), *keys, *(terms[key] for key in keys), *sorted(gone)]
+    words = [iteration, len(keys), len(avoid), *keys, *(terms[key] for key in keys), *sorted(avoid)]
     chunks = encode_parts(message, header)
     chunks.append(np.array(words, I8))
     return b"".join(chunks)
@@ -108,10 +108,10 @@ def _decode(data: Any, bounds: Bounds) -> tuple[Message, Header, int, Terms, fro
     rest = Reader(view, length, bounds, message.sender)
     iteration = rest.whole("iteration", 0, bounds.iterations)
     count = rest.whole("terms", 0, MOST_TERMS + 1)
-    absent = rest.whole("gone", 0, bounds.clients + 1)  # no mutants: no more are in order and below that
+    absent = rest.whole("avoid", 0, bounds.clients + 1)  # no mutants: no more are in order and below that
     keys = rest.wholes("terms", count, MOST)
     terms = {key: rest.whole("terms", 0, MOST) for key in keys}
-    gone = frozenset(rest.wholes("gone", absent, bounds.clients))
+    avoid = frozenset(rest.wholes("avoid", absent, bounds.clients))
     if rest.at != rest.end:
         raise WireError("frame", "goes on after its end")
-    return message, header, iteration, terms, gone
+    return message, header, iteration, terms, avoid

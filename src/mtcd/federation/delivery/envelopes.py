@@ -1,4 +1,4 @@
-"""What travels between parties: envelopes and acks, and what they ask each other when a token may be lost."""
+"""What travels between reliable parties: envelopes and acks, and the control payloads of the recovery policies."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from mtcd.schema.payloads import Payload, payload, stored
 from mtcd.schema.types import Bool, ClientNumber, Count, Iteration, last_client
 
 Terms = dict[int, int]
-"""What no longer counts. With a server: by iteration, the term of its tokens that counts, as far as is known.
-Without one: by term of the token, the hop from which it was made anew, so that later hops of older terms
-are stale."""
+"""What fences off older tokens. With a server: by iteration, the current term of its tokens, as far as is known.
+Without one: by term of the token, the hop after which it was regenerated, so that later hops of older terms are
+stale."""
 
 
 @stored
 class Envelope(NamedTuple):
-    """A message in custody: the next ``sequence`` from its sender to its receiver.
+    """A message with its number: the next ``sequence`` from its sender to its receiver.
 
-    It belongs to an ``iteration`` and a ``term`` of its tokens, and tells all terms that its sender knew of.
-    ``gone``: whom its receiver shall not pass the token on to, as they are believed to be gone.
+    It belongs to an ``iteration`` and a ``term`` of its tokens, and carries all terms that its sender knows.
+    ``avoid``: the clients that its receiver must not pass the token to, as they are down.
     """
 
     sender: int
@@ -38,12 +38,12 @@ class Envelope(NamedTuple):
     term: int
     terms: Terms
     message: Message
-    gone: frozenset[int] = frozenset()
+    avoid: frozenset[int] = frozenset()
 
 
 @stored
 class Ack(NamedTuple):
-    """The receiver has the envelope in its journal, or refuses it for ever: the sender need not send it again."""
+    """The receiver has the envelope in its journal, or rejects it for ever: the sender need not send it again."""
 
     sender: int
     to: int
@@ -63,9 +63,9 @@ class Received(Payload):
 @payload(34, "s>c c>c")
 @dataclass(frozen=True, slots=True)
 class End(Payload):
-    """The training is over, and why: its ``status``. Clients settle on iteration ``t``; ``hop`` counts hops per token.
+    """The training has ended with this ``status``, at iteration ``t`` and after ``hop`` hops per token.
 
-    ``past``: with optimal sync, the weights that some client has not heard of (see ``optimal_parties.py``).
+    ``past``: with optimal sync, the weights that some client does not know yet (see ``optimal_parties.py``).
     """
 
     status: Annotated[str, Status()]

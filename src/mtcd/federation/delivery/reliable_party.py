@@ -1,236 +1,266 @@
-"""A party with its mail: what arrives is processed exactly once, and what is sent arrives, through any restarts.
+"""A party with exactly-once delivery: each envelope is processed once, and what is sent arrives, through any restarts.
 
-A reliable does no I/O. Whoever owns the links gives it the envelopes and acks that arrive, and sends again and
-again what it has ``waiting``. What it did and what it is about to send go into the journal together, before the
-ack: after a restart at any moment the party is where the others believe it to be.
+A reliable party does no I/O and has no clock. The owner of the links passes the envelopes and acks that arrive to
+``deliver`` and ``acknowledge``, reports parties that are down or up again, and sends what is ``unacknowledged`` again
+and again. The state of the party and its outbox go into the journal in one commit, before the ack. So after a restart
+at any moment the party is where the others believe it to be.
+
+What to do about parties that are down differs between the methods: a :class:`RecoveryPolicy` decides it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from mtcd.federation.delivery.ending import Ending
-from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope, Prepare, Terms
+from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope, Terms
 from mtcd.federation.delivery.journal import Journal
+from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
 
+Limit = Callable[[Any], str | None]
+"""Given a report to the monitor, progress or a lone token: the status with which the training ends there, or None."""
+
+Judge = Callable[[Any, str], str]
+"""Given such a report and a status: the same status, or that the training has diverged, if that can be told."""
+
 
 class Delivery(NamedTuple):
-    """What came of an envelope: the ack to send, or None for 'not now', and what the monitor is told."""
+    """The result of a delivery: the ack to send, None if the envelope was deferred, and the reports for the monitor."""
 
     ack: Ack | None
-    told: Sequence[Message] = ()
+    reports: Sequence[Message] = ()
 
 
-class ReliableParty(Ending):
-    """One party's custody. ``opening``: the messages of the cast that set the training going. ``clients``: how many.
+class ReliableParty:
+    """Party ``number`` with its outbox, its journal and its recovery policy. Call ``resume`` before anything else.
 
-    If anything here raises an error, the party must be made anew from its journal: it may have done half of it.
+    ``opening``: the messages that start the training, of all parties. ``clients``: how many there are.
+    ``neighbours``: where there is no server, those that this party announces the end to, and they to theirs, so that
+    it does not depend on parties that have left; None: it is announced to all.
+
+    If a method raises an error, the party must be made again from its journal: half of the work may be done.
     """
 
     def __init__(
         self,
         number: int,
         party: Party,
+        policy: RecoveryPolicy,
         journal: Journal,
         opening: Iterable[Message] = (),
-        clients: int | None = None,
+        clients: int = 0,
+        neighbours: frozenset[int] | None = None,
     ) -> None:
-        super().__init__(number, party, getattr(party, "clients", 0) if clients is None else clients)
-        self.journal = journal
+        self.number, self.party, self.policy, self.journal = number, party, policy, journal
+        self.opening, self.clients, self.neighbours = opening, clients, neighbours
+        self.outbox: dict[tuple[int, int], Envelope] = {}
+        """Envelopes without an ack, by receiver and sequence number."""
         self.sent: dict[int, int] = {}
+        """By receiver, the next sequence number."""
         self.seen: dict[int, tuple[int, list[int]]] = {}
+        """By sender: all sequence numbers below the first were processed, and those of the list."""
         self.terms: Terms = {}
         self.ledger = Ledger()
         """What this party has sent."""
-        self.opened: list[Message] = []
-        """What the monitor is to be told of the opening and of what ``lost`` brought about. Who reads it empties it."""
-        kept = journal.last()
-        if kept is None:
-            self.opened = self.post([message for message in opening if message.sender == number], None)
-            self.commit()
-        else:
-            self.reload(kept)
+        self.reports: list[Message] = []
+        """Reports that no delivery returned: of the opening, and of ``peer_lost``. Their reader empties the list."""
+        self.down: frozenset[int] = frozenset()
+        """The parties that the links report as down. A hint where not to send tokens: a wrong one does no harm."""
+        self.limit: Limit = lambda report: None
+        self.judge: Judge = lambda report, status: status
+        self.stop_request: tuple[str, int] | None = None
+        """The status with which to end at the next report, from so many hops on."""
+        self.ended: End | None = None
+        self.ended_here = False
+        """Whether this party has ended the training."""
+        policy.delivery = self
 
     # The journal
 
-    def record(self) -> dict[str, Any]:
-        """All that a restart needs."""
-        return {
-            "party": self.party.state(),
-            "outbox": list(self.outbox.values()),
-            "sent": self.sent,
-            "seen": self.seen,
-            "terms": self.terms,
-            "ledger": self.ledger,
-            "finishing": self.finishing,
-            "ended": self.ended,
-            "ended_here": self.ended_here,
-        }
-
-    def reload(self, kept: dict[str, Any]) -> None:
-        """Go on from what a journal had."""
+    def resume(self) -> ReliableParty:
+        """Continue from the journal; if it is empty, send the messages that open the training."""
+        kept = self.journal.last()
+        if kept is None:
+            self.policy.restore(None)
+            self.reports = self.send([message for message in self.opening if message.sender == self.number], None)
+            self.commit()
+            return self
         self.party.restore(kept["party"])
         self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
         self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
-        self.ledger, self.finishing = kept["ledger"], kept["finishing"]
+        self.ledger, self.stop_request = kept["ledger"], kept["stop_request"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
+        self.policy.restore(kept)
+        return self
 
-    def start(self) -> None:
-        """A process starts, perhaps after another one that was killed: what happened meanwhile is not known."""
+    def snapshot(self) -> dict[str, Any]:
+        """All that a restart needs."""
+        return self.policy.snapshot(
+            {
+                "party": self.party.state(),
+                "outbox": list(self.outbox.values()),
+                "sent": self.sent,
+                "seen": self.seen,
+                "terms": self.terms,
+                "ledger": self.ledger,
+                "stop_request": self.stop_request,
+                "ended": self.ended,
+                "ended_here": self.ended_here,
+            }
+        )
 
     def commit(self) -> None:
-        """Write all down."""
-        self.journal.commit(self.record())
+        """Write the state to the journal."""
+        self.journal.commit(self.snapshot())
 
     # Envelopes that arrive
 
     def deliver(self, envelope: Envelope) -> Delivery:
         """Process an envelope, once. It must not be used again: the party may write to its arrays."""
+        policy = self.policy
+        policy.arriving(envelope)
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
-        if self.ended is None and self.must_defer(envelope):
+        if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
-        self.learn_terms(envelope.terms)
+        if envelope.terms:
+            policy.learn_terms(envelope.terms)
         self._mark_seen(envelope)
-        told = [] if self.is_stale(envelope) else self._take_in(envelope)
+        reports: list[Message] = []
+        if not policy.is_stale(envelope):
+            payload = envelope.message.payload
+            if isinstance(payload, End):
+                policy.receive_end(payload, envelope.sender)
+            elif self.ended is not None:
+                policy.after_end(envelope)
+            elif not isinstance(payload, Cancelled):
+                reports = policy.process(envelope)
         self.commit()
-        return Delivery(self._ack(envelope), told)
+        return Delivery(self._ack(envelope), reports)
 
-    def _take_in(self, envelope: Envelope) -> list[Message]:
-        """What is asked for, unless it is over; who does not seem to know so is told."""
-        asked = envelope.message.payload
-        if isinstance(asked, Cancelled):
-            return []
-        if isinstance(asked, End):
-            self.hear_end(asked, envelope.sender)
-        elif self.ended is None:
-            return self.process(envelope)
-        elif isinstance(asked, Prepare):
-            self.tell_end([envelope.sender])
-        return []
-
-    def process(self, envelope: Envelope) -> list[Message]:
-        """Have the party do it."""
-        return self.post(self.party.receive(envelope.message), envelope)
-
-    def must_defer(self, envelope: Envelope) -> bool:
-        """Whether the envelope cannot be taken in now; it will come again."""
-        return False
+    def run_party(self, envelope: Envelope) -> list[Message]:
+        """Let the party process the message, and send what it answers. Returns the reports for the monitor."""
+        return self.send(self.party.receive(envelope.message), envelope)
 
     def is_duplicate(self, envelope: Envelope) -> bool:
-        """Whether it was taken in before."""
-        upto, beyond = self.seen.get(envelope.sender, (0, []))
-        return envelope.sequence < upto or envelope.sequence in beyond
+        """Whether the envelope was processed before."""
+        below, beyond = self.seen.get(envelope.sender, (0, []))
+        return envelope.sequence < below or envelope.sequence in beyond
 
     def _mark_seen(self, envelope: Envelope) -> None:
-        """Kept short: all below a number, and those beyond that came too early."""
-        upto, before = self.seen.get(envelope.sender, (0, []))
-        if envelope.sequence == upto and not before:
-            self.seen[envelope.sender] = upto + 1, before
-            return
-        beyond = {*before, envelope.sequence}
-        while upto in beyond:
-            beyond.remove(upto)
-            upto += 1
-        self.seen[envelope.sender] = upto, sorted(beyond)
+        below, beyond = self.seen.get(envelope.sender, (0, []))
+        if envelope.sequence != below or beyond:
+            ahead = {*beyond, envelope.sequence}
+            while below in ahead:
+                ahead.remove(below)
+                below += 1
+            self.seen[envelope.sender] = below, sorted(ahead)
+        else:
+            self.seen[envelope.sender] = below + 1, beyond
 
     def _ack(self, envelope: Envelope) -> Ack:
         return Ack(envelope.sender, envelope.to, envelope.sequence, dict(self.terms))
 
-    # Envelopes to send
+    # Messages to send
 
-    def post(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
-        """Put messages into the outbox; those for the monitor come back. ``cause``: the envelope they answer.
+    def send(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
+        """Put messages into the outbox; returns those for the monitor. ``cause``: the envelope that they answer.
 
-        Where the training ends, what was to be sent before is on the ledger, as in any engine, but is not sent: nobody
-        is to act on it.
+        Where the training ends, the ledger counts what was sent before the last report, as in any engine, but nothing
+        of it is sent: no party is to act on it.
         """
-        told = []
-        messages, end = self.until_end(list(messages))
+        reports = []
+        messages, end = self.policy.cut_at_end(list(messages))
         for message in messages:
             if message.to == MONITOR:
-                told.append(message)
-            elif end is None:
-                self.put(self.routed(message), self.iteration_of(message, cause))
-            else:
+                reports.append(message)
+            elif end is not None:
                 record(message, self.ledger)
+            else:
+                routed = self.policy.route(message)
+                if routed is not None:
+                    iteration = getattr(message.payload, "t", None)
+                    self.enqueue(routed, iteration if iteration is not None else cause.iteration if cause else 0)
         if end is not None:
-            self.end(end)
-        return told
+            self.conclude(end)
+        return reports
 
-    def put(self, message: Message, iteration: int) -> Envelope:
-        """Into the outbox, with the next number."""
-        sequence = self.sent.get(message.to, 0)
-        self.sent[message.to] = sequence + 1
-        term = self.term_of(iteration)
-        envelope = Envelope(self.number, message.to, sequence, iteration, term, self.terms_to_send(), message)
-        self.outbox[message.to, sequence] = envelope
+    def enqueue(self, message: Message, iteration: int) -> Envelope:
+        """Put a message into the outbox, with the next sequence number."""
+        to, policy = message.to, self.policy
+        sequence = self.sent.get(to, 0)
+        self.sent[to] = sequence + 1
+        term, terms = policy.term_of(iteration), policy.terms_to_send()
+        envelope = policy.enqueued(Envelope(self.number, to, sequence, iteration, term, terms, message))
+        self.outbox[to, sequence] = envelope
         record(message, self.ledger)
         return envelope
 
-    def iteration_of(self, message: Message, cause: Envelope | None) -> int:
-        """The iteration that the message says it is of, or that of the envelope it answers."""
-        told: int | None = getattr(message.payload, "t", None)
-        return told if told is not None else 0 if cause is None else cause.iteration
-
-    def routed(self, message: Message) -> Message:
-        """The message, or the same to somebody who is there."""
-        return message
+    def tell(self, to: int, payload: Any, iteration: int = 0) -> Envelope:
+        """Send a control payload to another party."""
+        return self.enqueue(Message(self.number, to, payload), iteration)
 
     def unacknowledged(self) -> list[Envelope]:
-        """What is to be sent, until there is an ack for it."""
+        """The envelopes to send, until there is an ack for each."""
         return list(self.outbox.values())
 
     def acknowledge(self, ack: Ack) -> None:
-        """An ack came. Nothing is written down: if it is forgotten, the envelope is sent once more, and ignored."""
-        if self.learn_terms(ack.terms):
+        """An ack has arrived. It is not committed: if it is forgotten, a duplicate is sent, and ignored."""
+        if ack.terms and self.policy.learn_terms(ack.terms):
             self.commit()
         self.outbox.pop((ack.to, ack.sequence), None)
 
-    # Who is there
-
-    def peer_lost(self, k: int) -> None:
-        """The links believe that a party is gone."""
-        self.down |= {k}
-
-    def peer_found(self, k: int) -> None:
-        """It is there again."""
-        self.down -= {k}
-
-    @property
-    def waits_for(self) -> frozenset[int]:
-        """Who is gone and must come back before the training can go on."""
-        return self.down
-
-    # Generations: see iterations.py and lone_token.py
-
-    def term_of(self, iteration: int) -> int:
-        """The term of what is sent now."""
-        return 0
-
-    def learn_terms(self, terms: Terms) -> bool:
-        """Take note of what no longer counts; whether any of it was new."""
-        return False
-
-    def terms_to_send(self) -> Terms:
-        """Those that an envelope tells."""
-        return dict(self.terms)
-
-    def is_stale(self, envelope: Envelope) -> bool:
-        """Whether it is of a term that no longer counts."""
-        return envelope.term < self.term_of(envelope.iteration)
-
     def cancel_stale(self) -> None:
-        """What no longer counts is still sent, empty, so that no number is missing; it tells why it does not count."""
+        """Empty the envelopes whose term is over. They are still sent, so that no sequence number is missing."""
         for place, envelope in self.outbox.items():
-            if self.is_stale(envelope):
+            if self.policy.is_stale(envelope):
                 self.outbox[place] = self.cancelled(envelope)
 
     def cancelled(self, envelope: Envelope) -> Envelope:
-        """The same envelope, empty."""
+        """The same envelope without its payload; it carries the terms that cancelled it."""
         empty = Message(envelope.sender, envelope.to, Cancelled(envelope.iteration))
         return envelope._replace(terms=envelope.terms | self.terms, message=empty)
+
+    # Parties that are down
+
+    def peer_lost(self, k: int) -> None:
+        """The links report that party k is down."""
+        if k not in self.down:
+            self.down |= {k}
+            self.policy.peer_lost(k)
+
+    def peer_found(self, k: int) -> None:
+        """The links report that party k is up."""
+        if k in self.down:
+            self.down -= {k}
+            self.policy.peer_found(k)
+
+    # The end of the training
+
+    def finish(self, status: str) -> None:
+        """Stop as soon as the policy allows."""
+        if self.ended is None:
+            self.policy.finish(status)
+
+    def conclude(self, end: End) -> None:
+        """The training ends here, and the others are told."""
+        self.ended, self.ended_here = end, True
+        everybody = (k for k in range(self.clients) if k != self.number)
+        self.announce_end(everybody if self.neighbours is None else self.neighbours)
+
+    def announce_end(self, to: Iterable[int]) -> None:
+        """Tell parties of the end, but for those to which it is on its way."""
+        being_told = {envelope.to for envelope in self.outbox.values() if isinstance(envelope.message.payload, End)}
+        for k in to:
+            if self.ended is not None and k not in being_told:
+                self.tell(k, self.ended, self.ended.t)
+
+    def correct_status(self, status: str) -> None:
+        """The status of the end became known only later."""
+        if self.ended is not None:
+            self.ended = replace(self.ended, status=status)
+            self.commit()

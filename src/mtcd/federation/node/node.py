@@ -156,7 +156,7 @@ class Node:
         """The opening is observed before anything is sent."""
         assert self.trainer is not None
         assert self.report is not None
-        for message in self.trainer.reliable.opened:
+        for message in self.trainer.reliable.reports:
             self.report(message.payload, None)
         self.trainer.go()
 
@@ -182,7 +182,7 @@ class Node:
         """Who holds this party up."""
         if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
             names, ended = self.trainer.names, self.trainer.reliable.ended is not None
-            return [] if ended else sorted(names[number] for number in self.trainer.reliable.waits_for)
+            return [] if ended else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
         return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
 
     def _changed(self, name: str, here: bool) -> None:
@@ -259,7 +259,7 @@ class Node:
         """It is known how training ended."""
         assert self.trainer is not None
         if diverged:
-            self.trainer.reliable.turn_out(DIVERGED)
+            self.trainer.reliable.correct_status(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
 

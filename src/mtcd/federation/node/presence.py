@@ -12,7 +12,6 @@ from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked, Mail
-from mtcd.federation.recovery.lone_token import LoneTokenClient
 from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"
@@ -122,11 +121,8 @@ class Presence(ABC):
         """For whom training waits, if it lasts."""
         reliable = self.reliable
         told = None
-        if reliable.ended is None and reliable.waits_for:
-            names = ", ".join(sorted(self.names[number] for number in reliable.waits_for))
-            told = (
-                reliable.waiting_reason() if isinstance(reliable, LoneTokenClient) else f"Training waits for {names}."
-            )
+        if reliable.ended is None and reliable.policy.waits_for:
+            told = reliable.policy.waiting_reason(self.names)
         if told is not None and told == self._waiting:
             self.log.now_and_then(("waiting", told), told, often=1)
         self._waiting = told

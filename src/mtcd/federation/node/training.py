@@ -1,7 +1,7 @@
-"""A party in training: carries envelopes between its reliable party and the other parties, and tells it who is gone.
+"""A party in training: carries envelopes between its reliable party and the others, and reports who is down.
 
-The reliable decides everything (see ``custody``). Here envelopes are sent until there is an ack; who is there is in
-``presence.py``.
+The reliable party decides everything (``mtcd.federation.delivery``). Here envelopes are sent until there is an ack;
+which parties are up is in ``presence.py``.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Trainer(Presence):
         super().__init__(mail, loop, log, bounds.run)
         self._make = make
         self.reliable = reliable = make()
-        reliable.start()
+        reliable.policy.started()
         self.comes, self.told, self._ended = comes, told, ended
         self._bounds = {number: replace(bounds, sender=number, receiver=reliable.number) for number in self.names}
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}
-        """Over others come only the questions and tidings of parties, never a token."""
+        """Over others come only control payloads, never a token."""
         self._known_end = self._going = False
         mail.on("envelope", self._envelope)
         if reliable.number == SERVER:
@@ -66,8 +66,8 @@ class Trainer(Presence):
         self.noticed()
 
     def noticed(self) -> None:
-        told, self.reliable.opened = self.reliable.opened, []  # what it told without an envelope
-        for message in told:
+        reports, self.reliable.reports = self.reliable.reports, []
+        for message in reports:
             self.told(message.payload)
         self._look_for_end()
 
@@ -90,7 +90,7 @@ class Trainer(Presence):
         try:
             if not self.reliable.is_duplicate(envelope):
                 self.comes(envelope.message.payload)
-            ack, told = self.reliable.deliver(envelope)
+            ack, reports = self.reliable.deliver(envelope)
         except JournalError:
             raise
         except Exception as error:
@@ -98,7 +98,7 @@ class Trainer(Presence):
             # done is undone.
             self._go_back()
             raise WireError("envelope", f"cannot be taken in ({type(error).__name__})") from None
-        for message in told:
+        for message in reports:
             self.told(message.payload)
         self._look_for_end()
         return ack

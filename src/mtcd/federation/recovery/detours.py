@@ -1,9 +1,9 @@
-"""The way of a token round those who are gone.
+"""The way of a token around clients that are down.
 
-Walks that go by chance take another neighbour. A tour is another matter: who goes on by the number of the hop may
-miss the same client for ever. So while somebody is gone, the token goes round a closed walk of its own, through all
-that it can still get to, in which no two clients follow each other twice in the same order: who has it now and who
-had it before tell the place in it, and once round it, everybody has been visited.
+A random walk takes another neighbour. A tour cannot: a token that goes on by the number of the hop may miss the same
+client for ever. So while a client is down, the token follows a closed walk of its own, through all clients that it can
+reach, in which no two clients follow each other twice in the same order: the client that holds the token and the one
+before determine the position in it, and after one round every client has been visited.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from mtcd.network.tours import around_the_tree, hamiltonian_cycle, spanning_tree
 from mtcd.network.walks import Walk
 
 
-def way_round(
-    walk: Walk, network: Network, planned: int, here: int, previous: int, gone: Collection[int], draw: float
+def next_around(
+    walk: Walk, network: Network, planned: int, here: int, previous: int, down: Collection[int], draw: float
 ) -> int:
-    """Where the token goes from ``here``, where it came from ``previous`` and the walk leads to ``planned``.
+    """The next client of a token at ``here``, which came from ``previous`` and whose walk leads to ``planned``.
 
-    To ``planned``, if nobody is gone that matters. ``here`` itself, if there is nobody else. ``draw`` is in [0, 1).
+    ``planned``, if no client is down that matters; ``here`` itself, if there is no other. ``draw`` is in [0, 1).
     """
     if walk.length is None:
-        return planned if planned not in gone else detour(walk.near(here), gone, here, draw)
-    if planned in (here, *walk.near(here)) and not any(walk.covers(k) for k in gone):
+        return planned if planned not in down else _other_neighbour(walk.near(here), down, here, draw)
+    if planned in (here, *walk.near(here)) and not any(walk.covers(k) for k in down):
         return planned
-    members = {k for k in range(network.size) if walk.covers(k) and k not in gone}
+    members = {k for k in range(network.size) if walk.covers(k) and k not in down}
     piece = [k for level in breadth_first(network.neighbours, here, members) for k in level]
-    way = closed_way(network, tuple(sorted(piece)))
-    places = [i for i, k in enumerate(way) if k == here]
-    place = next((i for i in places if way[i - 1] == previous), places[0])
-    return way[(place + 1) % len(way)]
+    walk_around = closed_walk(network, tuple(sorted(piece)))
+    places = [i for i, k in enumerate(walk_around) if k == here]
+    place = next((i for i in places if walk_around[i - 1] == previous), places[0])
+    return walk_around[(place + 1) % len(walk_around)]
 
 
 @lru_cache(maxsize=256)
-def closed_way(network: Network, members: tuple[int, ...]) -> list[int]:
+def closed_walk(network: Network, members: tuple[int, ...]) -> list[int]:
     """Through all members, who are in one piece: round a cycle, or round a tree, every branch once each way."""
     if len(members) <= 2:
         return list(members)
@@ -45,7 +45,6 @@ def closed_way(network: Network, members: tuple[int, ...]) -> list[int]:
     return cycle or around_the_tree(spanning_tree(network, members), start)
 
 
-def detour(near: Collection[int], gone: Collection[int], here: int, draw: float) -> int:
-    """Somebody near who is there; here itself if there is nobody."""
-    living = [k for k in sorted(near) if k not in gone] or [here]
-    return living[int(draw * len(living))]
+def _other_neighbour(near: Collection[int], down: Collection[int], here: int, draw: float) -> int:
+    up = [k for k in sorted(near) if k not in down] or [here]
+    return up[int(draw * len(up))]

@@ -1,60 +1,65 @@
-"""Custody of clients that go in step with their neighbours (dcpa): they must all stop at the same iteration.
+"""In step: the policy of clients that exchange offers with their neighbours in every iteration (DCPA).
 
-Limits that count iterations are reached by all at the same one. But whoever is asked to stop, or finds that the time is
-up, is alone with that. It then names an iteration that nobody can have finished when it hears of it, and tells its
-neighbours, who tell theirs. Envelopes are taken in in their order, so nobody gets past what it was not told of: who
-names an iteration is in iteration i and has offered nothing of the next one, so a client d links away hears of it
-before it has finished iteration i + d. Of several that are named, the first counts.
+All must stop at the same iteration. A limit that counts iterations is reached by all at the same one. But a client
+that is asked to stop, or finds that the time is up, is alone with that. It then proposes an iteration that no client
+can have finished when it hears of it, and tells its neighbours, which tell theirs. Envelopes from one sender are
+processed in order, so no client gets past what it was not told of: the proposer is in iteration i and has sent no
+offer of the next one, so a client d links away hears of the proposal before it has finished iteration i + d. Of
+several proposals, the earliest iteration counts.
 """
 
 from __future__ import annotations
 
 from mtcd.divergence import DIVERGED
 from mtcd.federation.delivery.envelopes import End, Envelope
-from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.dcpa import DCPAClient
 from mtcd.protocol.party import Message
 
 TIME_IS_UP = "seconds"
 
 
-class InStepClient(ReliableParty):
-    """Of a client of dcpa."""
+class InStep(Wait):
+    """The policy of a client of DCPA."""
 
-    party: DCPAClient
+    def __init__(self, party: DCPAClient) -> None:
+        super().__init__()
+        self.party = party
 
     def must_defer(self, envelope: Envelope) -> bool:
-        """Until all that its sender sent before is here."""
-        upto, _ = self.seen.get(envelope.sender, (0, []))
-        return envelope.sequence > upto
+        """Until all earlier envelopes of its sender were processed."""
+        below, _ = self.delivery.seen.get(envelope.sender, (0, []))
+        return envelope.sequence > below
 
     def finish(self, status: str) -> None:
         if status == DIVERGED:
             super().finish(status)
-        elif self.ended is None:
-            self._name_an_end(status)
-            self.commit()
+        else:
+            self._propose(status)
+            self.delivery.commit()
 
-    def until_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
-        upto, end = super().until_end(messages)
-        if end is not None and self.finishing is not None and end.hop >= self.finishing[1]:
-            return upto, End(self.finishing[0], end.t, end.hop)
+    def cut_at_end(self, messages: list[Message]) -> tuple[list[Message], End | None]:
+        until, end = super().cut_at_end(messages)
+        request = self.delivery.stop_request
+        if end is not None and request is not None and end.hop >= request[1]:
+            return until, End(request[0], end.t, end.hop)
         if end is not None and end.status == TIME_IS_UP:
-            self._name_an_end(TIME_IS_UP)
+            self._propose(TIME_IS_UP)
             return messages, None
-        return upto, end
+        return until, end
 
-    def hear_end(self, end: End, teller: int) -> None:
+    def receive_end(self, end: End, sender: int) -> None:
         if end.status == DIVERGED:
-            super().hear_end(end, teller)
-        elif self.ended is None:
+            super().receive_end(end, sender)
+        elif self.delivery.ended is None:
             self._stop_at(end)
 
-    def _name_an_end(self, status: str) -> None:
-        self._stop_at(End(status, 0, self.party.iteration + self.clients))
+    def _propose(self, status: str) -> None:
+        self._stop_at(End(status, 0, self.party.iteration + self.delivery.clients))
 
     def _stop_at(self, end: End) -> None:
-        if self.finishing is None or end.hop < self.finishing[1]:
-            self.finishing = end.status, end.hop
+        request = self.delivery.stop_request
+        if request is None or end.hop < request[1]:
+            self.delivery.stop_request = end.status, end.hop
             for k in self.party.neighbours:
-                self.put(Message(self.number, k, end), 0)
+                self.delivery.tell(k, end)

@@ -1,183 +1,187 @@
-"""Custody of a client that tokens visit between two syncs: see ``iterations``."""
+"""Restart of iterations at a client that tokens visit between two syncs: see ``iterations.py``."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from mtcd.errors import NetworkError
 from mtcd.federation.delivery.envelopes import End, Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.federation.recovery.detours import detour, way_round
-from mtcd.federation.recovery.iterations import IterationParty, base_term, has_speculative_term
+from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.recovery.detours import next_around
+from mtcd.federation.recovery.iterations import base_term, has_speculative_term, is_over
 from mtcd.methods.token_parties import TokenClient, Visits
+from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.party import SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
 
 
-class IterationClient(IterationParty):
-    """Of a client of mtcd."""
+class IterationClient(RecoveryPolicy):
+    """The policy of a client of MTCD. It uses the network to route tours around clients that are down."""
 
-    party: TokenClient
+    kept = ("uploaded", "checkpoints", "passed_to")
 
-    def __init__(self, *given: Any, **more: Any) -> None:
-        self.up: dict[int, Envelope] = {}
-        """By index, the tokens that went up from here in this iteration, and have not come to roam again."""
-        self.before: dict[int, Visits] = {}
-        """By overtime that may turn out not to count, what the party held before its first visit in it."""
+    def __init__(self, party: TokenClient, network: Network) -> None:
+        self.party, self.network = party, network
+        self.uploaded: dict[int, Envelope] = {}
+        """By index, the tokens that were uploaded from here in this iteration and do not roam again."""
+        self.checkpoints: dict[int, Visits] = {}
+        """By speculative term that may not be synced, what the party held before its first visit in it."""
         self.passed_to: set[int] = set()
-        """Who got tokens of this iteration from here."""
-        super().__init__(*given, **more)
-
-    def record(self) -> dict[str, Any]:
-        return super().record() | {"up": self.up, "before": self.before, "passed_to": self.passed_to}
-
-    def reload(self, kept: dict[str, Any]) -> None:
-        self.up, self.before, self.passed_to = kept["up"], kept["before"], kept["passed_to"]
-        super().reload(kept)
+        """The clients that received tokens of this iteration from here."""
+        self.cause: Envelope | None = None
+        """The envelope that is being processed."""
 
     @property
     def waits_for(self) -> frozenset[int]:
         """A client needs the server."""
-        return self.down if SERVER in self.down else frozenset()
+        down = self.delivery.down
+        return down if SERVER in down else frozenset()
 
     # Envelopes that arrive
 
     def process(self, envelope: Envelope) -> list[Message]:
-        party, asked = self.party, envelope.message.payload
-        if isinstance(asked, ResendTokens):
-            self._confirm()
+        party, payload, delivery = self.party, envelope.message.payload, self.delivery
+        if isinstance(payload, ResendTokens):
+            self._confirm_uploaded()
             return []
-        if isinstance(asked, Token) and not party.plan.roaming.walks[asked.index].covers(self.number):
-            raise NetworkError(f"Token {asked.index} does not come here.")
+        token = payload if isinstance(payload, Token) else None
+        if token is not None and not party.plan.roaming.walks[token.index].covers(party.number):
+            raise NetworkError(f"Token {token.index} does not come here.")
         if envelope.iteration > party.t:
-            self.discard_uncommitted()
+            self.roll_back()
             party.settle(envelope.iteration)
-        if isinstance(asked, Token) and envelope.term > self.term_of(party.t):
-            self.before[envelope.term] = party.visits()
-        told = super().process(envelope)
-        self.terms = {t: term for t, term in self.terms.items() if t >= party.t}
-        return told
+        if token is not None and envelope.term > self.term_of(party.t):
+            self.checkpoints[envelope.term] = party.visits()
+        self.cause = envelope
+        reports = delivery.run_party(envelope)
+        self.cause = None
+        if delivery.terms:
+            delivery.terms = {t: term for t, term in delivery.terms.items() if t >= party.t}
+        return reports
 
-    def hear_end(self, end: End, teller: int) -> None:
-        if self.ended is None:
-            self.discard_uncommitted()
-        super().hear_end(end, teller)
+    def receive_end(self, end: End, sender: int) -> None:
+        if self.delivery.ended is None:
+            self.roll_back()
+        super().receive_end(end, sender)
 
-    def discard_uncommitted(self) -> None:
-        """Of the iteration that is over: speculative terms after the one that was synced with."""
-        late = [overtime for overtime in self.before if overtime > self.terms.get(self.party.t, 0)]
+    def roll_back(self) -> None:
+        """The iteration is over: undo the speculative terms after the one that was synced."""
+        late = [term for term in self.checkpoints if term > self.delivery.terms.get(self.party.t, 0)]
         if late:
-            self.party.undo_visits(self.before[min(late)])
-        self.up, self.before, self.passed_to = {}, {}, set()
+            self.party.undo_visits(self.checkpoints[min(late)])
+        self._forget_iteration()
 
-    def learn_terms(self, terms: Terms) -> bool:
-        """Copies of an iteration that was started anew are dropped. Only the server starts one anew."""
-        party = self.party
-        known = self.terms.get(party.t, 0)  # no mutants: an overtime of term 0 counts like it
-        raised = {t: g for t, g in terms.items() if t >= party.t and g > self.terms.get(t, 0)}
-        if not raised:
-            return False
-        self.terms |= raised
-        now = self.terms.get(party.t, 0)
-        if base_term(now) > base_term(known):
-            party.undo_visits()
-            self.up, self.before, self.passed_to = {}, {}, set()
-        self.before = {overtime: held for overtime, held in self.before.items() if overtime > now}
-        self.cancel_stale()
-        return True
+    def _forget_iteration(self) -> None:
+        self.uploaded, self.checkpoints, self.passed_to = {}, {}, set()
 
-    # Envelopes to send
+    # Terms
 
     def term_of(self, iteration: int) -> int:
-        """The latest overtime in which tokens have been here: none leaves in an earlier one."""
-        known = super().term_of(iteration)
-        return max(known, *self.before) if self.before and iteration == self.party.t else known
+        """The latest speculative term in which tokens have been here: none leaves in an earlier one."""
+        known = self.delivery.terms.get(iteration, 0)
+        return max(known, *self.checkpoints) if self.checkpoints and iteration == self.party.t else known
 
-    def put(self, message: Message, iteration: int) -> Envelope:
-        envelope = super().put(message, iteration)
-        if isinstance(message.payload, Token):
-            if message.to == SERVER:
-                self.up[message.payload.index] = envelope
-            else:
-                self.passed_to.add(message.to)
-        return envelope
+    def terms_to_send(self) -> Terms:
+        terms = self.delivery.terms
+        return terms.copy() if self.cause is None else self.cause.terms | terms
 
-    def routed(self, message: Message) -> Message:
-        """Round those who are gone, inside the cluster of the token."""
-        token, party = message.payload, self.party
+    def is_stale(self, envelope: Envelope) -> bool:
+        return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
+
+    def learn_terms(self, terms: Terms) -> bool:
+        """Copies of an iteration that was restarted are dropped. Only the server restarts one."""
+        party, delivery = self.party, self.delivery
+        raised = {t: term for t, term in terms.items() if t >= party.t and term > delivery.terms.get(t, 0)}
+        if not raised:
+            return False
+        known = delivery.terms.get(party.t, 0)  # no mutants: a speculative term of term 0 counts like it
+        delivery.terms |= raised
+        now = delivery.terms.get(party.t, 0)
+        if base_term(now) > base_term(known):
+            party.undo_visits()
+            self._forget_iteration()
+        self.checkpoints = {term: held for term, held in self.checkpoints.items() if term > now}
+        delivery.cancel_stale()
+        return True
+
+    # Messages to send
+
+    def route(self, message: Message) -> Message:
+        """Around clients that are down, inside the cluster of the token."""
+        token, party, down = message.payload, self.party, self.delivery.down
         if not isinstance(token, Token):
             return message
         if message.to == SERVER:
-            if SERVER not in self.down:
+            if SERVER not in down:
                 return message
             message.to = party.next_client(token)
-        roaming, gone = party.plan.roaming, self.down - {SERVER}
+        roaming = party.plan.roaming
         walk = roaming.walks[token.index]
-        draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
-        if walk.length is None:
-            message.to = (
-                message.to if message.to not in gone else detour(walk.near(self.number), gone, self.number, draw)
-            )
-        elif self.network is not None:
+        if down or walk.length is not None:
+            draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
             previous = NOWHERE if self.cause is None else self.cause.sender
-            message.to = way_round(walk, self.network, message.to, self.number, previous, gone, draw)
+            gone = down - {SERVER}
+            message.to = next_around(walk, self.network, message.to, party.number, previous, gone, draw)
         return message
 
-    def _confirm(self) -> None:
-        """The server asks for what it was sent in an earlier overtime, or by a process that is gone."""
-        for envelope in list(self.up.values()):
-            if envelope.term < self.terms.get(envelope.iteration, 0):  # no mutants: who is asked was told the term
-                told_already = replace(envelope.message, floats=0, hop_floats=0)  # and is on the ledger
-                self._renew(envelope, told_already)
+    def enqueued(self, envelope: Envelope) -> Envelope:
+        token = envelope.message.payload
+        if isinstance(token, Token):
+            if envelope.to == SERVER:
+                self.uploaded[token.index] = envelope
+            else:
+                self.passed_to.add(envelope.to)
+        return envelope
 
-    # Who is there
+    def _confirm_uploaded(self) -> None:
+        """The server requests what was uploaded in an earlier speculative term, or to a process that has crashed."""
+        terms = self.delivery.terms
+        for envelope in list(self.uploaded.values()):
+            if envelope.term < terms.get(envelope.iteration, 0):  # no mutants: the request brought the term
+                self._send_again(envelope, replace(envelope.message, floats=0, hop_floats=0))  # it is on the ledger
+
+    def _send_again(self, envelope: Envelope, message: Message) -> Envelope:
+        """Send this message in place of an earlier envelope, with all terms that it carried."""
+        outbox, place = self.delivery.outbox, (envelope.to, envelope.sequence)
+        if place in outbox:
+            outbox[place] = self.delivery.cancelled(envelope)
+        self.cause = envelope
+        renewed = self.delivery.enqueue(message, envelope.iteration)
+        self.cause = None
+        return renewed
+
+    # Parties that are down
 
     def peer_lost(self, k: int) -> None:
-        """Without the server, tokens that went up are taken back. It is told of those that somebody may have lost."""
-        super().peer_lost(k)
-        stuck = {
-            envelope.iteration
-            for envelope in self.outbox.values()
-            if envelope.to == k and self._is_on_its_way(envelope)
-        }
+        """Report tokens that may be lost to the server. Without the server, take uploaded tokens back."""
+        delivery, party = self.delivery, self.party
+        to_k = [envelope for (to, _), envelope in delivery.outbox.items() if to == k >= 0]
+        stuck = {one.iteration for one in to_k if isinstance(one.message.payload, Token) and not self.is_stale(one)}
         for t in stuck:  # once for each term
-            self.put(Message(self.number, SERVER, Undeliverable(t)), t)
-        missed = k in self.passed_to and not stuck
-        if missed:
-            self.put(Message(self.number, SERVER, HolderLost(self.party.t, k)), self.party.t)
-        taken = k == SERVER and self._take_back()
-        if stuck or missed or taken:
-            self.commit()
+            delivery.tell(SERVER, Undeliverable(t), t)
+        lost = k in self.passed_to and not stuck
+        if lost:
+            delivery.tell(SERVER, HolderLost(party.t, k), party.t)
+        taken_back = k == SERVER and self._roam_speculatively()
+        if stuck or lost or taken_back:
+            delivery.commit()
 
-    def _is_on_its_way(self, envelope: Envelope) -> bool:
-        return envelope.to >= 0 and isinstance(envelope.message.payload, Token) and not self.is_stale(envelope)
-
-    def _take_back(self) -> bool:
-        """Let tokens roam on that went up, speculatively; whether there were any."""
-        taken = [
-            envelope for envelope in self.up.values() if self.ended is None and has_speculative_term(envelope.term)
-        ]
+    def _roam_speculatively(self) -> bool:
+        """Let uploaded tokens roam on in a speculative term. Returns whether there were any."""
+        delivery = self.delivery
+        taken = [] if delivery.ended else [one for one in self.uploaded.values() if has_speculative_term(one.term)]
         for envelope in taken:
             token = envelope.message.payload
             assert isinstance(token, Token)
-            del self.up[token.index]
+            del self.uploaded[token.index]
             floats = token.floats
-            roaming = self.routed(replace(envelope.message, floats=floats, hop_floats=0))  # the hop is on the ledger
-            again = self._renew(envelope, roaming)
-            if again.to != self.number:  # there it was charged as one that sends nothing
-                self.ledger.unsent_hops -= 1
-                self.ledger.unsent_floats -= floats
-            overtime = max(envelope.term + 1, again.term)
-            self.outbox[again.to, again.sequence] = again._replace(term=overtime)
+            roaming = self.route(replace(envelope.message, floats=floats, hop_floats=0))  # the hop is on the ledger
+            again = self._send_again(envelope, roaming)
+            if again.to != self.party.number:  # there it was charged as one that sends nothing
+                delivery.ledger.unsent_hops -= 1
+                delivery.ledger.unsent_floats -= floats
+            term = max(envelope.term + 1, again.term)
+            delivery.outbox[again.to, again.sequence] = again._replace(term=term)
         return bool(taken)
-
-    def _renew(self, envelope: Envelope, message: Message) -> Envelope:
-        """Send this instead; it tells all that the envelope told."""
-        if (envelope.to, envelope.sequence) in self.outbox:
-            self.outbox[envelope.to, envelope.sequence] = self.cancelled(envelope)
-        self.cause = envelope
-        renewed = self.put(message, envelope.iteration)
-        self.cause = None
-        return renewed

@@ -1,184 +1,216 @@
-"""Custody of the server that syncs tokens, and may start an iteration anew: see ``iterations``."""
+"""Restart of iterations at the server, which syncs tokens and may restart an iteration: see ``iterations.py``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from mtcd.federation.delivery.ending import end_now
-from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.federation.delivery.reliable_party import Delivery
-from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, IterationParty, base_term, has_speculative_term
+from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
+from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over
+from mtcd.federation.recovery.uploads import Uploads
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenServer
-from mtcd.protocol.party import MONITOR, SERVER, Message
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
 
 
-class IterationServer(IterationParty):
-    """Of the server of mtcd. With mini-batches see ``absent.py``."""
+class IterationServer(RecoveryPolicy):
+    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``."""
 
-    party: TokenServer
+    kept = ("tokens_out", "uploaders")
 
-    tokens_out = True
-    """Whether tokens are under way, and not requests for uploads."""
-
-    def __init__(self, *given: Any, **more: Any) -> None:
+    def __init__(self, party: TokenServer) -> None:
+        self.party = party
+        self.uploads = None if party.plan.tokens_return else Uploads(self, party, party.plan.batches)
+        self.tokens_out = True
+        """Whether tokens are under way, and not requests for uploads."""
+        self.uploaders: dict[int, int] = {}
+        """By index, the client that uploaded each token that is back."""
         self.heard: dict[int, int] = {}
-        """By client, the latest iteration that it has told anything of. Forgotten in a restart, to be heard again."""
-        self.senders: dict[int, int] = {}
-        """By index, who sent up the tokens that are back."""
-        self.doubtful: set[int] = set()
-        """Who has gone since the tokens set out, perhaps with one that was taken back."""
-        super().__init__(*given, **more)
+        """By client, the latest iteration of which it has sent anything. A restart forgets it, and hears it again."""
+        self.suspects: set[int] = set()
+        """The clients that went down since the tokens set out, perhaps with one that was taken back."""
 
     @property
     def waits_for(self) -> frozenset[int]:
-        """The server needs somebody."""
-        return self.down if len(self.down) == self.party.clients else frozenset()
+        """The server needs at least one client."""
+        down = self.delivery.down
+        return down if len(down) == self.party.clients else frozenset()
 
-    def post(self, messages: Iterable[Message], cause: Envelope | None) -> list[Message]:
-        messages = self._starts_among_the_living(list(messages))
-        if messages:
-            self.tokens_out = not any(isinstance(message.payload, Share) for message in messages)
-        return super().post(messages, cause)
+    # The journal
 
-    def record(self) -> dict[str, Any]:
-        return super().record() | {"tokens_out": self.tokens_out, "senders": self.senders}
+    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
+        record = super().snapshot(record)
+        return record if self.uploads is None else self.uploads.snapshot(record)
 
-    def reload(self, kept: dict[str, Any]) -> None:
-        super().reload(kept)
-        self.tokens_out, self.senders = kept["tokens_out"], kept["senders"]
+    def restore(self, record: dict[str, Any] | None) -> None:
+        super().restore(record)
+        if self.uploads is not None:
+            self.uploads.restore(record)
 
-    def start(self) -> None:
-        """Tokens may have been taken back, and what they did since then shall count."""
+    def started(self) -> None:
+        """Tokens may have been taken back while the server was down, and their visits since then shall count."""
         known = self.term_of(self.party.t)
-        if self.senders and self.ended is None:
-            self._go_to(known + 1) if has_speculative_term(known) else self.restart_iteration()
-            self.commit()
-        self._set_out_if_all_are_back()  # nobody was there; now that is not known
+        if self.uploaders and self.delivery.ended is None:
+            self._advance_to(known + 1) if has_speculative_term(known) else self.restart_iteration()
+            self.delivery.commit()
+        self._restart_if_all_tokens_are_here()  # no client was up; now that is unknown
 
-    def terms_to_send(self) -> Terms:
-        """Its own: others only tell on what they heard of it."""
-        return self.terms.copy()
+    # Uploads of mini-batches, see ``uploads.py``
 
-    def deliver(self, envelope: Envelope) -> Delivery:
-        """Who sends something of iteration t has settled all before."""
-        before = self.heard.get(envelope.sender, 0)  # no mutants: no iteration is below 0
-        self.heard[envelope.sender] = max(envelope.iteration, before)
-        floor = min(self.heard.get(k, 0) for k in range(self.party.clients))  # no mutants: no term is below 0
-        self.terms = {t: term for t, term in self.terms.items() if t >= floor}
-        return super().deliver(envelope)
+    @property
+    def now(self) -> int:
+        """The iteration whose uploads are requested."""
+        return self.party.t
+
+    @property
+    def is_gathering(self) -> bool:
+        """Whether uploads are awaited."""
+        return not self.tokens_out
+
+    @property
+    def left(self) -> frozenset[int]:
+        """The clients that have left as planned: none."""
+        return frozenset()
+
+    def request(self, client: int) -> Message:
+        """The request for an upload."""
+        return Message(self.delivery.number, client, Share(self.party.t))
+
+    def batch_of(self, iteration: int) -> int:
+        """The batch that an upload of this iteration is for."""
+        return iteration
+
+    # Terms
+
+    def term_of(self, iteration: int) -> int:
+        return self.delivery.terms.get(iteration, 0)
+
+    def is_stale(self, envelope: Envelope) -> bool:
+        return is_over(envelope, self.party.t, self.delivery.terms.get(envelope.iteration, 0))
+
+    def arriving(self, envelope: Envelope) -> None:
+        """A client that sends something of iteration t has completed all earlier ones; their terms can be dropped."""
+        delivery, heard = self.delivery, self.heard
+        if envelope.iteration >= heard.get(envelope.sender, 0):
+            heard[envelope.sender] = envelope.iteration
+        if delivery.terms:
+            floor = min(heard.get(k, 0) for k in range(self.party.clients))  # no mutants: no term is below 0
+            delivery.terms = {t: term for t, term in delivery.terms.items() if t >= floor}
+
+    # Envelopes that arrive
 
     def process(self, envelope: Envelope) -> list[Message]:
-        asked, t = envelope.message.payload, self.party.t
-        if isinstance(asked, Undeliverable | HolderLost):
-            missed = isinstance(asked, Undeliverable) or asked.client in self.down  # if it is not, it will be
-            if envelope.iteration == t and missed:  # and of the term that counts
+        payload, t = envelope.message.payload, self.party.t
+        if isinstance(payload, Fresh) and self.uploads is not None:
+            return self.uploads.receive(envelope, payload)
+        if isinstance(payload, Undeliverable | HolderLost):
+            is_lost = isinstance(payload, Undeliverable) or payload.client in self.delivery.down  # or it will be
+            if envelope.iteration == t and is_lost:  # and of the current term
                 self.restart_iteration()
             return []
-        if isinstance(asked, Token):
-            if not self._fits(envelope, asked.index):
+        if isinstance(payload, Token):
+            if not self._accepts(envelope, payload.index):
                 return []
-            self.senders[asked.index] = envelope.sender
-        told = super().process(envelope)
+            self.uploaders[payload.index] = envelope.sender
+        reports = self.delivery.run_party(envelope)
         if self.party.t > t:
-            self.senders, self.doubtful = {}, set()
-        return told
+            self.uploaders, self.suspects = {}, set()
+        return reports
 
-    def _fits(self, envelope: Envelope, index: int) -> bool:
-        """Whether a token that came up counts together with those that are back; those that do not are asked for."""
+    def _accepts(self, envelope: Envelope, index: int) -> bool:
+        """Whether an uploaded token is consistent with those that are back. Those that are not are requested again."""
         known = self.term_of(self.party.t)
         if envelope.term < known:
-            if index not in self.senders:
-                self._ask_again({index: envelope.sender})
+            if index not in self.uploaders:
+                self._request_again({index: envelope.sender})
             return False
-        self.senders.pop(index, None)  # it takes the place of an earlier one
-        return envelope.term == known or self._go_to(envelope.term)
+        self.uploaders.pop(index, None)  # it takes the place of an earlier one
+        return envelope.term == known or self._advance_to(envelope.term)
 
-    def _go_to(self, overtime: int) -> bool:
-        """What is back must be confirmed in this overtime. False if that cannot be, and the iteration starts anew."""
-        asked, self.senders = self.senders, {}
-        for index in asked:
+    def _advance_to(self, term: int) -> bool:
+        """What is back must be confirmed in this speculative term. False if it cannot be, so the iteration restarts."""
+        unconfirmed, self.uploaders = self.uploaders, {}
+        for index in unconfirmed:
             del self.party.back[index]
-        self.terms[self.party.t] = overtime
-        return self._ask_again(asked)
+        self.delivery.terms[self.party.t] = term
+        return self._request_again(unconfirmed)
 
-    def _ask_again(self, senders: dict[int, int]) -> bool:
-        """Have these tokens sent up again. False if one may be lost, and the iteration starts anew."""
-        walks = self.party.plan.roaming.walks
-        if any(k in self.down or any(map(walks[index].covers, self.doubtful)) for index, k in senders.items()):
-            self.restart_iteration()
-            return False
-        t = self.party.t
-        asked = {envelope.to for envelope in self.outbox.values() if self._asks_again(envelope)}
-        for k in sorted({*senders.values()} - asked):
-            self.put(Message(SERVER, k, ResendTokens(t)), t)
+    def _request_again(self, uploaders: dict[int, int]) -> bool:
+        """Request these tokens again. False if one may be lost, so the iteration restarts."""
+        delivery, t, walks = self.delivery, self.party.t, self.party.plan.roaming.walks
+        for index, k in uploaders.items():
+            if k in delivery.down or any(map(walks[index].covers, self.suspects)):
+                self.restart_iteration()
+                return False
+        now = t, self.term_of(t)
+        requests = [one for one in delivery.outbox.values() if isinstance(one.message.payload, ResendTokens)]
+        requested = {one.to for one in requests if (one.iteration, one.term) == now}
+        for k in sorted({*uploaders.values()} - requested):
+            delivery.tell(k, ResendTokens(t), t)
         return True
 
-    def _asks_again(self, envelope: Envelope) -> bool:
-        """Whether it asks for what is to be asked for now."""
-        now = self.party.t, self.term_of(self.party.t)
-        return isinstance(envelope.message.payload, ResendTokens) and (envelope.iteration, envelope.term) == now
+    # Messages to send
+
+    def route(self, message: Message) -> Message | None:
+        """Tokens set out from clients that are up. If all of a cluster are down, its token stays at the server."""
+        token, party, down = message.payload, self.party, self.delivery.down
+        self.tokens_out = not isinstance(token, Share)
+        if self.uploads is not None and not self.tokens_out:
+            return self.uploads.route(message)
+        if isinstance(token, Token) and message.to in down:
+            roaming = party.plan.roaming
+            start = roaming.starts[token.index].among(frozenset(range(party.clients)) - down)
+            if start is None:
+                party.back[token.index] = token if party.plan.tokens_return else Done(token.index)
+                return None
+            message.to = start.pick(uniform(roaming.seed, "start", (token.index,), token.t))
+        return message
+
+    # Parties that are down
 
     def peer_lost(self, k: int) -> None:
-        """Tokens that it may have are sent out anew."""
-        known = k in self.down
-        self.down |= {k}
-        self.doubtful.add(k)
-        walks = self.party.plan.roaming.walks
-        if not known and any(walk.covers(k) for index, walk in enumerate(walks) if index not in self.party.back):
+        """Restart the iteration if the client may hold a token of it."""
+        self.suspects.add(k)
+        if self.uploads is not None and self.is_gathering:
+            self.uploads.complete_without_down()
+            return
+        walks, back = self.party.plan.roaming.walks, self.party.back
+        if any(walk.covers(k) for index, walk in enumerate(walks) if index not in back):
             self.restart_iteration()
 
     def peer_found(self, k: int) -> None:
-        """Where all who could be visited were gone, tokens set out again."""
-        self.down -= {k}
-        self.doubtful.discard(k)
-        self._set_out_if_all_are_back()
+        """If no client was up that a token could visit, the tokens set out now."""
+        self.suspects.discard(k)
+        self._restart_if_all_tokens_are_here()
 
-    def _set_out_if_all_are_back(self) -> None:
+    def _restart_if_all_tokens_are_here(self) -> None:
         if len(self.party.back) == self.party.plan.tokens:
             self.restart_iteration()
 
     def restart_iteration(self) -> bool:
-        """Void the iteration's tokens and send them out again from Z^t; False if none are out."""
-        if not self.tokens_out or self.ended is not None:
+        """Cancel the tokens of the iteration and send them out again from Z^t. False if none are out."""
+        if not self.tokens_out or self.delivery.ended is not None:
             return False
         self._cancel_iteration()
-        self.post([message for message in self.party.start_iteration() if message.to != MONITOR], None)
-        self.commit()
+        self.delivery.send([message for message in self.party.start_iteration() if message.to != MONITOR], None)
+        self.delivery.commit()
         return True
 
+    def _cancel_iteration(self) -> None:
+        terms, t = self.delivery.terms, self.party.t
+        terms[t] = base_term(terms.get(t, 0)) + SPECULATIVE_TERMS
+        self.party.back, self.uploaders, self.suspects = {}, {}, set()
+        self.delivery.cancel_stale()
+
     def finish(self, status: str) -> None:
-        """At once: what the tokens have done since the last sync does not count."""
-        if self.ended is not None:
-            return
+        """At once: visits since the last sync do not count."""
         if self.tokens_out:
             self._cancel_iteration()
         end = end_now(self.party, status)
         assert end is not None  # it is a server
-        self.end(end)
-        self.commit()
-
-    def _cancel_iteration(self) -> None:
-        t = self.party.t
-        self.terms[t] = base_term(self.terms.get(t, 0)) + SPECULATIVE_TERMS
-        self.party.back, self.senders, self.doubtful = {}, {}, set()
-        self.cancel_stale()
-
-    def _starts_among_the_living(self, messages: list[Message]) -> list[Message]:
-        """Tokens set out from clients that are there. If all of a cluster are gone, its token stays at the server."""
-        party, kept = self.party, []
-        for message in messages:
-            token = message.payload
-            if isinstance(token, Token) and message.to in self.down:
-                roaming = party.plan.roaming
-                living = frozenset(range(party.clients)) - self.down
-                start = roaming.starts[token.index].among(living)
-                if start is None:
-                    party.back[token.index] = token if party.plan.tokens_return else Done(token.index)
-                    continue
-                message.to = start.pick(uniform(roaming.seed, "start", (token.index,), token.t))
-            kept.append(message)
-        return kept
+        self.delivery.conclude(end)
+        self.delivery.commit()

@@ -1,267 +1,344 @@
-"""Custody without a server: the one who sent the token last may make it anew. Why only one token ever counts.
+"""Regeneration of a lone token without a server (STCD), and why only one token ever counts.
 
-**Words.** The token goes from stay to stay: it comes to a client, is visited with there, and is passed on to another.
-The stays that count, in order, are the *line*. Whoever passes the token on keeps it as it was then (``passed``), and
-everybody keeps what it was itself before its last stay (``before``). To make the token anew is to cut the line: the
-one who does it, the initiator, sends its copy out again, and all stays after its own do not count. A *term* tells of
-it: term g of the token, made anew after r visits. Envelopes tell all terms that their sender knows of, and a
-token of an older term than one has heard of is not taken in. Whoever hears of a term undoes its last stay, if
-that began after r visits or more.
+**History.** The token goes from stay to stay: it arrives at a client, visits it, perhaps several times, and is passed
+on to another one. The stays that count, in order, are the *history*. A client that passes the token on keeps it as it
+was then (``last_sent``), and every client keeps a checkpoint of itself from before its last stay. To regenerate the
+token is to truncate the history: the client that does it, the initiator, sends its copy again, and no stay after its
+own counts. A *term* records this: term g of the token, regenerated after r visits. Envelopes carry all terms that
+their sender knows, and a token of an older term than the receiver knows is rejected (fencing). A client that learns of
+a new term undoes its last stay, if that began after r visits or more.
 
-**The question.** The initiator asks everybody. First without harm, to see whether the token is elsewhere and whether
-those who matter are there; then firmly: whoever has answered takes in no token until the initiator says that it is
-over. A client that is asked firmly by two lets the one with the later hop wait. Questions have numbers, no two the
-same, the number is the term if the token is made anew, and a client that has answered a firm question with a higher
-number says so: the initiator then asks once more, with a higher one.
+**Ballot.** The initiator runs phase 1 of single-decree Paxos among the other clients. It first sends probes (a
+pre-vote, as in Raft), to see whether the token is elsewhere and whether the clients that matter are up; then a binding
+``Prepare``. A client that answers it with a ``Promise`` accepts no token until the initiator sends a ``Release``. Of
+two binding ballots, a client lets the one with the later hop wait. No two ballots have the same number. The number is
+the term, if the token is regenerated, and a client that has promised a higher ballot says so: the initiator then
+prepares again, with a higher one. There is no phase 2: what a ballot decides is the initiator's own copy, and the term
+that comes with it spreads the decision.
 
-**When the initiator s, which passed the token on to d, may decide.** Nobody has said that it had the token later, and
+**When the initiator s, which passed the token to d, may decide.** No promise reports a later hop, and
 
-1. d itself has answered that it has not had it (the link is cut, but d is there); or
-2. all have answered that d may have passed the token on to, and also some witness: the client p from which s had the
-   token, or one of those that s may pass it on to.
+1. d itself has promised that it has not had the token (the link is cut, but d is up); or
+2. a witness set has promised: all clients that d may have passed the token to, and one of the client p from which s
+   had the token and the clients that s may pass it to.
 
-Those that d may pass it on to are its neighbours, but for those that s told it to go round (``Envelope.gone``). A
-client obeys that for the whole of its stay, even if it knows better; when it passes the token on, it says whom the
-next one shall go round. So clients may die one after the other, also neighbours, and the last one is not asked for
-the first.
+The clients that d may pass the token to are its neighbours, but for those that s told it to avoid (``Envelope.avoid``).
+A client obeys that for the whole of its stay, even if it knows better; when it passes the token on, it says whom the
+next one must avoid. So clients may crash one after the other, also neighbours, and no ballot needs the first of them
+for the last.
 
-**At most one stay is cut off, and it can be undone.** Were there two stays after that of s, the second would be with
-somebody that d may have passed the token on to. It has answered, and had no later stay then, and takes in none since.
-So there is at most the stay of d; that is its last, so d has what it was before, whether it ever comes back or not.
+**At most one stay is truncated, and it can be undone.** Were there two stays after that of s, the second would be at a
+client that d may have passed the token to. That client has promised: it had no later stay then, and accepts none
+since. So there is at most the stay of d; it is the last one of d, so d has the checkpoint from before it, whether d
+ever comes back or not.
 
-**Two initiators.** Let s decide, and p as well, about s being gone; others cannot, by the above. For p, all must answer
-that s may pass the token on to: so the witness of s is asked by both, or is p itself. If p is first, the witness lets
-s wait until it knows what came of it, and s hears of the term before it decides. If s is first, p hears of the number
-of s, and decides with a higher one or not at all. Then whatever s makes is stale: those that it may be passed on to
-have answered p, so they take it in neither before they hear of the term of p nor after. So of all terms, the highest
-is the last of the line, and one with a lower number and a later hop than another is of a line that was cut: it is
-dropped. Nobody has acted on it but its maker, whose stay is undone.
+**Two initiators.** Let s decide, and p as well, about s being down; no other client can, by the above. For p, all
+clients must promise that s may pass the token to: so the witness of s is asked by both, or is p itself (the two witness
+sets intersect, as quorums do). If p is first, the witness lets s wait until it knows the outcome, and s learns of the
+term before it decides. If s is first, p learns of the ballot of s, and decides with a higher one or not at all. Then
+whatever s regenerates is stale: those that it may be passed to have promised p, so they accept it neither before they
+learn of the term of p nor after. So of all terms the highest is the last of the history, and one with a lower number
+and a later hop than another belongs to a truncated history: it is dropped. No client has acted on it but its initiator,
+whose stay is undone.
 
-**Nothing is lost either.** Making the token anew and the term are one commit, and so are a visit and passing the
-token on. Whoever comes back, goes on with its question or hears that it is stale.
+**Nothing is lost either.** The regenerated token and its term are one commit, and so are a visit and passing the token
+on. A client that restarts goes on with its ballot, or learns that it is superseded.
 
-**Who is waited for.** The initiator, if it stays dead while its firm question is open, which is not for long.
-Neighbours that die together, if the token was at one of them: one of the two. Those at the other side of a network
-that has fallen apart: nobody can tell whether the token is there. Who passed the token on to a client and told it to
-go round all of its other neighbours, and died: the token then stays with that client. ``unreachable`` says so."""
+**Which clients are waited for.** The initiator, if it stays down while its binding ballot is open, which is not for
+long. Neighbours that crash together, if the token was at one of them: one of the two. Those on the other side of a
+partitioned network: it cannot be known whether the token is there. A client that passed the token to another one, told
+it to avoid all of its other neighbours, and crashed: the token then stays at that client. ``waiting_reason`` says so.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from mtcd.federation.delivery.envelopes import Envelope, Prepare, Promise, Release, Terms
-from mtcd.federation.delivery.reliable_party import Delivery
+from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release, Terms
+from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.recovery.detours import next_around
 from mtcd.federation.recovery.search import Decision, Search
 from mtcd.federation.recovery.token_history import TokenHistory, live_terms
+from mtcd.methods.token_parties import TokenClient
+from mtcd.network.topology import Network
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Token
+from mtcd.seeding import uniform
 
 
-class LoneTokenClient(TokenHistory):
-    """Of a client of stcd."""
+class LoneToken(RecoveryPolicy):
+    """The policy of a client of STCD."""
 
-    kept = (*TokenHistory.kept, "moved_on", "asked", "over", "highest", "search")
+    kept = ("promised", "released", "highest", "search")
 
-    def __init__(self, *given: Any) -> None:
-        self.moved_on = False
-        """Whether the token that was passed on is known to have been passed on once more."""
-        self.asked: dict[int, tuple[Prepare, int]] = {}
-        """Open questions, by who asks; with the term that it knew of."""
-        self.over: dict[int, int] = {}
-        """By who asked, the number of the last question that is over."""
+    def __init__(self, party: TokenClient, network: Network) -> None:
+        self.party, self.network = party, network
+        self.near = frozenset(network.neighbours[party.number])
+        self.history = TokenHistory(party)
+        self.promised: dict[int, tuple[Prepare, int]] = {}
+        """Open ballots of others, by initiator; with the term that it knew."""
+        self.released: dict[int, int] = {}
+        """By initiator, its last ballot that is over."""
         self.highest = 0
-        """The highest term, or number of a firm question, heard of."""
+        """The highest term, or binding ballot, known here."""
         self.search: Search | None = None
-        super().__init__(*given)
+        """This client's own search for the token."""
 
-    def deliver(self, envelope: Envelope) -> Delivery:
-        if self.learn_terms(envelope.terms):  # first of all: who waits for what is over, need not
-            self.commit()
-        return super().deliver(envelope)
+    # The journal
 
-    def _take_in(self, envelope: Envelope) -> list[Message]:
-        if isinstance(envelope.message.payload, Release):  # heard even after the end, which may turn out not to count
-            self._forget(envelope.sender, envelope.message.payload.ballot)
-            return []
-        return super()._take_in(envelope)
+    def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
+        record = super().snapshot(record)
+        record["down"] = self.delivery.down
+        for name in TokenHistory.kept:
+            record[name] = getattr(self.history, name)
+        return record
+
+    def restore(self, record: dict[str, Any] | None) -> None:
+        super().restore(record)
+        if record is not None:
+            self.delivery.down = record["down"]
+            for name in TokenHistory.kept:
+                setattr(self.history, name, record[name])
+
+    # Envelopes that arrive
+
+    def arriving(self, envelope: Envelope) -> None:
+        """Learn the terms first: a client that waits for a ballot that is over need not wait."""
+        if self.learn_terms(envelope.terms):
+            self.delivery.commit()
 
     def must_defer(self, envelope: Envelope) -> bool:
-        """No token while others look for it. Of two who look, the one with the earlier hop is answered first."""
-        firm = [prepare.hop for prepare, _ in self.asked.values() if prepare.binding]
-        if self.search is not None and self.search.binding:
-            firm.append(self.search.hop)
-        match envelope.message.payload:
-            case Prepare() as prepare:
-                return prepare.binding and any(hop < prepare.hop for hop in firm)
-            case Token():
-                return bool(firm) and not self.is_stale(envelope)
+        """No token while a binding ballot is open. Of two initiators, the one with the earlier hop goes first."""
+        payload = envelope.message.payload
+        if isinstance(payload, Token):
+            return bool(self._binding_hops()) and not self.is_stale(envelope)
+        if isinstance(payload, Prepare) and payload.binding:
+            return any(hop < payload.hop for hop in self._binding_hops())
         return False
 
+    def _binding_hops(self) -> list[int]:
+        hops = [prepare.hop for prepare, _ in self.promised.values() if prepare.binding]
+        if self.search is not None and self.search.binding:
+            hops.append(self.search.hop)
+        return hops
+
     def process(self, envelope: Envelope) -> list[Message]:
-        match envelope.message.payload:
-            case Prepare() as prepare:
-                self._be_asked(envelope.sender, prepare, envelope.term)
-            case Promise() as told:
-                if self.search is not None:
-                    self.search.hear(envelope.sender, envelope.sequence, told)
-                    self._go_on_searching()
-            case _:
-                if envelope.sender != self.number:
-                    self.moved_on = False
-                    self._stop_searching()
-                return super().process(envelope)
+        payload, sender = envelope.message.payload, envelope.sender
+        if isinstance(payload, Prepare):
+            self._promise(sender, payload, envelope.term)
+        elif isinstance(payload, Release):
+            self._release(sender, payload.ballot)
+        elif isinstance(payload, Promise):
+            if self.search is not None:
+                self.search.hear(sender, envelope.sequence, payload)
+                self._continue_search()
+        else:
+            if sender != self.party.number:
+                self._stop_search()
+            self.history.visited(envelope)
+            return self.delivery.run_party(envelope)
         return []
 
+    def after_end(self, envelope: Envelope) -> None:
+        """A release counts even then, as the end may turn out not to count. An initiator is told of the end."""
+        payload = envelope.message.payload
+        if isinstance(payload, Release):
+            self._release(envelope.sender, payload.ballot)
+        elif isinstance(payload, Prepare):
+            self.delivery.announce_end([envelope.sender])
+
+    # Messages to send
+
+    def route(self, message: Message) -> Message:
+        token, roaming, here = message.payload, self.party.plan.roaming, self.party.number
+        assert isinstance(token, Token)
+        walk, avoid, arrival = roaming.walks[token.index], self._avoid(), self.history.arrival
+        if avoid or walk.length is not None:
+            draw = uniform(roaming.seed, "detour", (token.index, self.term_of(0)), token.hop)
+            previous = here if arrival is None else arrival[0]
+            message.to = next_around(walk, self.network, message.to, here, previous, avoid, draw)
+        return message
+
+    def enqueued(self, envelope: Envelope) -> Envelope:
+        here = self.party.number
+        if envelope.to != here and isinstance(envelope.message.payload, Token):
+            avoid = self._avoid()
+            if avoid:
+                up = (self.near - self.delivery.down) | {here, envelope.to}
+                envelope = envelope._replace(avoid=avoid - up)
+            self.history.last_sent = envelope
+        return envelope
+
+    def _avoid(self) -> frozenset[int]:
+        """The clients that the token must not be passed to from here."""
+        down, arrival = self.delivery.down, self.history.arrival
+        return down if arrival is None else down | arrival[1]
+
+    # Terms
+
+    def term_of(self, iteration: int) -> int:
+        return max(self.delivery.terms, default=0)
+
+    def is_stale(self, envelope: Envelope) -> bool:
+        return envelope.term < self.term_of(0) and isinstance(envelope.message.payload, Token | End)
+
     def learn_terms(self, terms: Terms) -> bool:
-        """Whatever was cut off is over: stays, questions, and also an end of the training."""
-        restart = self.cut(terms)
-        if restart is None:
+        """What was truncated is over: stays, ballots, and also an end of the training."""
+        delivery, known = self.delivery, self.delivery.terms
+        if terms.keys() <= known.keys():
             return False
-        self.highest = max(self.highest, *self.terms)
-        self.moved_on = False
-        self.asked = {who: one for who, one in self.asked.items() if not is_superseded(*one, self.terms)}
-        if self.ended is not None and self.ended.hop > restart:  # of what does not count
-            self.ended, self.ended_here = None, False
+        delivery.terms = live_terms(known | terms)
+        new = [hop for term, hop in delivery.terms.items() if term not in known]
+        if not new:
+            return False
+        restart = min(new)
+        self.history.truncate(restart)
+        self.highest = max(self.highest, *delivery.terms)
+        self.promised = {k: one for k, one in self.promised.items() if not is_superseded(*one, delivery.terms)}
+        if delivery.ended is not None and delivery.ended.hop > restart:  # of a truncated history
+            delivery.ended, delivery.ended_here = None, False
             if self.search is not None:
                 self._ask(binding=False)
-        self.cancel_stale()
-        self._look()
+        delivery.cancel_stale()
+        self._update_search()
         return True
 
-    # Asked by others
+    # Ballots of others
 
-    def _be_asked(self, who: int, prepare: Prepare, term: int) -> None:
-        last = self.asked[who][0].ballot if who in self.asked else self.over.get(who, 0)
-        if prepare.ballot <= last or is_superseded(prepare, term, self.terms):  # the ack tells why
+    def _promise(self, initiator: int, prepare: Prepare, term: int) -> None:
+        last = self.promised[initiator][0].ballot if initiator in self.promised else self.released.get(initiator, 0)
+        if prepare.ballot <= last or is_superseded(prepare, term, self.delivery.terms):  # the ack says why
             return
-        self.asked[who] = prepare, term
+        self.promised[initiator] = prepare, term
         if prepare.binding:
             self.highest = max(self.highest, prepare.ballot)
-        self._answer(who)
+        self._answer(initiator)
 
-    def _answer(self, who: int) -> None:
-        self._tell(who, Promise(self.asked[who][0].ballot, self.hop, self.highest, self.near & self.down))
+    def _answer(self, initiator: int) -> None:
+        ballot, down = self.promised[initiator][0].ballot, self.near & self.delivery.down
+        self.delivery.tell(initiator, Promise(ballot, self.history.hop, self.highest, down))
 
-    def _forget(self, who: int, ballot: int) -> None:
-        self.over[who] = max(self.over.get(who, 0), ballot)
-        if who in self.asked and self.asked[who][0].ballot <= ballot:
-            del self.asked[who]
+    def _release(self, initiator: int, ballot: int) -> None:
+        self.released[initiator] = max(self.released.get(initiator, 0), ballot)
+        if initiator in self.promised and self.promised[initiator][0].ballot <= ballot:
+            del self.promised[initiator]
 
-    # Asking others
+    # This client's own ballot
 
     def peer_lost(self, k: int) -> None:
-        """If the token was passed on to it, it is looked for."""
-        if k not in self.down:
-            super().peer_lost(k)
-            self._links_changed()
+        """If the token was passed to this client, search for it."""
+        self._links_changed()
 
     def peer_found(self, k: int) -> None:
-        """The token need not be looked for any more, if it was passed on to this one."""
-        if k in self.down:
-            super().peer_found(k)
-            self._links_changed()
+        """If the token was passed to this client, the search is over."""
+        self._links_changed()
 
     def _links_changed(self) -> None:
-        for who in self.asked:
-            self._answer(who)
-        self._look()
-        self.commit()
+        for initiator in self.promised:
+            self._answer(initiator)
+        self._update_search()
+        self.delivery.commit()
 
-    def _look(self) -> None:
-        """Begin to search, or go on, or give it up: as the links, the terms and the last stay are now."""
-        if self.passed is None or self.passed.to not in self.down or self.ended is not None:
-            self._stop_searching()
-        elif self.search is None and not self.moved_on:
-            to, near = self.passed.to, self.network.neighbours
-            witnesses = None if self.came is None else frozenset({self.came[0], *self.near} - self.came[1])
-            asked = frozenset(near[to]) - {self.number} - self.passed.gone
-            token = self.passed.message.payload
+    def _update_search(self) -> None:
+        """Begin a search, continue it or stop it: as the links, the terms and the last stay are now."""
+        history, delivery = self.history, self.delivery
+        sent = history.last_sent
+        if sent is None or sent.to not in delivery.down or delivery.ended is not None:
+            self._stop_search()
+        elif self.search is None and not history.moved_on:
+            arrival = history.arrival
+            witnesses = None if arrival is None else frozenset({arrival[0], *self.near} - arrival[1])
+            receivers = frozenset(self.network.neighbours[sent.to]) - {self.party.number} - sent.avoid
+            token = sent.message.payload
             assert isinstance(token, Token)
-            self.search = Search(token.hop, to, asked, witnesses)
+            self.search = Search(token.hop, sent.to, receivers, witnesses)
             self._ask(binding=False)
-        self._go_on_searching()
+        self._continue_search()
 
-    def _go_on_searching(self) -> None:
-        if self.search is None:
+    def _continue_search(self) -> None:
+        search = self.search
+        if search is None:
             return
-        self.search.down[self.number] = self.near & self.down
-        self.search.highest = max(self.search.highest, self.highest)
-        match self.search.decision(self.network.neighbours):
+        search.down[self.party.number] = self.near & self.delivery.down
+        search.highest = max(search.highest, self.highest)
+        match search.decision(self.network.neighbours):
             case Decision.ELSEWHERE:
-                self.moved_on = True
-                self._stop_searching()
+                self.history.moved_on = True
+                self._stop_search()
             case Decision.PROBE:
                 self._ask(binding=False)
             case Decision.PREPARE:
                 self._ask(binding=True)
             case Decision.REGENERATE:
-                self._regenerate(self.search)
+                self._regenerate(search)
 
     def _ask(self, binding: bool) -> None:
         assert self.search is not None
-        others = self.network.size
+        clients = self.network.size
         self.highest = max(self.highest, self.search.highest)
-        ballot = (self.highest // others + 1) * others + self.number  # nobody else has such a number
+        ballot = (self.highest // clients + 1) * clients + self.party.number  # no other client has such a number
         self.search.ask(ballot, binding)
         self.highest = self.search.highest = ballot
         self._tell_all(Prepare(self.search.hop, ballot, binding))
 
-    def _stop_searching(self) -> None:
+    def _stop_search(self) -> None:
         if self.search is not None:
             ballot, self.search = self.search.ballot, None
             self._tell_all(Release(ballot))
 
     def _regenerate(self, search: Search) -> None:
-        """From the copy, in the next term."""
-        assert self.passed is not None
-        again: Message = deepcopy(self.passed.message)
-        self.terms = live_terms(self.terms | {search.ballot: search.hop})
-        self.cancel_stale()
-        self._stop_searching()
-        self.passed, self.moved_on = None, False
-        self.put(self.routed(again), 0)
+        """Send the copy of the token, in a new term."""
+        delivery, history = self.delivery, self.history
+        assert history.last_sent is not None
+        again: Message = deepcopy(history.last_sent.message)
+        delivery.terms = live_terms(delivery.terms | {search.ballot: search.hop})
+        delivery.cancel_stale()
+        self._stop_search()
+        history.last_sent, history.moved_on = None, False
+        delivery.enqueue(self.route(again), 0)
 
     def _tell_all(self, payload: Prepare | Release) -> None:
-        for k in self._others():
-            self._tell(k, payload)
+        for k in range(self.network.size):
+            if k != self.party.number:
+                self.delivery.tell(k, payload)
 
-    def _tell(self, to: int, payload: Any) -> None:
-        self.put(Message(self.number, to, payload), 0)
-
-    def _others(self) -> list[int]:
-        return [k for k in range(self.network.size) if k != self.number]
+    # What the token waits for
 
     @property
     def waits_for(self) -> frozenset[int]:
-        """Those who are gone, and without whose answers the token that it passed on cannot be made anew."""
+        """The clients that are down and without whose promises the token cannot be regenerated."""
         if self.search is None:
             return frozenset()
-        near = self.network.neighbours
-        return frozenset().union(*self.search.missing(near)) & self.search.gone(near)
+        neighbours = self.network.neighbours
+        return frozenset().union(*self.search.missing(neighbours)) & self.search.gone(neighbours)
 
-    def waiting_reason(self) -> str | None:
-        """For whom the token waits, as far as is known here, and what a person can do; None for nobody."""
-        names = self.network.clients
-        for k in self.down.intersection(self.asked):
-            if self.asked[k][0].binding:
-                return f"{names[k]} is gone, and was looking for the token, which waits for it. Start {names[k]} again."
+    def waiting_reason(self, names: Mapping[int, str]) -> str | None:
+        arrival, down = self.history.arrival, self.delivery.down
+        for k in down.intersection(self.promised):
+            if self.promised[k][0].binding:
+                return (
+                    f"{names[k]} went down while it was searching for the token, and the others wait for the result. "
+                    f"Start {names[k]} again."
+                )
         if self.search is not None:
             to, missing = names[self.search.to], self.search.missing(self.network.neighbours)
-            told = f"The token was passed on to {to}, which cannot be reached. "
+            reason = f"The token was passed on to {to}, which cannot be reached. "
             if not missing:
-                return told + "The others are being asked where it is."
+                return reason + "The other clients are being asked where it is."
             groups = ", ".join(" or ".join(names[k] for k in sorted(group)) for group in missing)
-            return told + f"It is made anew when these have said that they lack it: {groups}. Or start {to} again."
-        back = self.near - self.down
-        if self.came is not None and self.passed is None and back and back <= self.came[1]:
-            who = ", ".join(names[k] for k in sorted(back))
-            return f"The token stays here until {names[self.came[0]]} is back: it came with the word to go round {who}."
+            return f"{reason}It is regenerated when these confirm that they lack it: {groups}. Or start {to} again."
+        up = self.near - down
+        if arrival is not None and self.history.last_sent is None and up and up <= arrival[1]:
+            avoided = ", ".join(names[k] for k in sorted(up))
+            return f"The token stays here until {names[arrival[0]]} is back, which told it to avoid {avoided}."
         return None
 
 
 def is_superseded(prepare: Prepare, term: int, terms: Terms) -> bool:
-    """Whether a question is over: it led to a term, or its asker, who knew of ``term``, was cut off by one."""
+    """Whether a ballot is over: it led to a term, or its initiator, which knew ``term``, was truncated by one."""
     return any(
-        (g >= prepare.ballot and hop <= prepare.hop) or (g > term and hop < prepare.hop) for g, hop in terms.items()
+        (new >= prepare.ballot and hop <= prepare.hop) or (new > term and hop < prepare.hop)
+        for new, hop in terms.items()
     )

@@ -1,4 +1,4 @@
-"""Where is the token? What its last sender has been told so far, and what follows from it."""
+"""The search of an initiator for the token: the promises so far, and what follows from them."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mtcd.schema.payloads import stored
 
 
 class Decision(Enum):
-    """What the one who asks does next."""
+    """What the initiator does next."""
 
     WAIT = "wait"
-    ELSEWHERE = "it goes on elsewhere"
+    ELSEWHERE = "the token is elsewhere"
     PROBE = "probe"
     PREPARE = "prepare"
     REGENERATE = "regenerate the token"
@@ -24,42 +24,43 @@ class Decision(Enum):
 @stored
 @dataclass(slots=True)
 class Search:
-    """For a token that was passed on to client ``to`` after ``hop`` visits.
+    """For a token that was passed to client ``to`` after ``hop`` visits.
 
-    ``near``: all that ``to`` may have passed it on to. ``witnesses``: those without whom the one who passed the token
-    to the initiator cannot make it anew either, and that one itself; None if the token was born at the initiator.
+    ``near``: all clients that ``to`` may have passed it to. ``witnesses``: the client that passed the token to the
+    initiator, and those without which that client cannot regenerate it either; None if the token was created at the
+    initiator.
     """
 
     hop: int
     to: int
     near: frozenset[int]
     witnesses: frozenset[int] | None
-    ballot: int = 0  # no mutants: the question sets it
-    binding: bool = False  # no mutants: the question sets it
+    ballot: int = 0  # no mutants: ``ask`` sets it
+    binding: bool = False  # no mutants: ``ask`` sets it
     hops: dict[int, int] = field(default_factory=dict)
-    """What others have answered to the question as it is now."""
+    """By client, the hop that it has promised for the current ballot."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)
-    """By client, those of its neighbours that it believes to be gone. Outlives the question."""
+    """By client, those of its neighbours that are down, as it sees them. It outlives the ballot."""
     highest: int = 0
     latest: dict[int, int] = field(default_factory=dict)
-    """By client, the number of its last envelope with an answer: envelopes may come in another order than they went."""
+    """By client, the sequence number of its last promise: envelopes may arrive out of order."""
 
     def ask(self, ballot: int, binding: bool) -> None:
-        """A new question: the answers to the last one do not count."""
+        """A new ballot: the promises to the last one do not count."""
         self.ballot, self.binding, self.hops = ballot, binding, {}
 
-    def hear(self, client: int, sequence: int, told: Promise) -> None:
-        """An answer, to this question or to an older one, unless a later one was heard."""
+    def hear(self, client: int, sequence: int, promise: Promise) -> None:
+        """A promise, to this ballot or to an older one, unless a later one was heard."""
         if sequence < self.latest.get(client, 0):
             return
         self.latest[client] = sequence
-        self.down[client] = told.down
-        self.highest = max(self.highest, told.highest)
-        if told.ballot == self.ballot:
-            self.hops[client] = told.hop
+        self.down[client] = promise.down
+        self.highest = max(self.highest, promise.highest)
+        if promise.ballot == self.ballot:
+            self.hops[client] = promise.hop
 
     def decision(self, neighbours: Neighbours) -> Decision:
-        """What to do now."""
+        """What the promises allow."""
         if any(hop > self.hop for hop in self.hops.values()):
             return Decision.ELSEWHERE
         if self.binding and self.highest > self.ballot:
@@ -75,7 +76,7 @@ class Search:
         return Decision.PREPARE if agreed and self._suffice(there) else Decision.WAIT
 
     def gone(self, neighbours: Neighbours) -> set[int]:
-        """Those whom all who were asked about them, and have answered, believe to be gone."""
+        """The clients that are down, as all of their neighbours that have answered see them."""
         told: dict[int, bool] = {}
         for client, down in self.down.items():
             for k in neighbours[client]:
@@ -83,12 +84,12 @@ class Search:
         return {k for k, down in told.items() if down}
 
     def missing(self, neighbours: Neighbours) -> list[frozenset[int]]:
-        """The groups from each of which an answer is missing."""
+        """The groups from each of which a promise is missing."""
         heard = self.hops.keys() - self.gone(neighbours)
         return [group for group in self._groups() if not group & heard]
 
     def _suffice(self, answered: Collection[int]) -> bool:
-        """Whether the answers of these allow for a decision. Why: see ``lone_token.py``."""
+        """Whether the promises of these clients are a witness set. Why: see ``lone_token.py``."""
         return self.to in answered or all(not group.isdisjoint(answered) for group in self._groups())
 
     def _groups(self) -> list[frozenset[int]]:
