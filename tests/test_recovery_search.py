@@ -5,7 +5,8 @@ import pytest
 
 from lone_worlds import DATA, NAMES, lone_world
 from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release
-from mtcd.federation.recovery.lone_token import LoneToken, is_superseded
+from mtcd.federation.recovery.lone_token import LoneToken
+from mtcd.federation.recovery.promises import is_superseded
 from mtcd.federation.recovery.search import Decision, Search
 from mtcd.federation.simulate.world import Faults
 from mtcd.network.topology import make_network

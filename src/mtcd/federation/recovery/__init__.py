@@ -6,7 +6,7 @@
 ``iteration_client``,             restart of iterations, in terms that fence off older ones (MTCD); ``iterations`` has
 ``iteration_server``              the argument
 ``lone_token``                    regeneration of a token without a server, by ballot (STCD), with the argument;
-                                  ``search`` and ``token_history`` are its parts
+                                  ``search``, ``promises`` and ``token_history`` are its parts
 ``round_server``, ``uploads``     continue with the last upload of each client (SVFL; MTCD with mini-batches)
 ``in_step``                       stop at the same iteration (DCPA)
 ``detours``                       the way of a token around clients that are down

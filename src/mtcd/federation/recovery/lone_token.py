@@ -59,6 +59,7 @@ from typing import Any
 from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release, Terms
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.detours import next_around
+from mtcd.federation.recovery.promises import Promises
 from mtcd.federation.recovery.search import Decision, Search
 from mtcd.federation.recovery.token_history import TokenHistory, live_terms
 from mtcd.methods.token_parties import TokenClient
@@ -71,18 +72,13 @@ from mtcd.seeding import uniform
 class LoneToken(RecoveryPolicy):
     """The policy of a client of STCD."""
 
-    kept = ("promised", "released", "highest", "search")
+    kept = ("search",)
 
     def __init__(self, party: TokenClient, network: Network) -> None:
         self.party, self.network = party, network
         self.near = frozenset(network.neighbours[party.number])
         self.history = TokenHistory(party)
-        self.promised: dict[int, tuple[Prepare, int]] = {}
-        """Open ballots of others, by initiator; with the term that it knew."""
-        self.released: dict[int, int] = {}
-        """By initiator, its last ballot that is over."""
-        self.highest = 0
-        """The highest term, or binding ballot, known here."""
+        self.promises = Promises()
         self.search: Search | None = None
         """This client's own search for the token."""
 
@@ -91,16 +87,18 @@ class LoneToken(RecoveryPolicy):
     def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
         record = super().snapshot(record)
         record["down"] = self.delivery.down
-        for name in TokenHistory.kept:
-            record[name] = getattr(self.history, name)
+        for part in (self.history, self.promises):
+            for name in part.kept:
+                record[name] = getattr(part, name)
         return record
 
     def restore(self, record: dict[str, Any] | None) -> None:
         super().restore(record)
         if record is not None:
             self.delivery.down = record["down"]
-            for name in TokenHistory.kept:
-                setattr(self.history, name, record[name])
+            for part in (self.history, self.promises):
+                for name in part.kept:
+                    setattr(part, name, record[name])
 
     # Envelopes that arrive
 
@@ -119,7 +117,7 @@ class LoneToken(RecoveryPolicy):
         return False
 
     def _binding_hops(self) -> list[int]:
-        hops = [prepare.hop for prepare, _ in self.promised.values() if prepare.binding]
+        hops = self.promises.binding_hops()
         if self.search is not None and self.search.binding:
             hops.append(self.search.hop)
         return hops
@@ -127,9 +125,10 @@ class LoneToken(RecoveryPolicy):
     def process(self, envelope: Envelope) -> list[Message]:
         payload, sender = envelope.message.payload, envelope.sender
         if isinstance(payload, Prepare):
-            self._promise(sender, payload, envelope.term)
+            if self.promises.promise(sender, payload, envelope.term, self.delivery.terms):
+                self._answer(sender)  # otherwise the ack says why not
         elif isinstance(payload, Release):
-            self._release(sender, payload.ballot)
+            self.promises.release(sender, payload.ballot)
         elif isinstance(payload, Promise):
             if self.search is not None:
                 self.search.hear(sender, envelope.sequence, payload)
@@ -145,7 +144,7 @@ class LoneToken(RecoveryPolicy):
         """A release counts even then, as the end may turn out not to count. An initiator is told of the end."""
         payload = envelope.message.payload
         if isinstance(payload, Release):
-            self._release(envelope.sender, payload.ballot)
+            self.promises.release(envelope.sender, payload.ballot)
         elif isinstance(payload, Prepare):
             self.delivery.announce_end([envelope.sender])
 
@@ -195,8 +194,7 @@ class LoneToken(RecoveryPolicy):
             return False
         restart = min(new)
         self.history.truncate(restart)
-        self.highest = max(self.highest, *delivery.terms)
-        self.promised = {k: one for k, one in self.promised.items() if not is_superseded(*one, delivery.terms)}
+        self.promises.learn(delivery.terms)
         if delivery.ended is not None and delivery.ended.hop > restart:  # of a truncated history
             delivery.ended, delivery.ended_here = None, False
             if self.search is not None:
@@ -205,27 +203,12 @@ class LoneToken(RecoveryPolicy):
         self._update_search()
         return True
 
-    # Ballots of others
-
-    def _promise(self, initiator: int, prepare: Prepare, term: int) -> None:
-        last = self.promised[initiator][0].ballot if initiator in self.promised else self.released.get(initiator, 0)
-        if prepare.ballot <= last or is_superseded(prepare, term, self.delivery.terms):  # the ack says why
-            return
-        self.promised[initiator] = prepare, term
-        if prepare.binding:
-            self.highest = max(self.highest, prepare.ballot)
-        self._answer(initiator)
+    # Ballots
 
     def _answer(self, initiator: int) -> None:
-        ballot, down = self.promised[initiator][0].ballot, self.near & self.delivery.down
-        self.delivery.tell(initiator, Promise(ballot, self.history.hop, self.highest, down))
-
-    def _release(self, initiator: int, ballot: int) -> None:
-        self.released[initiator] = max(self.released.get(initiator, 0), ballot)
-        if initiator in self.promised and self.promised[initiator][0].ballot <= ballot:
-            del self.promised[initiator]
-
-    # This client's own ballot
+        promises, down = self.promises, self.near & self.delivery.down
+        ballot = promises.promised[initiator][0].ballot
+        self.delivery.tell(initiator, Promise(ballot, self.history.hop, promises.highest, down))
 
     def peer_lost(self, k: int) -> None:
         """If the token was passed to this client, search for it."""
@@ -236,7 +219,7 @@ class LoneToken(RecoveryPolicy):
         self._links_changed()
 
     def _links_changed(self) -> None:
-        for initiator in self.promised:
+        for initiator in self.promises.promised:
             self._answer(initiator)
         self._update_search()
         self.delivery.commit()
@@ -262,7 +245,7 @@ class LoneToken(RecoveryPolicy):
         if search is None:
             return
         search.down[self.party.number] = self.near & self.delivery.down
-        search.highest = max(search.highest, self.highest)
+        search.highest = max(search.highest, self.promises.highest)
         match search.decision(self.network.neighbours):
             case Decision.ELSEWHERE:
                 self.history.moved_on = True
@@ -276,12 +259,12 @@ class LoneToken(RecoveryPolicy):
 
     def _ask(self, binding: bool) -> None:
         assert self.search is not None
-        clients = self.network.size
-        self.highest = max(self.highest, self.search.highest)
-        ballot = (self.highest // clients + 1) * clients + self.party.number  # no other client has such a number
-        self.search.ask(ballot, binding)
-        self.highest = self.search.highest = ballot
-        self._tell_all(Prepare(self.search.hop, ballot, binding))
+        search, clients = self.search, self.network.size
+        highest = max(self.promises.highest, search.highest)
+        ballot = (highest // clients + 1) * clients + self.party.number  # no other client has such a number
+        search.ask(ballot, binding)
+        self.promises.highest = search.highest = ballot
+        self._tell_all(Prepare(search.hop, ballot, binding))
 
     def _stop_search(self) -> None:
         if self.search is not None:
@@ -316,8 +299,8 @@ class LoneToken(RecoveryPolicy):
 
     def waiting_reason(self, names: Mapping[int, str]) -> str | None:
         arrival, down = self.history.arrival, self.delivery.down
-        for k in down.intersection(self.promised):
-            if self.promised[k][0].binding:
+        for k in down:
+            if self.promises.is_bound_to(k):
                 return (
                     f"{names[k]} went down while it was searching for the token, and the others wait for the result. "
                     f"Start {names[k]} again."
@@ -334,11 +317,3 @@ class LoneToken(RecoveryPolicy):
             avoided = ", ".join(names[k] for k in sorted(up))
             return f"The token stays here until {names[arrival[0]]} is back, which told it to avoid {avoided}."
         return None
-
-
-def is_superseded(prepare: Prepare, term: int, terms: Terms) -> bool:
-    """Whether a ballot is over: it led to a term, or its initiator, which knew ``term``, was truncated by one."""
-    return any(
-        (new >= prepare.ballot and hop <= prepare.hop) or (new > term and hop < prepare.hop)
-        for new, hop in terms.items()
-    )
