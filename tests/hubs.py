@@ -8,11 +8,10 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from queue import Empty
 from typing import Any, NamedTuple
-
-import pytest
 
 from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
@@ -65,16 +64,18 @@ class Wire:
         pass
 
 
-def _at_once(loop: Loop, job: Any, then: Any, failed: Any = None) -> None:
-    """In the place of ``Loop.work``, which has a thread."""
-    try:
-        found = job()
-    except MtcdError as error:
-        if failed is None:
-            raise
-        failed(error)
-    else:
-        then(found)
+class HubLoop(Loop):
+    """Does long computations at once, and not in a thread."""
+
+    def work(self, job: Any, then: Any, failed: Any = None) -> None:
+        try:
+            found = job()
+        except MtcdError as error:
+            if failed is None:
+                raise
+            failed(error)
+        else:
+            then(found)
 
 
 class Hub:
@@ -82,7 +83,6 @@ class Hub:
 
     def __init__(
         self,
-        patch: pytest.MonkeyPatch,
         folder: Path,
         clients: tuple[str, ...],
         brings: Callable[[Kit], Brings],
@@ -93,15 +93,16 @@ class Hub:
         self.meddle: Callable[[Passing], None] = lambda passing: None
         self.tamper: Callable[[Passing, bytes | None, Done], None] = lambda passing, answer, done: None
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
-        patch.setattr("mtcd.federation.node.mail.Link", lambda *given: Wire(self, *given))
-        patch.setattr(Loop, "work", _at_once)
         self.now = 0.0
-        for module in ("loop", "node", "training", "presence", "leaving", "watch"):
-            patch.setattr(f"mtcd.federation.node.{module}.monotonic", lambda: self.now)
         self.shown: list[str] = []
-        self.nodes = {
-            name: Node(kit, folder / "runs" / name, brings(kit), self.shown.append) for name, kit in self.kits.items()
-        }
+        self.nodes = self.make_nodes(folder / "runs", brings)
+
+    def make_nodes(self, folder: Path, brings: Callable[[Kit], Brings]) -> dict[str, Node]:
+        """All parties, each with a folder of its own."""
+        return {name: self._node(kit, folder / name, brings(kit)) for name, kit in self.kits.items()}
+
+    def _node(self, kit: Kit, folder: Path, brings: Brings) -> Node:
+        return Node(kit, folder, brings, self.shown.append, HubLoop(lambda: self.now), partial(Wire, self))
 
     def begin(self) -> None:
         """All start, then all links come up."""

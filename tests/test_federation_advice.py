@@ -21,7 +21,7 @@ DATA = make_data(MODELS[0], 10, [2, 1, 2], seed=3)
 def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA)) as hub:
+    with Hub(tmp_path, DATA.clients, linear(DATA)) as hub:
         node = hub.nodes["c1"]
         assert hub.ask(Passing("c0", "c1", "ready", b"run")) is None
         node._say_waiting()
@@ -47,7 +47,7 @@ def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
 def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server, or the party where a lone token is born, would go on without one that was killed before."""
     without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}, "seed": seed}
-    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA), **({} if seed is None else without)) as hub:
+    with Hub(tmp_path, DATA.clients, linear(DATA), **({} if seed is None else without)) as hub:
         ready: list[str] = []
         gone: dict[str, int] = {}
         for name, node in hub.nodes.items():
@@ -69,11 +69,9 @@ def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("server", [True, False])
-def test_started_again_after_the_end_nobody_is_told_twice(
-    server: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_started_again_after_the_end_nobody_is_told_twice(server: bool, tmp_path: Path) -> None:
     without = {"server": None, "method": {"kind": "stcd", "stepsize": 0.01}}
-    with Hub(monkeypatch, tmp_path, DATA.clients, linear(DATA), **({} if server else without)) as hub:
+    with Hub(tmp_path, DATA.clients, linear(DATA), **({} if server else without)) as hub:
         hub.begin()
         hub.run()
     for node in hub.nodes.values():

@@ -41,7 +41,7 @@ def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits
         reliable=SimpleNamespace(ended=object(), outbox={}, number=0),
         names={0: "a", 1: "b"},
         mail=mail,
-        loop=SimpleNamespace(later=lambda seconds, act: None),
+        loop=SimpleNamespace(now=lambda: 0.0, later=lambda seconds, act: None),
         heard_end=set(),
         awaits_words=lambda: waits,
         run="run-7",

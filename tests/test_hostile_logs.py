@@ -22,7 +22,7 @@ MULTINOMIAL = MODELS[7]
 
 
 @pytest.mark.parametrize("alignment", ["psi", "hashed"])
-def test_logs_tell_nothing_private(alignment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_tell_nothing_private(alignment: str, tmp_path: Path) -> None:
     data = make_data(MULTINOMIAL, 10, [2, 1, 3], seed=3)
     texts = np.array(["unwell", "cheerful", "beyond_help"])
     data = replace(data, labels=texts[np.unique(data.labels, return_inverse=True)[1]])
@@ -34,7 +34,7 @@ def test_logs_tell_nothing_private(alignment: str, tmp_path: Path, monkeypatch: 
         "alignment": alignment,
     }
     some = random.Random(4)
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), network={"kind": "path"}, **settings) as hub:
+    with Hub(tmp_path, data.clients, linear(data), network={"kind": "path"}, **settings) as hub:
 
         def spoil(passing: Passing) -> None:
             """So that there is much to complain of."""

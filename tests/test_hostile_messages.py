@@ -39,13 +39,11 @@ SAMPLES = 10  # so that the ids, sorted, are in the order of the rows
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_spoilt_messages_are_refused_and_change_nothing(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Path) -> None:
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
         cheats = Cheats(hub)
         hub.begin()
         hub.run()
@@ -57,13 +55,13 @@ def test_spoilt_messages_are_refused_and_change_nothing(
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> None:
     """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays up, and whole."""
     model, method, changes = CASES[name]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
     some, answers = random.Random(3), Counter[bytes]()
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
 
         def lie(passing: Passing) -> None:
             node = hub.nodes[passing.to]
@@ -91,15 +89,13 @@ def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path, mon
 
 
 @pytest.mark.parametrize("liar", ["c1", "c3"])
-def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(
-    liar: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_answers_nonsense_at_the_end_costs_nobody_its_block(liar: str, tmp_path: Path) -> None:
     """Asked for its certificate, to add up the objective, it gives none; the others end as without a verdict."""
     model, method, changes = CASES["dcpa"]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
     told = []
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
 
         def answer(passing: Passing, answer: bytes | None, done: Done) -> None:
             if (passing.kind, passing.to) == ("judge", liar) and answer:
@@ -121,7 +117,7 @@ def test_who_cannot_follow_an_envelope_is_as_before(tmp_path: Path, monkeypatch:
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 9}, "seed": 5}
     tried = []
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
         server = hub.nodes["server"]
 
         def meddle(passing: Passing) -> None:
@@ -146,12 +142,12 @@ def test_who_cannot_follow_an_envelope_is_as_before(tmp_path: Path, monkeypatch:
     assert [answer[:1] for answer in tried] == [NO]
 
 
-def test_an_answer_from_earlier_is_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_from_earlier_is_no_answer(tmp_path: Path) -> None:
     """Who passes sealed requests on cannot keep an answer and give it to the next request of the same kind."""
     model, method, changes = CASES["stcd"]
     data = make_data(model, SAMPLES, [2, 1, 3, 2], seed=3)
     settings = {"model": model_section(model), "method": method, "stop": {"iterations": 3}}
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **settings, **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **settings, **changes) as hub:
         hub.begin()
         hub.run()
         asker, answerer = hub.nodes["c0"], hub.nodes["c2"]

@@ -43,7 +43,7 @@ def test_who_answers_nonsense_is_named(
         honestly(self, asked, bodies, answered, each)
 
     monkeypatch.setattr(Questions, "ask", ask)
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), **changes) as hub:
+    with Hub(tmp_path, data.clients, linear(data), **changes) as hub:
         hub.begin()
         hub.run()
     assert lies >= len(WRONG) - 1

@@ -62,10 +62,9 @@ class Gossips(Cheats):
             self.sent["said again"] += 1
 
 
-def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, case: str, cheating: bool) -> tuple[Any, Cheats | None]:
+def trained(folder: Path, case: str, cheating: bool) -> tuple[Any, Cheats | None]:
     server = case == "mtcd"
     with Hub(
-        monkeypatch,
         folder,
         CLIENTS,
         brings,
@@ -88,11 +87,9 @@ def trained(folder: Path, monkeypatch: pytest.MonkeyPatch, case: str, cheating: 
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_split_networks_are_trained_as_if_nobody_cheated(
-    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    honest, _ = trained(tmp_path / "honest", monkeypatch, case, False)
-    spoilt, cheats = trained(tmp_path / "cheated", monkeypatch, case, True)
+def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Path) -> None:
+    honest, _ = trained(tmp_path / "honest", case, False)
+    spoilt, cheats = trained(tmp_path / "cheated", case, True)
     for one, other in zip(honest, spoilt, strict=True):
         assert one.keys() == other.keys()
         assert all((one[name] == other[name]).all() for name in one)

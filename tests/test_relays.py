@@ -10,7 +10,6 @@ pytest.importorskip("zenoh")
 from hubs import Hub, Passing, linear
 from live import own_table_of
 from mtcd.federation.node.brings import LinearBrings
-from mtcd.federation.node.node import Node
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)
@@ -19,7 +18,6 @@ CYCLE = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
 
 
 def ask(
-    patch: pytest.MonkeyPatch,
     folder: Path,
     links: list[tuple[int, int]],
     cut: list[tuple[int, int]],
@@ -30,7 +28,6 @@ def ask(
     names = [f"c{k}" for k in range(5)]
     pairs = [[names[a], names[b]] for a, b in links]
     hub = Hub(
-        patch,
         folder,
         DATA.clients,
         lambda kit: LinearBrings(kit, own_table_of(DATA, kit)),
@@ -64,37 +61,30 @@ def ask(
     ],
     ids=["nothing cut", "round the cycle", "the one way", "the other way", "to a neighbour"],
 )
-def test_a_way_is_found_round_a_cut(
-    links: list[tuple[int, int]], cut: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    assert ask(monkeypatch, tmp_path, links, cut) == [b"hello c0"]
+def test_a_way_is_found_round_a_cut(links: list[tuple[int, int]], cut: list[tuple[int, int]], tmp_path: Path) -> None:
+    assert ask(tmp_path, links, cut) == [b"hello c0"]
 
 
-def test_where_there_is_no_way_there_is_no_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert ask(monkeypatch, tmp_path, CYCLE, [(1, 2), (2, 3)]) == [None]
+def test_where_there_is_no_way_there_is_no_answer(tmp_path: Path) -> None:
+    assert ask(tmp_path, CYCLE, [(1, 2), (2, 3)]) == [None]
 
 
-def test_a_server_that_is_not_there_is_asked_by_nobody_else(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_server_that_is_not_there_is_asked_by_nobody_else(tmp_path: Path) -> None:
     settings = {"server": "127.0.0.1:7447", "method": {"kind": "svfl", "stepsize": 0.01}}
-    assert ask(monkeypatch, tmp_path, CYCLE, [], to="server", **settings) == [None]
+    assert ask(tmp_path, CYCLE, [], to="server", **settings) == [None]
 
 
-def test_an_old_start_that_comes_again_over_others_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_start_that_comes_again_over_others_starts_nothing(tmp_path: Path) -> None:
     """The party in between has kept what it passed on, and sends it to one that has a new folder."""
     data = make_data(MODELS[0], 8, [1, 1, 1], seed=0)
     kept: list[Passing] = []
     path = {"links": [["c0", "c1"], ["c1", "c2"]]}
-    with Hub(monkeypatch, tmp_path, data.clients, linear(data), network=path, server=None, method=STCD) as hub:
+    with Hub(tmp_path, data.clients, linear(data), network=path, server=None, method=STCD) as hub:
         hub.meddle = lambda passing: kept.append(passing) if passing.to == "c2" and passing.kind == "relay" else None
         hub.begin()
         hub.run()
     assert hub.nodes["c2"].trainer is not None
-    hub.nodes = {
-        name: Node(kit, tmp_path / "again" / name, linear(data)(kit), hub.shown.append)
-        for name, kit in hub.kits.items()
-    }
+    hub.nodes = hub.make_nodes(tmp_path / "again", linear(data))
     with hub:
         hub.nodes["c2"]._begin()
         hub.wires["c2"].up = {"c1"}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from time import monotonic
 
 from mtcd.federation.delivery.envelopes import End
 from mtcd.federation.node.asking import Questions
@@ -23,7 +22,7 @@ class Leaving:
     def __init__(self, trainer: Trainer, questions: Questions) -> None:
         self.trainer, self.questions = trainer, questions
         self.mail, self.loop = trainer.mail, trainer.loop
-        self._began = monotonic()
+        self._began = self.loop.now()
         self._unanswered: Counter[str] = Counter()
 
     def step(self) -> None:
@@ -37,7 +36,7 @@ class Leaving:
         undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
         untold = undelivered | self.questions.waits_for
         unaware = (undelivered | link.up) - trainer.heard_end | self.questions.waits_for
-        stayed = monotonic() - self._began
+        stayed = self.loop.now() - self._began
         expected = untold if stayed < FOR_THE_GONE else set()
         waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
         if not (waited_for or trainer.awaits_words()) or stayed > LONGEST:

@@ -201,3 +201,7 @@ def _ignore(body: bytes) -> None:
 def _why(error: Exception) -> str:
     """Zenoh's reason in one line, without the places in its source."""
     return " ".join(str(error).split()).split(" at /")[0][:300]
+
+
+Connect = Callable[[Kit, Loop, Callable[[Request], None], Callable[[str, bool], None]], Link]
+"""Makes the links of a party, with the arguments of ``Link``."""

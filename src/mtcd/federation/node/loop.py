@@ -25,9 +25,11 @@ _let_others = getattr(os, "sched_yield", partial(sleep, 0))
 
 
 class Loop:
-    """Runs acts in the order in which they come, and those that wait for a time when it has come."""
+    """Runs acts in the order in which they come, and those that wait for a time of the ``clock`` when it has come."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.now = clock
+        """The time in seconds."""
         self._queue: SimpleQueue[Act] = SimpleQueue()
         self._timers: list[tuple[float, int, Act]] = []
         self._count = itertools.count()
@@ -39,7 +41,7 @@ class Loop:
 
     def later(self, seconds: float, act: Act) -> None:
         """From the loop's own thread: do this in so many seconds."""
-        heapq.heappush(self._timers, (monotonic() + seconds, next(self._count), act))
+        heapq.heappush(self._timers, (self.now() + seconds, next(self._count), act))
 
     def work(
         self, job: Callable[[], T], then: Callable[[T], None], failed: Callable[[MtcdError], None] | None = None
@@ -69,26 +71,26 @@ class Loop:
         """Until stopped. An error of an act ends it."""
         while not self._stopped:
             self._next()()
-            while self._timers and self._timers[0][0] <= monotonic() and not self._stopped:
+            while self._timers and self._timers[0][0] <= self.now() and not self._stopped:
                 heapq.heappop(self._timers)[2]()
 
     def _next(self) -> Act:
         """What is to be done next, when it has come. Who was last kept waiting for a moment only, first waits awake:
         to fall asleep and be woken up takes longer than many a hop.
         """
-        began = monotonic()
+        began = self.now()
         if self._brisk:
-            while self._queue.empty() and monotonic() - began < MOMENT:
+            while self._queue.empty() and self.now() - began < MOMENT:
                 _let_others()
         try:
             act = self._queue.get(timeout=self._until_next())
         except Empty:
             act = _nothing
-        self._brisk = monotonic() - began < MOMENT
+        self._brisk = self.now() - began < MOMENT
         return act
 
     def _until_next(self) -> float:
-        return min(max(self._timers[0][0] - monotonic(), 0.0), LONGEST_WAIT) if self._timers else LONGEST_WAIT
+        return min(max(self._timers[0][0] - self.now(), 0.0), LONGEST_WAIT) if self._timers else LONGEST_WAIT
 
 
 def _nothing() -> None:

@@ -16,7 +16,7 @@ import networkx as nx
 from mtcd.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER
-from mtcd.federation.node.link import Link, Request
+from mtcd.federation.node.link import Connect, Link, Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.sealed import Seal
@@ -53,7 +53,9 @@ Handler = Callable[[Asked], None]
 class Mail:
     """Of one party. Handlers are added by ``on``; one that raises an error refuses the request."""
 
-    def __init__(self, kit: Kit, loop: Loop, log: Log, changed: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self, kit: Kit, loop: Loop, log: Log, changed: Callable[[str, bool], None], connect: Connect = Link
+    ) -> None:
         self.kit, self.loop, self.log = kit, loop, log
         config = kit.config
         self.me = config.name
@@ -62,7 +64,7 @@ class Mail:
         self._graph.add_nodes_from(config.parties)
         self.seal = None if config.is_server else Seal(kit)
         self._handlers: dict[str, Handler] = {}
-        self.link = Link(kit, loop, self._heard, changed)
+        self.link = connect(kit, loop, self._heard, changed)
 
     def on(self, kind: str, handler: Handler) -> None:
         """Requests of this kind go there."""

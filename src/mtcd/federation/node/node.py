@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -23,7 +22,9 @@ from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.leaving import Leaving
+from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
+from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked
 from mtcd.federation.node.opening import Agreed, Leading, Opening
 from mtcd.federation.node.role import Brings, Role
@@ -47,9 +48,20 @@ ELSEWHERE = (
 
 
 class Node:
-    """One party, or the server. ``run`` returns how training ended: a limit's name, stopped or diverged."""
+    """One party, or the server. ``run`` returns how training ended: a limit's name, stopped or diverged.
 
-    def __init__(self, kit: Kit, out: Path, brings: Brings, show: Callable[[str], None] | None) -> None:
+    ``loop`` brings the clock and ``connect`` makes the links: both are given where a federation is simulated.
+    """
+
+    def __init__(
+        self,
+        kit: Kit,
+        out: Path,
+        brings: Brings,
+        show: Callable[[str], None] | None,
+        loop: Loop | None = None,
+        connect: Connect = Link,
+    ) -> None:
         config = kit.config
         self.kit, self.brings = kit, brings
         self.number = SERVER if config.is_server else config.parties.index(config.name)
@@ -63,7 +75,7 @@ class Node:
         """How training ended."""
         self.report: Report | None = None
         """An engine on this machine that observes this party: see ``federation/engine.py``."""
-        self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed)
+        self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed, loop, connect)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
         """Since when others are in training while this party is not."""
@@ -120,7 +132,7 @@ class Node:
         """Be ready for envelopes. Who sets the training going comes back, if it is one; who leads waits for all."""
         self.agreed = agreed
         self.watch = role.watch
-        role.watch.began = when
+        role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
         self.role = role
         journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
@@ -166,7 +178,7 @@ class Node:
             if waits := self.waits_for():
                 self.station.say_waiting(waits)
             reached = self.kit.config.labels.held_by not in self.station.missing()
-            early = self._early is not None and monotonic() - self._early > SAY_WAITING
+            early = self._early is not None and self.loop.now() - self._early > SAY_WAITING
             if self.trainer is None and early and reached:
                 self.log.now_and_then(("early",), ELSEWHERE)
             self.loop.later(SAY_WAITING, self._say_waiting)
@@ -175,7 +187,7 @@ class Node:
         """For a moment that is so whenever training begins; for longer if this party has lost its folder."""
         if not asked.straight:
             raise WireError("kind", "is none that is answered now")
-        self._early = self._early or monotonic()
+        self._early = self._early or self.loop.now()
         asked.let_go()
 
     def waits_for(self) -> list[str]:

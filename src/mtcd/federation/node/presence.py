@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from time import monotonic
 
 from mtcd.errors import WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -37,7 +36,7 @@ class Presence(ABC):
         """Who is known to have ended."""
         self.awaits_words: Callable[[], bool] = lambda: False
         """Whether something is still to be told after the end, for which others must stay."""
-        self._began = monotonic()
+        self._began = self.loop.now()
         self._patience = SILENT * mail.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
         mail.on("ready", self._ready)
@@ -52,7 +51,7 @@ class Presence(ABC):
 
     def watch(self) -> None:
         """From now on."""
-        self._began = monotonic()
+        self._began = self.loop.now()
         self.loop.later(min(self._patience / 4, LATEST), self._watch)
 
     def changed(self, name: str, here: bool) -> None:
@@ -105,7 +104,7 @@ class Presence(ABC):
 
     def _watch(self) -> None:
         """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
-        now, link = monotonic(), self.mail.link
+        now, link = self.loop.now(), self.mail.link
         silent = {self.names[number] for number, since in self.silent.items() if now - since > self._patience}
         if now - self._began > self._patience:
             silent |= link.peers - link.up

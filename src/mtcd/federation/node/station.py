@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mtcd.errors import MtcdError
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.asking import Questions
+from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Mail
@@ -15,10 +16,17 @@ from mtcd.federation.node.mail import Mail
 class Station:
     """Of one party, or of the server. ``changed`` hears who comes and goes."""
 
-    def __init__(self, kit: Kit, log: Log, changed: Callable[[str, bool], None] | None = None) -> None:
-        self.kit, self.log, self.loop = kit, log, Loop()
+    def __init__(
+        self,
+        kit: Kit,
+        log: Log,
+        changed: Callable[[str, bool], None] | None = None,
+        loop: Loop | None = None,
+        connect: Connect = Link,
+    ) -> None:
+        self.kit, self.log, self.loop = kit, log, loop or Loop()
         self._changed = changed
-        self.mail = Mail(kit, self.loop, log, self._heard_change)
+        self.mail = Mail(kit, self.loop, log, self._heard_change, connect)
         self.questions = Questions(self.mail, self.loop, log)
 
     def run(self, begin: Callable[[], None]) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from time import monotonic
 from typing import Any
 
 from mtcd.divergence import DIVERGED
@@ -171,7 +170,7 @@ class Trainer(Presence):
                 self.log.now_and_then(
                     ("unsent", self.names[to], why), f"{self.names[to]} does not take an envelope: {why}"
                 )
-            self.silent.setdefault(to, monotonic())
+            self.silent.setdefault(to, self.loop.now())
             self._try_later(place)
             return
         self.silent.pop(to, None)

@@ -71,6 +71,8 @@ class Watch:
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._said = Growing(), 0.0, 0.0, 0.0
         self._look_at = 0.0
+        self.now: Callable[[], float] = monotonic
+        """The clock of the loop."""
         self.report: Report | None = None
         """Called with what the monitor is told, and the status if that ends the run; returns the status."""
 
@@ -131,7 +133,7 @@ class Watch:
     def visited(self, token: Token) -> None:
         """A token is here. Hops of its first pass, and those it makes while the server is gone, are no iterations."""
         hop = max(token.hop, 0)
-        self._tokens[token.index] = token.t, hop, monotonic()
+        self._tokens[token.index] = token.t, hop, self.now()
         self.syncs = token.t
         hop = hop if self._most_hops is None else min(hop, self._most_hops)
         self.iteration = max(self.iteration, token.t * self.per_sync + hop)
@@ -144,7 +146,7 @@ class Watch:
     def tokens(self) -> list[dict[str, Any]]:
         """The tokens that have been here, and how long ago."""
         return [
-            {"token": index, "sync": t, "hop": hop, "seconds_ago": round(monotonic() - when, 3)}
+            {"token": index, "sync": t, "hop": hop, "seconds_ago": round(self.now() - when, 3)}
             for index, (t, hop, when) in sorted(self._tokens.items())
         ]
 
@@ -152,7 +154,7 @@ class Watch:
         self, problem: Any, aggregate: Any, penalty: float, gap_part: Callable[[], float | None], ended: bool
     ) -> None:
         """Measure the objective, now and then and at the end, where an aggregate of all samples comes by."""
-        now = monotonic()
+        now = self.now()
         if problem is None or (now - self._measured < MEASURE_EVERY and not ended):
             return
         self._measured, self.final = now, ended
@@ -162,7 +164,7 @@ class Watch:
 
     def say(self) -> None:
         """Tell people how far it is, now and then."""
-        now = monotonic()
+        now = self.now()
         if self.iteration < self._due or now - self._said < SAY_EVERY:
             return
         self._said, self._due = now, self._pace.next(self.iteration, near=False)
