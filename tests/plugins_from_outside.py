@@ -6,7 +6,7 @@ Nothing here is registered: ``test_plugins.py`` does it, by calls and by entry p
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -96,7 +96,7 @@ class Decaying(Method):
     decay: float
     local_updates: int = 2
     stepsize: Stepsize = "auto"
-    labels: list[str] | None = None
+    labels: list[str] = field(default_factory=lambda: ["plain"])
 
     batch = None
 

@@ -179,6 +179,7 @@ def test_a_method_from_outside_has_its_own_defaults_and_notes() -> None:
     assert setup.notes == ("decaying has no use for hops here: ignored.",)
     assert method_section(setup.method).model_dump(include={"decay", "kind"}) == {"kind": "decaying", "decay": 0.5}
     assert setup.config.model_dump()["method"]["decay"] == 0.5
+    assert yaml.safe_load(resolved_yaml(setup.config))["method"]["labels"] == ["plain"]
 
 
 def test_a_setting_that_no_config_can_give_is_refused_in_words() -> None:
@@ -203,6 +204,7 @@ class Unfinished(outside.Walk):
     [
         ("own", NotAWalk, "must be a subclass of mtcd.network.walks.walk.Walk"),
         ("own", 3, "must be a subclass of mtcd.network.walks.walk.Walk"),
+        ("own", lambda network: outside.SleepyWalk(network), "must be a subclass of mtcd.network.walks.walk.Walk"),
         ("own", Unfinished, "does not define next"),
         ("lazy", outside.SleepyWalk, "'lazy' is taken by mtcd.network.walks.lazy.LazyWalk: choose another name"),
         (" ", outside.SleepyWalk, "a name is a text"),
@@ -241,6 +243,7 @@ def test_bad_entry_points_are_told_in_words(tmp_path: Path, monkeypatch: pytest.
         "broken": "no_such_module_anywhere:Walk",
         "missing": "plugins_from_outside:NoSuchWalk",
         "raising": "raises_on_import:Walk",
+        "leaving": "leaves_on_import:Walk",
         "wrong": "plugins_from_outside:LogCosh",
         "lazy": "plugins_from_outside:SleepyWalk",
         "twice": "plugins_from_outside:SleepyWalk",
@@ -248,11 +251,13 @@ def test_bad_entry_points_are_told_in_words(tmp_path: Path, monkeypatch: pytest.
     site = installed(tmp_path, {"mtcd.walks": points})
     installed(tmp_path, {"mtcd.walks": {"twice": "elsewhere:Walk"}}, name="other-plugins")
     (site / "raises_on_import.py").write_text("raise RuntimeError('not today')")
+    (site / "leaves_on_import.py").write_text("import sys; sys.exit(3)")
     monkeypatch.syspath_prepend(str(site))
     messages = {
         "broken": "the package own-plugins, cannot be loaded.*No module named.*update or uninstall",
         "missing": "cannot be loaded.*NoSuchWalk",
         "raising": "RuntimeError: not today",
+        "leaving": "SystemExit: 3",
         "wrong": "must be a subclass of mtcd.network.walks.walk.Walk",
         "twice": "given twice, by .*own-plugins.*other-plugins|given twice, by .*other-plugins.*own-plugins",
         "brokn": "did you mean 'broken'.*Not used, as the name 'lazy' is taken",
@@ -261,7 +266,7 @@ def test_bad_entry_points_are_told_in_words(tmp_path: Path, monkeypatch: pytest.
         with pytest.raises(ConfigError, match=message):
             mtcd.STCD(walk=name, stepsize=0.1).plan(10, 1, mtcd.make_network("path", ["a", "b"]), 0)
     assert WALKS["lazy"].__module__ == "mtcd.network.walks.lazy"  # a plugin does not take the place of ours
-    assert set(WALKS.usable()) == set(WALKS) - {"broken", "missing", "raising", "wrong", "twice"}
+    assert set(WALKS.usable()) == set(WALKS) - {"broken", "missing", "raising", "leaving", "wrong", "twice"}
 
 
 def test_a_plugin_that_does_not_work_gives_the_command_line_words(

@@ -27,7 +27,7 @@ C = TypeVar("C", bound=Callable[..., Any])
 
 
 class Registry(Generic[T]):
-    """The classes of one kind by name. ``T`` is what makes one: a class, or a function that returns an instance.
+    """The classes of one kind by name; with ``functions``, also functions that return an instance.
 
     ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
     built-in ones are: its module of the same name is imported, or all of them where that does not have it. ``unknown``
@@ -41,8 +41,8 @@ class Registry(Generic[T]):
     mtcd.errors.ConfigError: unknown walk 'tuor': did you mean 'tour'?
     """
 
-    def __init__(self, base: type, group: str, package: str, unknown: str) -> None:
-        self.base, self.group, self.package, self.unknown = base, group, package, unknown
+    def __init__(self, base: type, group: str, package: str, unknown: str, functions: bool = False) -> None:
+        self.base, self.group, self.package, self.unknown, self.functions = base, group, package, unknown, functions
         self._classes: dict[str, T] = {}
         self._complete = False
 
@@ -74,7 +74,7 @@ class Registry(Generic[T]):
         return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._known() or any(point.name == name for point in self._points())
+        return name in self._classes or name in self._known() or any(point.name == name for point in self._points())
 
     def __iter__(self) -> Iterator[str]:
         """All names, sorted; those of entry points too, whether their code works or not."""
@@ -120,7 +120,7 @@ class Registry(Generic[T]):
         said = f"{self.group}: {name!r}, which is {origins},"
         try:
             made = points[0].load()
-        except Exception as error:  # whatever somebody's module raises when it is imported
+        except (Exception, SystemExit) as error:  # whatever somebody's module raises when it is imported
             raise ConfigError(
                 f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
             ) from error
@@ -135,10 +135,11 @@ class Registry(Generic[T]):
         return "".join(f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused)
 
     def _check(self, name: object, made: object, said: str) -> None:
-        """Refuse what is not of this kind; without a word on functions, which are known by what they return."""
+        """Refuse what is not of this kind; functions are known by what they return."""
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"{self.group}: a name is a text that is not empty, but this one is {name!r}.")
-        if not callable(made) or (isinstance(made, type) and not issubclass(made, self.base)):
+        fits = issubclass(made, self.base) if isinstance(made, type) else self.functions and callable(made)
+        if not fits:
             raise ConfigError(f"{said} must be a subclass of {_where(self.base)}, but is {made!r}.")
         if inspect.isabstract(made):
             missing = ", ".join(sorted(getattr(made, "__abstractmethods__", ())))

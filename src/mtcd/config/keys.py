@@ -66,10 +66,15 @@ def _section(maker: Callable[..., Method], kind: str, general: type[BaseModel]) 
 
 @cache
 def _parameters(maker: Callable[..., Method]) -> dict[str, inspect.Parameter]:
-    hidden: set[str] = set()
-    if dataclasses.is_dataclass(maker):
-        hidden = {field.name for field in dataclasses.fields(maker) if not field.metadata.get("config", True)}
-    return {name: p for name, p in inspect.signature(maker).parameters.items() if name not in hidden}
+    """The parameters that a config may give, with their defaults."""
+    found = dict(inspect.signature(maker).parameters)
+    fields: tuple[dataclasses.Field[Any], ...] = dataclasses.fields(maker) if dataclasses.is_dataclass(maker) else ()
+    for field in fields:
+        if not field.metadata.get("config", True):
+            found.pop(field.name)
+        elif field.init and field.default_factory is not dataclasses.MISSING:
+            found[field.name] = found[field.name].replace(default=field.default_factory())
+    return {name: p for name, p in found.items() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
 
 
 def _checked(annotation: Any) -> Any:

@@ -145,7 +145,7 @@ class Method(ABC):
 
 
 METHODS: Registry[Callable[..., Method]] = Registry(
-    Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';"
+    Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';", functions=True
 )
 """What makes each: its class, or a function that returns an instance. Its parameters are the keys of ``method`` in a
 config, but for fields of a dataclass that are ``NOT_IN_CONFIG``."""
