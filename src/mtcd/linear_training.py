@@ -22,6 +22,7 @@ from mtcd.pace import Growing, Pace
 from mtcd.protocol.party import Cast
 from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness, stability_limit
+from mtcd.transports import TRANSPORTS
 
 
 class LinearTraining:
@@ -51,8 +52,8 @@ class LinearTraining:
         return self.method.cast(self.problem, self.network, self.seed)
 
     def ledger(self) -> Ledger:
-        """In float64."""
-        return Ledger()
+        """Numbers have the size that the transport gives them."""
+        return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
 
     @property
     def pace(self) -> Pace:

@@ -221,6 +221,7 @@ class MethodSection(Section):
     fusion_updates: Whole | None = None
     fusion_client: str | int | None = None
     first_pass: bool = True
+    transport: str = "float64"
 
     @model_validator(mode="wrap")
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from mtcd.engines.in_process import InProcessEngine
@@ -11,7 +11,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part, Party, Progress
 
 
 class LocalEngine(InProcessEngine):
@@ -29,13 +29,16 @@ class LocalEngine(InProcessEngine):
         """The parameters of the latest observation, where clients reported theirs and may be ahead of it by now."""
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
-        parties = dict(enumerate(self.parties.clients)) | {SERVER: self.parties.server}
+        parties: dict[int, Party | None] = {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
         waiting = self.queue()
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
+        travels = self.parties.clients[0].transport is not None
         while True:
             for message in outgoing:
                 if message.to != MONITOR:
+                    if travels:
+                        self._transport(message, parties)
                     if reports:
                         self._record(message)
                     else:
@@ -48,13 +51,27 @@ class LocalEngine(InProcessEngine):
                         yield progress
                         self._catch_up(progress.hop)
                 else:
-                    yield cast(Progress, message.payload)  # a lone token reports the same as progress
+                    yield self._progress(message)
             if not waiting:
                 return
             message = waiting.popleft()
             outgoing = parties[message.to].receive(message)  # type: ignore[union-attr]
             if pausing:
                 yield None
+
+    def _transport(self, message: Message, parties: Mapping[int, Party | None]) -> None:
+        """What the transports of both parties make of the arrays, unless a party sends to itself."""
+        sender, receiver = parties[message.sender], parties[message.to]
+        if sender is not receiver and sender is not None and sender.transport is not None:
+            message.payload = sender.transport.received(sender.transport.sent(message.payload))
+
+    def _progress(self, message: Message) -> Progress:
+        """What a party reports. A lone token reports the same as progress."""
+        progress = cast(Progress, message.payload)
+        transport = self.parties.clients[0].transport
+        if transport is None or transport.reads_objective:
+            return progress
+        return Progress(progress.hop, progress.t, None, 0.0)
 
     def parameters(self) -> list[Any]:
         return super().parameters() if self._observed is None else list(self._observed)

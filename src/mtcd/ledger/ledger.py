@@ -13,6 +13,7 @@ from typing import Literal
 
 CLIENT_CLIENT, UPLINK, DOWNLINK = 0, 1, 2
 LINKS = ("client_client", "uplink", "downlink")
+WIDE_BYTES = 8
 
 Account = Literal["charged", "sent"]
 Totals = dict[str, int]
@@ -38,12 +39,15 @@ class Ledger:
     unsent_hops: int = 0
     unsent_floats: int = 0
     float_bytes: int = 8
-    """Of one number: 8 in linear models, 4 in networks."""
+    """The bytes of one number: 8, or 4 in single precision (split networks, ``transport: float32``)."""
+    wide_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """Numbers that take 8 bytes each, whatever ``float_bytes`` is, by kind of link."""
 
-    def record(self, link: int, floats: int, messages: int = 1) -> None:
-        """A message (or several) of ``floats`` numbers went over this kind of link."""
+    def record(self, link: int, floats: int, messages: int = 1, wide: int = 0) -> None:
+        """A message (or several) of ``floats`` numbers went over this kind of link; ``wide`` of them take 8 bytes."""
         self.message_counts[link] += messages
         self.float_counts[link] += floats * messages
+        self.wide_counts[link] += wide * messages
 
     def record_unsent_hop(self, floats: int) -> None:
         """A hop that the paper charges, and that sends nothing."""
@@ -57,6 +61,7 @@ class Ledger:
         for one in ledgers:
             whole.message_counts = [a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)]
             whole.float_counts = [a + b for a, b in zip(whole.float_counts, one.float_counts, strict=True)]
+            whole.wide_counts = [a + b for a, b in zip(whole.wide_counts, one.wide_counts, strict=True)]
             whole.hops += one.hops
             whole.unsent_hops += one.unsent_hops
             whole.unsent_floats += one.unsent_floats
@@ -77,7 +82,9 @@ class Ledger:
 
     def bytes(self, account: Account = "charged") -> Totals:
         """The same in bytes."""
-        return {link: floats * self.float_bytes for link, floats in self.floats(account).items()}
+        wide = dict(zip(LINKS, self.wide_counts, strict=True))
+        floats = self.floats(account)
+        return {link: floats[link] * self.float_bytes + wide[link] * (WIDE_BYTES - self.float_bytes) for link in LINKS}
 
     def to_dict(self) -> dict[str, object]:
         """Plain values, for JSON."""

@@ -18,6 +18,7 @@ from mtcd.protocol.party import Cast
 from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
+from mtcd.transports import DEFAULT, TRANSPORTS, make_transport
 
 Stepsize = float | Literal["auto"]
 
@@ -32,6 +33,8 @@ class Method(ABC):
     schedule: Schedule | None = None
     has_server = True
     """Whether the parties sync at a server; a property where the settings decide."""
+    transport: str = DEFAULT
+    """The form in which aggregates travel, see ``mtcd.transports``."""
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
@@ -76,7 +79,26 @@ class Method(ABC):
         """The bounds of the messages of a run: every party computes them from the settings that all have agreed on."""
         length = Batches(samples, self.batch, seed).length
         shape = (length,) if outputs == 1 and split is None else (length, outputs)
-        return self.message_bounds(Bounds(run, network.size, frozenset(), shape, split=split), network, seed, samples)
+        numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
+        general = Bounds(run, network.size, frozenset(), shape, split=split, numbers=numbers)
+        return self.message_bounds(general, network, seed, samples)
+
+    def check_split_transport(self) -> None:
+        """Split networks have one transport."""
+        if self.transport != DEFAULT:
+            raise ConfigError("method.transport: split networks always send float32: leave it out.")
+
+    @property
+    def reads_objective(self) -> bool:
+        """Whether f can be read off an aggregate that arrives."""
+        return self.batch is None and TRANSPORTS[self.transport].reads_objective
+
+    def equip(self, parties: Cast) -> Cast:
+        """The same parties, each with a transport of its own."""
+        if self.transport != DEFAULT:
+            for party in (*parties.clients, *([] if parties.server is None else [parties.server])):
+                party.transport = make_transport(self.transport)
+        return parties
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         """The general bounds of a run, with the payloads that this method sends and the limits of their fields."""
@@ -128,6 +150,7 @@ class Method(ABC):
         check_whole("method.local_updates", self.local_updates)
         if self.batch is not None:
             check_whole("method.batch", self.batch)
+        TRANSPORTS[self.transport]  # refuses an unknown name
         if self.schedule is not None and not isinstance(self.schedule, Schedule):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 

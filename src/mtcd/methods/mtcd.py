@@ -38,6 +38,7 @@ from mtcd.protocol.party import Cast, Progress
 from mtcd.protocol.token import SURVEYED, Token
 from mtcd.schema.bounds import MOST, Bounds
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
+from mtcd.transports import DEFAULT
 
 Clusters = Literal["auto"] | Sequence[Sequence[str | int]] | None
 
@@ -59,6 +60,7 @@ class MTCD(Method):
     steps an iteration at the server (S*Q unless given); in STCD it is updated at ``fusion_client``: a client (the
     first unless given), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
     which clients only add their representations, so that it is true to theta^0; without it, the token starts at 0.
+    ``transport``: the form in which aggregates travel, 'float64' or 'float32'; parties compute in double precision.
     """
 
     tokens: int | None = None
@@ -77,6 +79,7 @@ class MTCD(Method):
     fusion_client: str | int | None = field(default=None, metadata=NOT_IN_CONFIG)
     first_pass: bool = field(default=True, repr=False, metadata=NOT_IN_CONFIG)
     adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
+    transport: str = field(default=DEFAULT, kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -96,6 +99,12 @@ class MTCD(Method):
             raise ConfigError("stcd has one token, no clusters and the full batch: use mtcd for anything else.")
         if self.hops is None and self.schedule is not None:
             raise ConfigError("method.schedule changes the step size from sync to sync: stcd has none.")
+
+        if self.transport != DEFAULT and (self._accelerated or self._rule.server_chooses):
+            raise ConfigError(
+                f"method.transport: {self.transport} changes tokens on their way, but acceleration and combine: "
+                f"optimal compute with differences of tokens. Leave these out, or set transport: {DEFAULT}."
+            )
 
     def _check_acceleration(self) -> None:
         if self.depth is not None:
@@ -267,9 +276,9 @@ class MTCD(Method):
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             parties = [Relay(client) for client in clients] if network.changes else clients
-            return Cast(parties, None, plan.lone_token())
+            return self.equip(Cast(parties, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        return Cast(clients, server, server.start_iteration())
+        return self.equip(Cast(clients, server, server.start_iteration()))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])
@@ -290,6 +299,7 @@ class MTCD(Method):
         )
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
+        self.check_split_transport()
         if self._rule.server_chooses or self.acceleration or network.changes:
             raise ConfigError(
                 "combine: optimal, acceleration and network.changes rest on linear representations: "
@@ -328,6 +338,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     depth: int | None = None,
     fusion_client: str | int | None = None,
     first_pass: bool = True,
+    transport: str = DEFAULT,
 ) -> MTCD:
     """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
     return MTCD(
@@ -341,6 +352,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         depth=depth,
         fusion_client=fusion_client,
         first_pass=first_pass,
+        transport=transport,
     )
 
 

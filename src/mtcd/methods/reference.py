@@ -26,11 +26,14 @@ from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.objective.penalty import Penalty
 from mtcd.protocol.batches import Batches
+from mtcd.transports import make_transport
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 Theta = list[Array]
 NextClient = Callable[[int, int], int]
+Travelled = Callable[[Array], Array]
+"""What the transport makes of a token on its way to another party."""
 
 
 class Objective:
@@ -61,7 +64,15 @@ class Objective:
 
 
 def token_roaming(
-    theta: Theta, Z: Array, k: int, f: Objective, S: int, Q: int, eta: float, next_client: NextClient
+    theta: Theta,
+    Z: Array,
+    k: int,
+    f: Objective,
+    S: int,
+    Q: int,
+    eta: float,
+    next_client: NextClient,
+    travelled: Travelled = np.copy,
 ) -> tuple[Theta, Array, int]:
     """Algorithm 1, TokenRoaming: S visits with Q local updates each."""
     theta, Z = list(theta), Z.copy()  # line 5
@@ -70,7 +81,8 @@ def token_roaming(
             new = f.step(k, theta[k], Z, eta)  # line 8
             Z = Z + f.h(k, new) - f.h(k, theta[k])  # line 9
             theta[k] = new
-        k = next_client(s, k)  # line 10
+        before, k = k, next_client(s, k)  # line 10
+        Z = Z if k == before else travelled(Z)
     return theta, Z, k
 
 
@@ -89,8 +101,14 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
         trail.append(k)
         return next_present(roaming, s + 1, k, trail[-2])
 
-    first, eta = roaming.first(0, 0), method.settled_stepsize()
-    return token_roaming(theta, f.token(theta), first, f, S, method.local_updates, eta, next_client)[0]
+    first, eta, Q = roaming.first(0, 0), method.settled_stepsize(), method.local_updates
+    return token_roaming(theta, f.token(theta), first, f, S, Q, eta, next_client, transported(method))[0]
+
+
+def transported(method: MTCD) -> Travelled:
+    """Line 10, with the transport of the method."""
+    transport = make_transport(method.transport)
+    return np.copy if transport is None else lambda Z: np.asarray(transport.decode(transport.encode(Z)))
 
 
 def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:

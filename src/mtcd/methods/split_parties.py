@@ -54,6 +54,10 @@ class SplitToken(Token):
     def floats(self) -> int:
         return math.prod(self.aggregate.shape) + self.extra
 
+    @property
+    def wide_floats(self) -> int:
+        return 0  # theta_0 travels as the aggregate does
+
     def expected_extra(self, bounds: Bounds) -> int:
         return sum(math.prod(shape) for shape in bounds.theta_0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
+from mtcd.transports import DEFAULT
 
 Array = NDArray[np.float64]
 
@@ -60,6 +61,7 @@ class SVFL(Method):
     batch: int | None = None
     schedule: Schedule | None = None
     fusion_updates: int | None = None
+    transport: str = field(default=DEFAULT, kw_only=True)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -87,7 +89,7 @@ class SVFL(Method):
         batches = Batches(problem.samples, self.batch, seed)
         clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
-        return Cast(clients, server, server.start_round())
+        return self.equip(Cast(clients, server, server.start_round()))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:
@@ -96,6 +98,7 @@ class SVFL(Method):
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """A token for every client that stays there, and a sync after its one visit."""
+        self.check_split_transport()
         if network.changes:
             raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
         K = network.size

@@ -14,4 +14,5 @@ def record(message: Message, ledger: Ledger) -> None:
         if to in (SERVER, sender):  # charged as a hop, though no neighbour gets anything
             ledger.record_unsent_hop(hop_floats)
     if floats and to != sender:
-        ledger.record(UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT, floats)
+        link = UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT
+        ledger.record(link, floats, wide=message.payload.wide_floats)

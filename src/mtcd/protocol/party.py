@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from mtcd.protocol.keeping import Keeper, Snapshot
 from mtcd.protocol.model import Seen
+from mtcd.protocol.transport import Transport
 from mtcd.schema.arrays import AggregateField, FusionField
 from mtcd.schema.fields import Optional
 from mtcd.schema.payloads import Payload, payload, stored
@@ -98,6 +99,8 @@ class Recovery(Enum):
 class Party(Keeper, ABC):
     """A client or the server. Its state is written down between two messages."""
 
+    transport: Transport | None = None
+    """What the engine does to arrays that leave this party, or arrive; None: nothing."""
     recovery: ClassVar[Recovery] = Recovery.WAIT
     """A subclass does not inherit RESTART: it may remember more than its base, which cannot be undone."""
 
@@ -105,6 +108,17 @@ class Party(Keeper, ABC):
         super().__init_subclass__()
         if cls.recovery is Recovery.RESTART and "recovery" not in vars(cls):
             cls.recovery = Recovery.WAIT
+
+    def state(self) -> dict[str, Any]:
+        state = super().state()
+        if self.transport is not None and self.transport.kept:
+            state["transport"] = self.transport.state()
+        return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        if self.transport is not None and self.transport.kept:
+            self.transport.restore(state["transport"])
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:

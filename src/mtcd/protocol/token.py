@@ -123,6 +123,10 @@ class Token(Payload):
     def floats(self) -> int:
         return self.aggregate.size * (1 if self.sync_change is None else 2) + self.extra
 
+    @property
+    def wide_floats(self) -> int:
+        return self.extra
+
     def check(self, bounds: Bounds) -> None:
         instruction, tally = self.instruction, self.tally
         if instruction != NO_INSTRUCTION and not bounds.kept:

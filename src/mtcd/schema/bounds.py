@@ -53,6 +53,8 @@ class Bounds:
     parameters: int = 0
     """The most parameters of a client, where clients report them to the monitor."""
     split: SplitShapes | None = None
+    numbers: np.dtype[Any] | None = None
+    """The type of the numbers in aggregates on the wire, if it is not that of the model."""
     device: str = "cpu"
     """The device on which received tensors are placed."""
     sender: int | None = None
@@ -75,7 +77,9 @@ class Bounds:
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the numbers in aggregates and representations."""
+        """The type of the numbers in aggregates and representations on the wire."""
+        if self.numbers is not None:
+            return self.numbers
         return F8 if self.split is None else F4
 
     @cached_property

@@ -36,6 +36,11 @@ class Payload:
         """The numbers that the ledger counts when this is sent; 0 for a signal."""
         return 0
 
+    @property
+    def wide_floats(self) -> int:
+        """Those of them that travel in double precision, whatever the transport of the run."""
+        return 0
+
     def check(self, bounds: Bounds) -> None:
         """Raise a ``WireError`` if fields that are valid each by itself do not fit together."""
 

@@ -16,7 +16,7 @@ from mtcd.errors import JournalError
 from mtcd.federation.delivery.mapped import Array, mapped_numbers
 from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
 
-MAGIC = b"MTCDJRN6"
+MAGIC = b"MTCDJRN7"
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")

@@ -125,6 +125,7 @@ class ReliableParty:
         policy.arriving(envelope)
         if self.is_duplicate(envelope):
             return Delivery(self._ack(envelope))
+        self.decode(envelope)
         if self.ended is None and policy.must_defer(envelope):
             return Delivery(None)
         if envelope.terms:
@@ -141,6 +142,11 @@ class ReliableParty:
                 reports = policy.process(envelope)
         self.commit()
         return Delivery(self._ack(envelope), reports)
+
+    def decode(self, envelope: Envelope) -> None:
+        """Replace arrays in their wire form by what the party computes with."""
+        if self.party.transport is not None:
+            envelope.message.payload = self.party.transport.received(envelope.message.payload)
 
     def run_party(self, envelope: Envelope) -> list[Message]:
         """Let the party process the message, and send what it answers. Returns the reports for the monitor."""
@@ -191,7 +197,9 @@ class ReliableParty:
 
     def enqueue(self, message: Message, iteration: int) -> Envelope:
         """Put a message into the outbox, with the next sequence number."""
-        to, policy = message.to, self.policy
+        to, policy, transport = message.to, self.policy, self.party.transport
+        if transport is not None and to != self.number:
+            message.payload = transport.sent(message.payload)
         sequence = self.sent.get(to, 0)
         self.sent[to] = sequence + 1
         term, terms = policy.term_of(iteration), policy.terms_to_send()

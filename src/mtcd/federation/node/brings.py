@@ -177,7 +177,7 @@ class LinearBrings(BringsTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
-        reads = problem if labels is not None and method.batch is None else None
+        reads = problem if labels is not None and method.reads_objective else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
         self.rule = rule
         sizes = method.sizes(samples, outputs, network, config.seed)

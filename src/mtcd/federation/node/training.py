@@ -88,6 +88,7 @@ class Trainer(Presence):
     def _deliver(self, envelope: Envelope) -> Ack | None:
         try:
             if not self.reliable.is_duplicate(envelope):
+                self.reliable.decode(envelope)
                 self.comes(envelope.message.payload)
             ack, reports = self.reliable.deliver(envelope)
         except JournalError:
