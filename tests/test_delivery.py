@@ -1,4 +1,4 @@
-"""Custody: whatever is lost, doubled, delayed or killed, the training is the same, bit by bit."""
+"""Exactly-once delivery: whatever is lost, duplicated, delayed or crashes, the training is the same, bit by bit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -92,20 +92,20 @@ def server_world(name: str, seed: int) -> World:
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["clusters", "average", "visitors", "mini-batch"])
-def test_iterations_started_anew_at_any_moment_are_the_same(name: str, seed: int) -> None:
+def test_iterations_started_restarts_at_any_moment_are_the_same(name: str, seed: int) -> None:
     world = server_world(name, seed)
-    anew = 0
+    restarts = 0
     while len(world.reports) < 40:
         world.step()
         server = world.parties.get(SERVER)
         if server is not None and world.random.random() < 0.01:
             try:
-                anew += server.policy.restart_iteration()
+                restarts += server.policy.restart_iteration()
             except Crash:
                 world.crash(SERVER, world.time + 5)
         assert world.time < 60_000
     assert_same(name, world)
-    assert anew > 5
+    assert restarts > 5
 
 
 def assert_the_server_knows_what_clients_hold(world: World) -> None:

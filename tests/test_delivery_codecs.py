@@ -43,7 +43,7 @@ from test_delivery_end import recovering
 from test_wire_fuzz import WORDS, check, tells_numbers
 
 RUN = "run-7"
-FENCES = {3: 2, 7: 1}
+TERMS = {3: 2, 7: 1}
 
 
 def expected(name: str) -> Bounds:
@@ -83,7 +83,7 @@ def test_trainings_travel_as_bytes(name: str) -> None:
 
 
 def envelope(payload: object, sender: int = 0, to: int = 1, iteration: int = 0) -> Envelope:
-    return Envelope(sender, to, 5, iteration, 1, FENCES, Message(sender, to, payload), frozenset({2, 4}))
+    return Envelope(sender, to, 5, iteration, 1, TERMS, Message(sender, to, payload), frozenset({2, 4}))
 
 
 @cache
@@ -108,7 +108,7 @@ def frames() -> list[tuple[bytes, Bounds]]:
     found = [(encode_envelope(one, RUN), optimal) for one in with_server]
     found.append((encode_envelope(envelope(Token(1, 6, 2, z, 0.5), iteration=6), RUN), expected("clusters")))
     found += [(encode_envelope(one, RUN), lone) for one in without]
-    found.append((encode_ack(Ack(2, 3, 8, FENCES), RUN), lone))
+    found.append((encode_ack(Ack(2, 3, 8, TERMS), RUN), lone))
     found.append((encode_ack(Ack(2, SERVER, 8, {}), RUN), optimal))
     return found
 

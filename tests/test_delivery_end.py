@@ -1,4 +1,4 @@
-"""The end of a training in custody: all stop at one moment, with what a training in one process has then."""
+"""The end of a training with reliable parties: all stop at one moment, with what a training in one process has then."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -184,7 +184,7 @@ def server_and_clients(method: MTCD, network: str = "cycle") -> tuple[Any, dict[
     return iteration_party(SERVER, cast.server, MemoryJournal(), cast.opening), clients
 
 
-def test_the_server_sends_out_anew_what_a_lost_client_may_have() -> None:
+def test_the_server_sends_out_again_what_a_lost_client_may_have() -> None:
     method = METHODS["clusters"]
     assert isinstance(method, MTCD)
     server, _ = server_and_clients(method, "complete")
@@ -204,7 +204,7 @@ def test_the_server_sends_out_anew_what_a_lost_client_may_have() -> None:
     assert server.down == {1, 3}
 
 
-def test_a_client_that_cannot_pass_a_token_on_has_it_made_anew() -> None:
+def test_a_client_that_cannot_pass_a_token_on_has_it_regenerated() -> None:
     method = MTCD(tokens=1, hops=8, stepsize=0.02)
     server, clients = server_and_clients(method)
     (envelope,) = server.unacknowledged()

@@ -1,4 +1,4 @@
-"""Every method gets the custody that it needs."""
+"""Every method gets the recovery policy that it needs."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Custody of a lone token: one token at all times, whoever is suspected of being gone, rightly or wrongly."""
+"""Recovery of a lone token: one token at all times, whichever client is suspected of being down, or is."""
 
 from typing import Any
 
@@ -66,7 +66,7 @@ def steps(world: World, fewest: int, most: int) -> None:
 
 @pytest.mark.parametrize("network", ["cycle", "complete", "path", "star"])
 @pytest.mark.parametrize("seed", range(2))
-def test_of_two_who_make_the_token_anew_one_counts(network: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_who_regenerate_the_token_one_counts(network: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where nobody asks whether others believe the receiver to be gone."""
     monkeypatch.setattr(Search, "gone", lambda search, _: {search.to})
     world = lone_world(network, seed, Faults(loss=0.02, duplicate=0.1, crash=0.002))

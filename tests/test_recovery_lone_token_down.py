@@ -107,7 +107,7 @@ def test_neighbours_that_die_together_are_waited_for_and_named() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_those_who_were_gone_before_a_restart_of_all_others_are_still_gone_round(seed: int) -> None:
-    """Were the token passed on to one of two dead neighbours, it could not be made anew."""
+    """Were the token passed on to one of two dead neighbours, it could not be regenerated."""
     world = lone_world("complete", seed, Faults())
     for dead in (1, 3):
         go_on(world, "complete", 20)

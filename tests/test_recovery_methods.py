@@ -1,4 +1,4 @@
-"""Custody of every method: whatever fault passes, the training is the one without faults, bit by bit."""
+"""Delivery of every method: whatever fault passes, the training is the one without faults, bit by bit."""
 
 from collections import deque
 from collections.abc import Callable
@@ -106,7 +106,7 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_party_from_its_journal_goes_on_as_the_old_one(name: str) -> None:
-    """Every attribute that changes is kept: two casts, one of which is made anew after every message, stay equal."""
+    """Every attribute that changes is kept: two casts, one of which is made again after every message, stay equal."""
     make = casting(name)
     cast, journals = make(), {}
     waiting = deque(message for message in cast.opening if message.to != MONITOR)

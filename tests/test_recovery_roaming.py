@@ -1,4 +1,4 @@
-"""Custody with a server: tours go round the dead, terms are forgotten in time, mini-batches wait for the server."""
+"""Recovery with a server: tours go around clients that are down, terms are dropped in time, mini-batches wait."""
 
 import numpy as np
 import pytest
@@ -127,7 +127,7 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
     """A client that was away knows what counts of what it did; when all are there, nothing is kept."""
     method = METHODS["average"]
     world = recovery_world(method, make_network("cycle", DATA.clients), seed, CHANCY)
-    most = anew = 0
+    most = restarts = 0
     while len(world.reports) < 50:
         gone = {2} if 10 < len(world.reports) < 40 else set()
         if gone and 2 in world.parties:
@@ -139,14 +139,14 @@ def test_terms_are_forgotten_but_not_too_early(seed: int) -> None:
         server = world.parties.get(SERVER)
         if server is not None and world.random.random() < 0.02:
             try:
-                anew += server.policy.restart_iteration()
+                restarts += server.policy.restart_iteration()
             except Crash:
                 world.crash(SERVER, world.time + 5)
         most = max(most, *(len(reliable.terms) for reliable in world.parties.values()))
         if world.time % 50 == 0:
             assert_the_server_knows_what_clients_hold(world)
         assert world.time < 40_000
-    assert anew > 5
+    assert restarts > 5
     assert most > 2
     world.faults = Faults()
     for number in list(world.away):

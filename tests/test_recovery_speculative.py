@@ -1,4 +1,4 @@
-"""Custody when the server is gone, or seems to be: tokens that went up roam on, and count or do not count, wholly."""
+"""Speculative roaming while the server is down, or seems to be: uploaded tokens roam on, and count or do not."""
 
 from collections import Counter
 
@@ -112,7 +112,7 @@ def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
 
 @pytest.fixture
 def undone(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Iterations, each time that an overtime of one turned out not to count at some client."""
+    """Iterations, each time that a speculative term of one turned out not to count at some client."""
     found: list[int] = []
     undo = TokenClient.undo_visits
 

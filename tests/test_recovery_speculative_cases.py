@@ -61,7 +61,7 @@ def test_a_token_that_was_taken_back_and_is_lost_is_not_waited_for() -> None:
 
 
 def test_nor_if_the_server_hears_that_somebody_is_missed_before_it_notices_that_he_is_gone() -> None:
-    """It has no reason yet to start anew; later it has to remember that the token may have been with that one."""
+    """It has no reason yet to restart the iteration; later it must remember that the token may have been there."""
     world = recovery_world(
         MTCD(clusters=[[0, 1, 2], [3, 4]], hops=1, stepsize=0.02), make_network("complete", DATA.clients), 0, Faults()
     )
@@ -225,7 +225,7 @@ def test_clients_wait_for_the_server_and_the_server_for_anybody() -> None:
     assert server.policy.waits_for == frozenset(range(5))
 
 
-def test_nothing_starts_anew_after_the_end() -> None:
+def test_nothing_restarts_after_the_end() -> None:
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
     assert isinstance(server.policy, IterationServer)

@@ -60,7 +60,7 @@ def check_delivery(faulty: Faulty) -> Thetas:
     else:
         server = found[SERVER].party
         if not isinstance(server, TokenServer) or server.plan.batches.size is not None:
-            return []  # it sums up anew what it is told in every round
+            return []  # it sums up again what it is told in every round
         for reliable in found.values():
             reliable.policy.learn_terms(found[SERVER].terms)
             if isinstance(reliable.policy, IterationClient) and reliable.party.t < server.t:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
@@ -120,6 +120,10 @@ class TokenHost(Client):
     @abstractmethod
     def settle(self, t: int) -> None:
         """The sync, when it hears of iteration t: its copies are combined (Algorithm 2, line 11)."""
+
+    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+        if t != self.t:
+            self.settle(t)
 
     @abstractmethod
     def visit(self, token: Token) -> None:

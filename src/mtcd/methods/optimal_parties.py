@@ -40,6 +40,9 @@ class OptimalClient(TokenClient):
             self.theta = self._weighed(self.settled(past))
             self.copies, self.t = {}, t
 
+    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+        self.adopt(t, past)
+
     def settled(self, past: Mapping[int, Array]) -> Array:
         """theta_k after the sync that followed its last visits; as before them, if that is still to come."""
         theta = self.theta[0]

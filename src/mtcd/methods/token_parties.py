@@ -139,6 +139,9 @@ class TokenServer(Party):
         self.back[arrived.index] = arrived
         return self.sync() if len(self.back) == self.plan.tokens else []
 
+    def last_sync(self) -> tuple[int, int]:
+        return self.t, self.t * (self.plan.hops or 1)
+
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan

@@ -7,7 +7,7 @@ objects in every engine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
@@ -123,6 +123,13 @@ class Party(Keeper, ABC):
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:
         """Do what this message asks for; return what is to be sent, in order."""
+
+    def last_sync(self) -> tuple[int, int] | None:
+        """The iteration of the last sync, and hops per token until then; None if only a server knows."""
+        return None
+
+    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+        """The training has ended at sync t: hold the model of that moment. ``past``: see ``Token.past``."""
 
 
 class Client(Party):

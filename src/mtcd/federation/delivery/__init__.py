@@ -1,7 +1,7 @@
 """Exactly-once delivery between parties that may crash: no message is lost, none is processed twice.
 
 ``envelopes``: what travels. ``reliable_party``: a party with its outbox, its journal and a recovery policy.
-``policy``: the interface of the policies, which are in ``mtcd.federation.recovery``. ``ending``: the end of a training.
+``policy``: the interface of the policies, which are in ``mtcd.federation.recovery``.
 ``journal``, ``records``, ``tensors``, ``mapped``: what a party keeps, as bytes. ``codecs``: envelopes on the wire.
 
 No network in here, and no clock: their owner passes in what arrives and who is down (``mtcd.federation.node`` for

@@ -1,4 +1,4 @@
-"""Where a party keeps what it must not forget: the last commit, whole or not at all."""
+"""The journal of a party: its last commit, whole or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Journal(ABC):
 
     @abstractmethod
     def commit(self, value: Any) -> None:
-        """From now on this is what a restart finds."""
+        """Write a value: from now on a restart finds it."""
 
     @abstractmethod
     def last(self) -> Any:
@@ -105,7 +105,7 @@ class FileJournal(Journal):
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
         path = self.path.with_name(f"{self.path.name}.{name}")
-        return mapped_numbers(path, shape, anew=self.last() is None)
+        return mapped_numbers(path, shape, fresh=self.last() is None)
 
     def commit(self, value: Any) -> None:
         content = self._writer.parts(value)
@@ -169,13 +169,17 @@ class FileJournal(Journal):
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:
-            raise JournalError(f"{self.path} is of another version of mtcd: end the run with that one, or start anew.")
+            raise JournalError(
+                f"{self.path} is of another version of mtcd: end the run with that one, or start the federation again "
+                "with new folders."
+            )
         return Slot(number, digested, summed, total, digest, data)
 
     def _damaged(self) -> JournalError:
         return JournalError(
             f"{self.path} is damaged: the party cannot know what it has told the others. Put back a copy of the "
-            "same moment, or start the federation anew."
+            "same moment, or start the federation again "
+            "with new folders."
         )
 
 

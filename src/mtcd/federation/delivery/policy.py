@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.ending import adopt_end, end_at, end_now
 from mtcd.federation.delivery.envelopes import End, Envelope, Terms
-from mtcd.protocol.party import MONITOR, Message
+from mtcd.protocol.party import MONITOR, Message, Part, Party
 
 if TYPE_CHECKING:
     from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -141,6 +140,19 @@ class RecoveryPolicy:
         """Another party says that the training has ended."""
         delivery = self.delivery
         if delivery.ended is None:
-            adopt_end(delivery.party, end)
+            delivery.party.stop_at_sync(end.t, end.past)
             delivery.ended = end
             delivery.announce_end((delivery.neighbours or frozenset()) - {sender})
+
+
+def end_at(report: Any, status: str, party: Party) -> End:
+    """The end at a moment that the monitor is told of: progress, a lone token, or a client's part of it."""
+    if isinstance(report, Part):
+        return End(status, 0, report.iteration)
+    return End(status, report.t, report.hop, getattr(party, "past", {}))
+
+
+def end_now(party: Party, status: str) -> End | None:
+    """The end at the last sync, whatever is under way; None if only the server knows of it."""
+    sync = party.last_sync()
+    return None if sync is None else End(status, *sync, getattr(party, "past", {}))

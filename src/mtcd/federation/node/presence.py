@@ -1,4 +1,4 @@
-"""Who is there while a party trains: links that come and go, and peers that say nothing for too long."""
+"""Which parties are up while a party trains: links that come and go, and peers that do not answer for too long."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"
 HAS_ENDED = b" has ended"
-SOON, LATEST = 0.02, 1.0  # seconds until the next try: the first, and the longest
-SILENT = 1.5  # leases without an answer after which a party counts as gone, even if its link is up
+FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS = 0.02, 1.0
+SILENT_LEASES = 1.5
+"""Leases without an answer after which a party counts as down, even if its link is up."""
 
 
 class Presence(ABC):
-    """Tells the reliable party who is gone and who is back. Who does not answer is gone; who is in this run is back."""
+    """Reports to the reliable party which parties are down. One that answers in this run is up."""
 
     reliable: ReliableParty
 
@@ -29,15 +30,15 @@ class Presence(ABC):
         self.names = {SERVER: SERVER_NAME, **dict(enumerate(mail.kit.config.parties))}
         self.numbers = {name: number for number, name in self.names.items()}
         self.under_way: dict[tuple[int, int], float] = {}
-        """Envelopes that were sent and not answered, or that wait for their next try; with how long they wait."""
+        """Envelopes that were sent and not acknowledged, or that wait for their next retry; with its delay."""
         self.silent: dict[int, float] = {}
-        """Since when a party has not answered."""
+        """The time since which a party has not answered."""
         self.heard_end: set[str] = set()
-        """Who is known to have ended."""
+        """The parties that are known to have ended."""
         self.awaits_words: Callable[[], bool] = lambda: False
         """Whether something is still to be told after the end, for which others must stay."""
         self._began = self.loop.now()
-        self._patience = SILENT * mail.kit.config.limits.lease_ms / 1000
+        self._patience = SILENT_LEASES * mail.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
         mail.on("ready", self._ready)
 
@@ -52,7 +53,7 @@ class Presence(ABC):
     def watch(self) -> None:
         """From now on."""
         self._began = self.loop.now()
-        self.loop.later(min(self._patience / 4, LATEST), self._watch)
+        self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
 
     def changed(self, name: str, here: bool) -> None:
         """A link came or went."""
@@ -62,7 +63,7 @@ class Presence(ABC):
             self.peer_lost(name)
 
     def peer_lost(self, name: str) -> None:
-        """A party is gone."""
+        """A party is down."""
         number = self.numbers[name]
         if number not in self.reliable.down and not (
             self.reliable.ended and name in self.heard_end
@@ -81,7 +82,7 @@ class Presence(ABC):
             self.noticed()
         for place in self.reliable.outbox:
             if place[0] == number and place in self.under_way:
-                self.under_way[place] = SOON
+                self.under_way[place] = FIRST_RETRY_SECONDS
         self.pump()
 
     def _ask_ready(self, name: str) -> None:
@@ -89,7 +90,7 @@ class Presence(ABC):
             if answer in (IN_TRAINING, ENDED):
                 self._found(name)
             elif self.numbers[name] in self.reliable.down and name in self.mail.link.up:
-                self.loop.later(LATEST, lambda: self._ask_ready(name))
+                self.loop.later(LONGEST_RETRY_SECONDS, lambda: self._ask_ready(name))
 
         self.mail.ask(name, "ready", self.run.encode(), answered)
 
@@ -103,7 +104,7 @@ class Presence(ABC):
         asked.answer(ENDED if self.reliable.ended is not None and not self.awaits_words() else IN_TRAINING)
 
     def _watch(self) -> None:
-        """Who is silent for long counts as gone, though its link may be up; so does one who was not there at first."""
+        """A party that is silent for long counts as down, though its link may be up; so does one that never came up."""
         now, link = self.loop.now(), self.mail.link
         silent = {self.names[number] for number, since in self.silent.items() if now - since > self._patience}
         if now - self._began > self._patience:
@@ -114,10 +115,10 @@ class Presence(ABC):
                 if name in link.up:
                     self._ask_ready(name)
         self._say_waiting()
-        self.loop.later(min(self._patience / 4, LATEST), self._watch)
+        self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
 
     def _say_waiting(self) -> None:
-        """For whom training waits, if it lasts."""
+        """Say what training waits for, if it lasts."""
         reliable = self.reliable
         told = None
         if reliable.ended is None and reliable.policy.waits_for:

@@ -20,7 +20,7 @@ from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked, Mail
-from mtcd.federation.node.presence import LATEST, SOON, Presence
+from mtcd.federation.node.presence import FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, Presence
 from mtcd.protocol.party import SERVER
 from mtcd.schema.bounds import Bounds
 
@@ -121,7 +121,7 @@ class Trainer(Presence):
             return
         for place, envelope in list(self.reliable.outbox.items()):
             if place not in self.under_way:
-                self.under_way[place] = SOON
+                self.under_way[place] = FIRST_RETRY_SECONDS
                 self._send(place, envelope)
 
     def _send(self, place: tuple[int, int], envelope: Envelope) -> None:
@@ -145,7 +145,7 @@ class Trainer(Presence):
 
         def told(answer: bytes | None, why: str) -> None:
             if answer is None and self.reliable.ended is None:
-                self.loop.later(LATEST, self.tell_diverged)
+                self.loop.later(LONGEST_RETRY_SECONDS, self.tell_diverged)
 
         self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), told)
 
@@ -192,8 +192,8 @@ class Trainer(Presence):
         self.pump()
 
     def _try_later(self, place: tuple[int, int]) -> None:
-        wait = self.under_way.get(place, SOON)
-        self.under_way[place] = min(2 * wait, LATEST)
+        wait = self.under_way.get(place, FIRST_RETRY_SECONDS)
+        self.under_way[place] = min(2 * wait, LONGEST_RETRY_SECONDS)
         self.loop.later(wait, lambda: self._again(place))
 
     def _again(self, place: tuple[int, int]) -> None:

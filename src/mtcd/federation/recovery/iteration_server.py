@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.federation.delivery.ending import end_now
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
-from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over
 from mtcd.federation.recovery.uploads import Uploads
 from mtcd.methods.hosting import Done, Share
