@@ -74,6 +74,7 @@ def summed(world: World) -> Ledger:
         for link in range(3):
             total.message_counts[link] += one.message_counts[link]
             total.float_counts[link] += one.float_counts[link]
+            total.wide_counts[link] += one.wide_counts[link]
         total.hops += one.hops
         total.unsent_hops += one.unsent_hops
         total.unsent_floats += one.unsent_floats

@@ -240,10 +240,10 @@ def test_nothing_restarts_after_the_end() -> None:
 def test_how_a_training_turned_out_is_written_down_once_it_is_over() -> None:
     world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
     server = world.parties[SERVER]
-    server.turn_out("converged")
+    server.correct_status("converged")
     assert server.ended is None
     server.finish("stopped")
-    server.turn_out("converged")
+    server.correct_status("converged")
     world.start(SERVER)
     ended = world.parties[SERVER].ended
     assert ended is not None
