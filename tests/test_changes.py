@@ -120,7 +120,9 @@ def test_so_is_the_token_of_accelerated_tours(data: st.DataObject) -> None:
 def some_kind(case: Case, data: st.DataObject) -> str:
     """An acceleration that suits the model."""
     return data.draw(
-        st.sampled_from([kind for kind, made in ACCELERATIONS.items() if not (made.smooth_only and case.model.l1)])
+        st.sampled_from(
+            [kind for kind, made in ACCELERATIONS.usable().items() if not (made.smooth_only and case.model.l1)]
+        )
     )
 
 
