@@ -27,7 +27,7 @@ def hop(samples: int, folder: Path) -> None:
     data = synthetic("ridge", samples, 40, clients=8)
     network = make_network("complete", data.clients)
     method, problem = MTCD(tokens=1, hops=10**6, stepsize=1e-9), Glm("ridge").problem(data)
-    kept, bare = (method.cast(problem, network, 0).clients[1] for _ in range(2))
+    kept, bare = (method.parties(problem, network, 0).clients[1] for _ in range(2))
     assert isinstance(kept, TokenClient)
     assert isinstance(bare, TokenClient)
     journal = FileJournal(folder / f"journal-{samples}")

@@ -29,8 +29,8 @@ import zenoh
 
 from benchmarks.timing import best_of, report
 from mtcd.data.synthetic import synthetic
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.delivery.journal import FIELDS
-from mtcd.federation.founder import init_federation
 from mtcd.federation.keys import channel, message_key
 from mtcd.federation.kit import read_kit
 from mtcd.federation.processes import Processes, free_ports
@@ -179,7 +179,7 @@ def visit_and_write(samples: int) -> float:
     with tempfile.TemporaryFile() as file:
 
         def both() -> None:
-            client.improve(theta, aggregate, None, 1, 1e-9)
+            client.local_update(theta, aggregate, None, 1, 1e-9)
             os.pwrite(file.fileno(), aggregate, 0)
 
         (best,) = best_of(both, rounds=200)

@@ -59,7 +59,7 @@ class Trainer:
         if not lanes:
             alone = Lanes(self.problem.device, 1)
             parties.stage.lane, parties.stage.join = alone.lane, alone.join  # type: ignore[attr-defined]
-        self._moments = LocalEngine(parties.cast(), Ledger()).run()
+        self._moments = LocalEngine(parties.parties(), Ledger()).run()
         next(self._moments)
 
     def go(self, iterations: int) -> None:

@@ -25,7 +25,7 @@ class Endless:
     """A training that goes on: ``advance`` delivers so many settled moments."""
 
     def __init__(self, problem: LinearProblem, network: Network, method: Method) -> None:
-        self.moments = LocalEngine(method.cast(problem, network, 0), Ledger()).run()
+        self.moments = LocalEngine(method.parties(problem, network, 0), Ledger()).run()
         self.advance(1)
 
     def advance(self, moments: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mtcd.engines.local import LocalEngine
 from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.party import Cast, Message
+from mtcd.protocol.party import Message, Parties
 
 Pick = Callable[[int], int]
 
@@ -28,21 +28,21 @@ class Reordered(deque[Message]):
         return message
 
 
-def in_orders(make: Callable[[], Cast], seed: int) -> list[LocalEngine]:
+def in_orders(make: Callable[[], Parties], seed: int) -> list[LocalEngine]:
     """First in first out, last in first out, and at random."""
     shuffled = random.Random(seed)
     picks: list[Pick] = [lambda count: 0, lambda count: count - 1, shuffled.randrange]
     return [reordered(make(), pick) for pick in picks]
 
 
-def reordered(parties: Cast, pick: Pick) -> LocalEngine:
+def reordered(parties: Parties, pick: Pick) -> LocalEngine:
     """The local engine in another order."""
     engine = LocalEngine(parties, Ledger())
     engine.queue = lambda: Reordered(pick)
     return engine
 
 
-def check_any_order(make: Callable[[], Cast], seed: int) -> None:
+def check_any_order(make: Callable[[], Parties], seed: int) -> None:
     """The same models and ledgers, bit by bit, at the first five observations."""
     outcomes = []
     for engine in in_orders(make, seed):

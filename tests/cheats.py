@@ -48,7 +48,9 @@ class Cheats:
                 for spoilt in spoilt_lines(body):
                     another = kind in ("add", "sum") and is_another_pass(spoilt, body)
                     self.refused(passing._replace(body=spoilt), or_answered=another)
-                for spoilt in spoilt_start(body, self.hub.nodes[to].brings) if kind == "start" else spoilt_parts(body):
+                for spoilt in (
+                    spoilt_start(body, self.hub.nodes[to].participant) if kind == "start" else spoilt_parts(body)
+                ):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
         if kind not in ("relay", "ready", "diverged"):
             others = sorted(self.hub.wires[to].peers - {sender})
@@ -194,7 +196,7 @@ class Cheats:
         self.sent[passing.kind if passing.kind in ("envelope", "relay", "align", "prepare", "start") else "other"] += 1
 
 
-def spoilt_start(body: bytes, brings: Any) -> Iterator[bytes]:
+def spoilt_start(body: bytes, participant: Any) -> Iterator[bytes]:
     """What was agreed, spoilt; not what is another run that could be."""
     head, (packed,) = unwrap(body, ("agreement",), 1)
     honest = Agreed.unpacked(packed)
@@ -202,11 +204,11 @@ def spoilt_start(body: bytes, brings: Any) -> Iterator[bytes]:
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            brings.checked(other.told, *honest.told.keys() - {"samples", "stepsize", "notes"})
+            participant.checked(other.told, *honest.told.keys() - {"samples", "stepsize", "notes"})
             if other.told.get("fusion_code") != honest.told.get("fusion_code"):
                 raise WireError("fusion_code", "is another")
             same = [(one.told["samples"], one.labels, one.announcement) for one in (honest, other)]
-            sound = same[0] == same[1] and may_be(other.told[size], honest.told[size], brings.config)
+            sound = same[0] == same[1] and may_be(other.told[size], honest.told[size], participant.config)
             sound = sound or (not honest.labels and same[0][1:] == same[1][1:])  # it knows no sizes
         except MtcdError:
             sound = False

@@ -17,13 +17,13 @@ from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.brings import settings_of
+from mtcd.federation.node.participant import settings_of
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.method import Method, settle_stepsize
+from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.observing import Observer
 from mtcd.protocol.engine import Engine
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness
 from own_parts import kits, model_section
@@ -70,14 +70,14 @@ class EngineCase:
     @cached_property
     def settings(self) -> tuple[Method, Stop]:
         method, stop, _ = settings_of(self.config)
-        return settle_stepsize(method, Smoothness(self.problem))[0], stop
+        return resolve_stepsize(method, Smoothness(self.problem))[0], stop
 
     @cached_property
     def problem(self) -> LinearProblem:
         return self.model.problem(self.data)
 
-    def parties(self) -> Cast:
-        return self.settings[0].cast(self.problem, self.config.network, self.config.seed)
+    def parties(self) -> Parties:
+        return self.settings[0].parties(self.problem, self.config.network, self.config.seed)
 
     def engine(self, name: str, folder: Path) -> Engine:
         """Ready to start."""

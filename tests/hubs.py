@@ -18,11 +18,11 @@ from mtcd.data.vertical import VerticalData
 from mtcd.errors import MtcdError
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.kit import Kit
-from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import Request
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.role import Brings
+from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.node.role import Participant
 
 Done = Callable[[bytes | None], None]
 
@@ -85,7 +85,7 @@ class Hub:
         self,
         folder: Path,
         clients: tuple[str, ...],
-        brings: Callable[[Kit], Brings],
+        participant: Callable[[Kit], Participant],
         **changes: Any,
     ) -> None:
         self.wires: dict[str, Wire] = {}
@@ -95,14 +95,14 @@ class Hub:
         self.clients, self.kits = clients, make_kits(folder, clients, **changes)
         self.now = 0.0
         self.shown: list[str] = []
-        self.nodes = self.make_nodes(folder / "runs", brings)
+        self.nodes = self.make_nodes(folder / "runs", participant)
 
-    def make_nodes(self, folder: Path, brings: Callable[[Kit], Brings]) -> dict[str, Node]:
+    def make_nodes(self, folder: Path, participant: Callable[[Kit], Participant]) -> dict[str, Node]:
         """All parties, each with a folder of its own."""
-        return {name: self._node(kit, folder / name, brings(kit)) for name, kit in self.kits.items()}
+        return {name: self._node(kit, folder / name, participant(kit)) for name, kit in self.kits.items()}
 
-    def _node(self, kit: Kit, folder: Path, brings: Brings) -> Node:
-        return Node(kit, folder, brings, self.shown.append, HubLoop(lambda: self.now), partial(Wire, self))
+    def _node(self, kit: Kit, folder: Path, participant: Participant) -> Node:
+        return Node(kit, folder, participant, self.shown.append, HubLoop(lambda: self.now), partial(Wire, self))
 
     def begin(self) -> None:
         """All start, then all links come up."""
@@ -179,9 +179,9 @@ class Hub:
             node.folder.close()
 
 
-def linear(data: VerticalData) -> Callable[[Kit], Brings]:
+def linear(data: VerticalData) -> Callable[[Kit], Participant]:
     """Every party with its own part of the data."""
-    return lambda kit: LinearBrings(kit, own_table_of(data, kit))
+    return lambda kit: LinearParticipant(kit, own_table_of(data, kit))
 
 
 def _drain(node: Node) -> bool:

@@ -8,7 +8,7 @@ from cryptography import x509
 
 from federations import written
 from mtcd.errors import MtcdError
-from mtcd.federation.founder import init_federation
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.processes import free_ports
 

@@ -13,15 +13,15 @@ import numpy as np
 
 from federations import written
 from mtcd.data.vertical import VerticalData
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.engine import FederationEngine
-from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import Kit, read_kit
-from mtcd.federation.node.brings import LinearBrings, settings_of
 from mtcd.federation.node.node import Node
-from mtcd.federation.own.block import NPZ, PartyBlock, read_block
-from mtcd.federation.own.keeping import Summary, read_summary
-from mtcd.federation.own.problem import glm_of
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.node.participant import LinearParticipant, settings_of
+from mtcd.federation.participant.block import NPZ, PartyBlock, read_block
+from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.participant.problem import glm_of
+from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports
 from mtcd.ledger.ledger import Ledger
 from mtcd.run import Run
@@ -87,7 +87,7 @@ def run_all(nodes: dict[str, Node]) -> dict[str, str]:
 def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEngine:
     """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
-    return FederationEngine(kits, folder / "runs", lambda kit: LinearBrings(kit, own_table_of(data, kit)))
+    return FederationEngine(kits, folder / "runs", lambda kit: LinearParticipant(kit, own_table_of(data, kit)))
 
 
 def unobserved(engine: FederationEngine) -> Federated:

@@ -11,8 +11,8 @@ from federations import changed
 from mtcd.data.vertical import VerticalData
 from mtcd.federation.file import check_keys
 from mtcd.federation.kit_schema import KitConfig, kit_config
-from mtcd.federation.own.problem import OwnPart, own_part
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.problem import OwnPart, own_part
+from mtcd.federation.participant.table import PartyTable
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 

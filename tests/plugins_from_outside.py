@@ -21,7 +21,7 @@ from mtcd.network.walks import Walk
 from mtcd.objective.losses import Loss
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 
@@ -111,7 +111,7 @@ class Decaying(Method):
         return replace(self, stepsize=stepsize)
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
-        return self.settled_stepsize() * self.decay**t
+        return self.resolved_stepsize() * self.decay**t
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates)
@@ -119,9 +119,9 @@ class Decaying(Method):
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         batches = Batches(problem.samples, None, seed)
         made: Any = self
         clients = [SVFLClient(k, problem.client(k), made, batches) for k in range(network.size)]
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
-        return Cast(clients, server, server.start_round())
+        return Parties(clients, server, server.start_round())

@@ -10,12 +10,12 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.wait import Wait
-from mtcd.protocol.party import SERVER, Cast, Message
+from mtcd.protocol.party import SERVER, Message, Parties
 
 
-def waiting_party(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-    party: Any = cast.server if number == SERVER else cast.clients[number]
-    return ReliableParty(number, party, Wait(), journal, cast.opening, len(cast.clients)).resume()
+def waiting_party(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+    party: Any = parties.server if number == SERVER else parties.clients[number]
+    return ReliableParty(number, party, Wait(), journal, parties.opening, len(parties.clients)).resume()
 
 
 def iteration_party(

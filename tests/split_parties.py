@@ -1,4 +1,4 @@
-"""Split networks whose parties know only their own part, for tests: each makes its own cast and uses itself of it."""
+"""Split networks whose parties know only their own part, for tests: each makes all and uses its own."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from mtcd.federation.delivery.records import pack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.file import check_keys, method_of, network_of
 from mtcd.federation.kit_schema import KitConfig, kit_config
-from mtcd.federation.own.networks import OwnNetwork, network_for, section_of, server_network
+from mtcd.federation.participant.networks import OwnNetwork, network_for, section_of, server_network
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.hosting import Share
 from mtcd.methods.method import Method
 from mtcd.methods.split_parties import SplitClient, SplitServer
 from mtcd.network.topology import Network
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Party
+from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Party
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.own import OwnProblem
 from mtcd.splitnet.problem import NetProblem
@@ -144,32 +144,32 @@ class Clinics:
             return server_network(self.kit(number), self.code, self.data.labels, self.widths)
         return self.network_of(number).problem(self.data.labels, self.widths)
 
-    def own_cast(self, number: int) -> tuple[Cast, OwnProblem]:
+    def own_cast(self, number: int) -> tuple[Parties, OwnProblem]:
         problem = self.problem(number)
-        return self.method.split(problem, self.network, 5).cast(), problem
+        return self.method.split(problem, self.network, 5).parties(), problem
 
-    def whole(self) -> tuple[Cast, NetProblem]:
-        """The cast of a training in one process, from the config."""
+    def whole(self) -> tuple[Parties, NetProblem]:
+        """The parties of a training in one process, from the config."""
         section = section_of(self.kit(0)).model_copy(update={"code": self.folder})
         model = split_model(section, self.data, 5, self.standardise)
         problem = model.problem(self.data, Compute(device="cpu"), 5)
-        return self.method.split(problem, self.network, 5).cast(), problem
+        return self.method.split(problem, self.network, 5).parties(), problem
 
     @property
     def numbers(self) -> list[int]:
         return [*range(len(self.data.clients)), *([] if self.name == "stcd" else [SERVER])]
 
-    def put_together(self) -> tuple[Cast, dict[int, OwnProblem]]:
-        """A cast in which every party is from its own."""
-        casts = {number: self.own_cast(number) for number in self.numbers}
-        clients = [casts[k][0].clients[k] for k in range(len(self.data.clients))]
-        server = casts[SERVER][0].server if SERVER in casts else None
-        opening = [m for number, (cast, _) in casts.items() for m in cast.opening if m.sender == number]
-        return Cast(clients, server, opening), {number: problem for number, (_, problem) in casts.items()}
+    def put_together(self) -> tuple[Parties, dict[int, OwnProblem]]:
+        """Parties, each from its own part."""
+        all_parties = {number: self.own_cast(number) for number in self.numbers}
+        clients = [all_parties[k][0].clients[k] for k in range(len(self.data.clients))]
+        server = all_parties[SERVER][0].server if SERVER in all_parties else None
+        opening = [m for number, (parties, _) in all_parties.items() for m in parties.opening if m.sender == number]
+        return Parties(clients, server, opening), {number: problem for number, (_, problem) in all_parties.items()}
 
 
-def party_of(cast: Cast, number: int) -> Party:
-    party = cast.server if number == SERVER else cast.clients[number]
+def party_of(parties: Parties, number: int) -> Party:
+    party = parties.server if number == SERVER else parties.clients[number]
     assert party is not None
     return party
 
@@ -186,15 +186,15 @@ def known(party: Party, message: Message, told: bool) -> bytes | None:
     return pack(state) if party.plan.combine.one_visitor or isinstance(message.payload, Share) else None
 
 
-def everything(cast: Cast, moments: int) -> Iterator[tuple[bytes, bytes | None]]:
+def everything(parties: Parties, moments: int) -> Iterator[tuple[bytes, bytes | None]]:
     """All messages of a training in one process, up to so many moments, and what their receivers know after them."""
-    waiting = deque(cast.opening)
+    waiting = deque(parties.opening)
     while moments:
         message = waiting.popleft()
         if message.to == MONITOR:
             moments -= 1
             continue
-        sent, party = pack(message), party_of(cast, message.to)
+        sent, party = pack(message), party_of(parties, message.to)
         answer = party.receive(message)
         yield sent, known(party, message, any(one.to == MONITOR for one in answer))
         waiting += answer
@@ -215,6 +215,6 @@ class Watched(Wait):
 
 
 def watched(clinics: Clinics, noted: list[tuple[bytes, bytes | None]], number: int, journal: Journal) -> ReliableParty:
-    cast = clinics.own_cast(number)[0]
-    party = party_of(cast, number)
-    return ReliableParty(number, party, Watched(noted), journal, cast.opening, len(cast.clients)).resume()
+    parties = clinics.own_cast(number)[0]
+    party = party_of(parties, number)
+    return ReliableParty(number, party, Watched(noted), journal, parties.opening, len(parties.clients)).resume()

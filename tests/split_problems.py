@@ -140,8 +140,8 @@ def rows_but_seconds(run: mtcd.Run) -> list[Any]:
     return [replace(row, seconds=0.0) for row in run.history.rows]
 
 
-def receiver(cast: Any, message: Message) -> Any:
-    return cast.server if message.to == SERVER else cast.clients[message.to]
+def receiver(parties: Any, message: Message) -> Any:
+    return parties.server if message.to == SERVER else parties.clients[message.to]
 
 
 cross_entropy = functional.cross_entropy

@@ -18,7 +18,7 @@ from mtcd.methods.accelerations.acceleration import Memory
 from mtcd.methods.accelerations.anderson import Anderson, best_weights
 from mtcd.methods.accelerations.momentum import next_momentum
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Parties, Progress
 from mtcd.protocol.token import SURVEYED, Instruction, Token
 from problems import MODELS, Case, cases, make_data
 
@@ -57,11 +57,11 @@ def at_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> M
     return MTCD(tokens, hops, Q, 1e-3, **settings)
 
 
-def ends_of_tours(case: Case, method: MTCD, cast: Cast) -> Iterator[Progress]:
+def ends_of_tours(case: Case, method: MTCD, parties: Parties) -> Iterator[Progress]:
     """What is told at the ends of tours, or at syncs: without a server, more is told on the way."""
     problem = case.model.problem(case.data)
     roaming = method.plan(problem.samples, problem.outputs, case.network, case.seed).roaming
-    for told in LocalEngine(cast, Ledger()).run():
+    for told in LocalEngine(parties, Ledger()).run():
         if method.hops is not None or roaming.ends_tour(told.hop):
             yield told
 
@@ -69,9 +69,9 @@ def ends_of_tours(case: Case, method: MTCD, cast: Cast) -> Iterator[Progress]:
 def check_against_reference(case: Case, method: MTCD, plain, apart: float = 1e-4) -> None:
     problem = case.model.problem(case.data)
     expected = plain(problem, case.network, method, case.seed, 9)
-    cast = method.cast(problem, case.network, case.seed)
-    for told, theta in zip(ends_of_tours(case, method, cast), expected, strict=False):
-        ours = [client.parameters() for client in cast.clients]
+    parties = method.parties(problem, case.network, case.seed)
+    for told, theta in zip(ends_of_tours(case, method, parties), expected, strict=False):
+        ours = [client.parameters() for client in parties.clients]
         # weights of 1e5 and more enlarge rounding: only some digits can agree
         assert problem.evaluate(ours) == pytest.approx(problem.evaluate(theta), rel=1e-5)
         for one, other in zip(ours, theta, strict=True):
@@ -99,15 +99,15 @@ def test_so_it_is_with_a_server(case: Case, Q: int, depth: int, kind: str, data:
 
 def check_invariant(case: Case, method: MTCD, drift: float = 1e-6) -> None:
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
-    waiting = [message for message in cast.opening if message.to != MONITOR]
+    parties = method.parties(problem, case.network, case.seed)
+    waiting = [message for message in parties.opening if message.to != MONITOR]
     for _ in range(150):
         message = waiting.pop(0)
         token: Token = message.payload
-        held = problem.aggregate([client.copy_for(token) for client in cast.clients])
+        held = problem.aggregate([client.copy_for(token) for client in parties.clients])
         size = 1 + np.abs(held).max()  # extrapolation enlarges rounding
         np.testing.assert_allclose(token.aggregate, held, atol=drift * size)
-        party = cast.server if message.to == SERVER else cast.clients[message.to]
+        party = parties.server if message.to == SERVER else parties.clients[message.to]
         waiting += [after for after in party.receive(message) if after.to != MONITOR]
 
 
@@ -221,10 +221,10 @@ def test_steps_beyond_all_bounds_end_as_diverged(kind: str) -> None:
 
 def test_the_coefficients_are_on_the_ledger() -> None:
     data = make_data(MODELS[0], 20, [2, 2, 2], seed=1)
-    cast = accelerated(depth=1).cast(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
+    parties = accelerated(depth=1).parties(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
     ledger = Ledger()
     tour = 4
-    next(told for told in LocalEngine(cast, ledger).run() if told.hop == 4 * tour)
+    next(told for told in LocalEngine(parties, ledger).run() if told.hop == 4 * tour)
     # nothing in the first two tours; the third, of which no progress is told, carries two coefficients
     assert ledger.floats()["client_client"] == 4 * tour * 20 + 2 * tour
 
@@ -267,4 +267,4 @@ def test_a_sync_before_the_end_of_a_tour_is_refused() -> None:
     data = make_data(MODELS[0], 20, [1] * 6, seed=1)
     method = MTCD(2, 3, 1, 1e-3, combine="cluster", walk="tour", acceleration="anderson")
     with pytest.raises(ConfigError, match="hops is 3, but the longest tour of a cluster has 4"):
-        method.cast(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)
+        method.parties(MODELS[0].problem(data), mtcd.make_network("path", data.clients), 0)

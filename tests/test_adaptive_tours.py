@@ -14,7 +14,7 @@ import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference_tours
-from mtcd.methods.method import settle_stepsize
+from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
 from mtcd.model.linear import LinearClient
@@ -29,7 +29,7 @@ FLAT = 1e-2  # where f is flat, rounding, which small steps enlarge, decides on 
 def settled(case: Case, method: MTCD) -> MTCD:
     problem = case.model.problem(case.data)
     assume(any(abs(block).sum() for block in problem.blocks))
-    found = settle_stepsize(replace(method, stepsize="auto"), Smoothness(problem))[0]
+    found = resolve_stepsize(replace(method, stepsize="auto"), Smoothness(problem))[0]
     assert isinstance(found, MTCD)
     assert found.adaptive
     return found
@@ -123,9 +123,9 @@ def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) 
     data = mtcd.split(X, y, clients=12)
     problem, links = RIDGE.problem(data), mtcd.make_network(network, data.clients)
     method = STCD(1, 1e-6, walk="tour", acceleration="conjugate", depth=3)
-    cast = method.cast(problem, links, 0)
+    parties = method.parties(problem, links, 0)
     roaming = method.plan(60, 1, links, 0).roaming
-    ends = (told for told in LocalEngine(cast, Ledger()).run() if roaming.ends_tour(told.hop))
+    ends = (told for told in LocalEngine(parties, Ledger()).run() if roaming.ends_tour(told.hop))
     A, b = X.T @ X + 10.0 * np.eye(48), X.T @ y
     theta, r = np.zeros(48), b.copy()
     p = r.copy()
@@ -134,7 +134,7 @@ def test_with_small_steps_a_tour_is_a_step_of_conjugate_gradients(network: str) 
         step = (r @ r) / (p @ A @ p)
         theta, after = theta + step * p, r - step * A @ p
         p, r = after + (after @ after) / (r @ r) * p, after
-        ours = np.concatenate([client.parameters() for client in cast.clients])
+        ours = np.concatenate([client.parameters() for client in parties.clients])
         np.testing.assert_allclose(ours, theta, atol=1e-3 * np.abs(theta).max())
 
 
@@ -152,10 +152,10 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
     X, y = made(kind, 150, features)
     data = mtcd.split(X, y, clients=12)
     problem = RIDGE.problem(data)
-    method = settle_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(problem))[0]
-    cast = method.cast(problem, mtcd.make_network("path", data.clients), 0)
-    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 44)  # the end of the second tour
-    home = next(client.acceleration for client in cast.clients if client.acceleration is not None)
+    method = resolve_stepsize(STCD(walk="tour", acceleration="conjugate"), Smoothness(problem))[0]
+    parties = method.parties(problem, mtcd.make_network("path", data.clients), 0)
+    next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 44)  # the end of the second tour
+    home = next(client.acceleration for client in parties.clients if client.acceleration is not None)
     g = X.T @ y
     L = np.sum((X @ g) ** 2) / (g @ g) + 10.0  # the curvature along the first gradient
     assert home.stepsize == pytest.approx(factor / L, rel=2e-2)
@@ -175,10 +175,10 @@ def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest
     X, y = made("independent", 30, 24)
     data = mtcd.split(X, y, clients=12)
     method, links = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(network, data.clients)
-    cast = method.cast(RIDGE.problem(data), links, 0)
+    parties = method.parties(RIDGE.problem(data), links, 0)
     length = method.plan(30, 1, links, 0).roaming.walks[0].length
     assert length is not None
-    next(told for told in LocalEngine(cast, Ledger()).run() if told.hop == 5 * length)
+    next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 5 * length)
     # five tours, but for the last update at home
     assert sorted(updates.values()) == [9, *[10] * 11]
 

@@ -51,26 +51,26 @@ def absent_at(network: Network, iteration: int) -> frozenset[int]:
 def watch(case: Case, method: MTCD, deliveries: int, absent_for: Callable[[Token, int], Iterable[int]]) -> None:
     """Deliver messages; at each, tokens equal what clients hold for them, and nobody absent is visited or changes."""
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
+    parties = method.parties(problem, case.network, case.seed)
     models = [problem.client(k) for k in range(case.network.size)]
-    waiting = [message for message in cast.opening if message.to != MONITOR]
-    held = [client.parameters().copy() for client in cast.clients]
+    waiting = [message for message in parties.opening if message.to != MONITOR]
+    held = [client.parameters().copy() for client in parties.clients]
     for _ in range(deliveries):
         message: Message = waiting.pop(0)
         token: Token = message.payload
-        theirs = [client.copy_for(token) for client in cast.clients]
+        theirs = [client.copy_for(token) for client in parties.clients]
         total = problem.aggregate(theirs)
         np.testing.assert_allclose(token.aggregate, total, atol=1e-6 * (1 + np.abs(total).max()))
-        if method.acceleration is None and not (method.combine_rule == "optimal" and problem.kinked):
+        if method.acceleration is None and not (method.combine_rule == "optimal" and problem.nonsmooth):
             penalty = sum(model.penalty(theta) for model, theta in zip(models, theirs, strict=True))
             assert token.penalty == pytest.approx(penalty, abs=1e-9)
         untouched = [] if message.to == SERVER else absent_for(token, message.to)
-        party = cast.server if message.to == SERVER else cast.clients[message.to]
+        party = parties.server if message.to == SERVER else parties.clients[message.to]
         sent = [after for after in party.receive(message) if after.to != MONITOR]
         for hop in sent:
             assert SERVER in (hop.sender, hop.to) or hop.to in (hop.sender, *case.network.neighbours[hop.sender])
         waiting += sent
-        after = [client.parameters() for client in cast.clients]
+        after = [client.parameters() for client in parties.clients]
         assert all(np.array_equal(held[k], after[k]) for k in untouched)
         held = [theta.copy() for theta in after]
 
@@ -111,7 +111,7 @@ def test_so_is_the_token_of_accelerated_tours(data: st.DataObject) -> None:
     roaming = method.plan(case.data.samples, 1, case.network, case.seed).roaming
 
     def untouched(token: Token, client: int) -> Iterable[int]:
-        absent = roaming.era(token.hop).absent
+        absent = roaming.view(token.hop).absent
         return range(case.network.size) if client in absent else absent
 
     watch(case, method, 200, untouched)
@@ -167,9 +167,9 @@ def agree(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]]) -> None:
 
 def tour_ends(case: Case, method: MTCD, count: int) -> list[list[np.ndarray]]:
     """The models at the ends of tours."""
-    cast = method.cast(case.model.problem(case.data), case.network, case.seed)
-    ends = itertools.islice(ends_of_tours(case, method, cast), count)
-    return [[client.parameters().copy() for client in cast.clients] for _ in ends]
+    parties = method.parties(case.model.problem(case.data), case.network, case.seed)
+    ends = itertools.islice(ends_of_tours(case, method, parties), count)
+    return [[client.parameters().copy() for client in parties.clients] for _ in ends]
 
 
 @given(st.data())

@@ -42,8 +42,8 @@ def test_clients_called_by_numbers_are_found_by_their_names(tmp_path) -> None:
         data = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\n"
         text = f"{data}method: {{kind: stcd, start: {start}}}"
         setup = build(read_config(written(tmp_path, text)))
-        cast = setup.method.with_stepsize(1e-3).cast(setup.model.problem(setup.data), setup.network, 0)
-        assert setup.network.clients[cast.opening[-1].to] == "1"
+        parties = setup.method.with_stepsize(1e-3).parties(setup.model.problem(setup.data), setup.network, 0)
+        assert setup.network.clients[parties.opening[-1].to] == "1"
     text = "data: {table: t.csv, label: y, clients: {1: [a], 2: [b], 3: [c]}}\nmethod: {clusters: [[1, 2], [3]]}"
     setup = build(read_config(written(tmp_path, text)))
     assert setup.method.token_clusters(setup.network, 0) == ((0, 1), (2,))

@@ -20,7 +20,7 @@ from mtcd.methods.reference_dcpa import dcpa
 from mtcd.model.linear import Glm
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
 from mtcd.training import train
 from problems import MODELS, Case, cases, make_data, networks
@@ -39,8 +39,8 @@ def dcpa_cases() -> st.SearchStrategy[Case]:
     return cases(connected=True).filter(lambda case: case.model.kind != "multinomial")
 
 
-def start(case: Case, method: DCPA) -> Cast:
-    return method.cast(case.model.problem(case.data), case.network, case.seed)
+def start(case: Case, method: DCPA) -> Parties:
+    return method.parties(case.model.problem(case.data), case.network, case.seed)
 
 
 def assert_close(ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
@@ -53,8 +53,8 @@ def assert_close(ours: list[np.ndarray], theirs: list[np.ndarray]) -> None:
 def test_both_engines_give_the_iterates_of_the_plain_version(case: Case, method: DCPA) -> None:
     T = 7
     plain = dcpa(case.model.problem(case.data), case.network, method, T)
-    cast = start(case, method)
-    told = list(itertools.islice(LocalEngine(cast, Ledger()).run(), T + 1))
+    parties = start(case, method)
+    told = list(itertools.islice(LocalEngine(parties, Ledger()).run(), T + 1))
     assert [progress.hop for progress in told] == list(range(T + 1))
     for progress, iterate in zip(told, plain, strict=True):
         assert_close(progress.parameters, iterate)

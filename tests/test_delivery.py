@@ -18,7 +18,7 @@ from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.objective.optimum import optimum
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Parties
 from problems import make_data
 from recovering import iteration_party, waiting_party
 
@@ -36,12 +36,12 @@ PROBLEM = MODEL.problem(DATA)
 EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 
 
-def casting(name: str, network: str = "cycle") -> Callable[[], Cast]:
-    return lambda: METHODS[name].cast(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
+def making_parties(name: str, network: str = "cycle") -> Callable[[], Parties]:
+    return lambda: METHODS[name].parties(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
 
 
-def moments_without_faults(cast: Cast, most: int) -> dict[int, tuple[Any, float]]:
-    told = LocalEngine(cast, Ledger()).run()
+def moments_without_faults(parties: Parties, most: int) -> dict[int, tuple[Any, float]]:
+    told = LocalEngine(parties, Ledger()).run()
     found = {}
     for one, _ in zip(told, range(most), strict=False):  # a lone token goes on changing: copied
         found[one.hop] = None if one.aggregate is None else one.aggregate.copy(), float(one.penalty)
@@ -54,7 +54,7 @@ def assert_same(name: str, world: World, most: int = 200) -> None:
     Where tokens cross, what they tell of the sync is added up in the order of their visits, in any engine: then the
     penalty is the same but for rounding, and with 'visitors' so is the aggregate.
     """
-    expected = moments_without_faults(world.cast(), most)
+    expected = moments_without_faults(world.make_parties(), most)
     for message in world.reports:
         told, (aggregate, penalty) = message.payload, expected[message.payload.hop]
         if name in ("average", "visitors"):
@@ -76,7 +76,7 @@ def run(world: World, moments: int, most: int = 60_000) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", METHODS)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
-    world = World(casting(name), seed, waiting_party, EVERYTHING)
+    world = World(making_parties(name), seed, waiting_party, EVERYTHING)
     run(world, 50)
     assert_same(name, world)
     assert set(world.processed.values()) <= {0, 1}
@@ -84,10 +84,14 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 
 def server_world(name: str, seed: int) -> World:
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        return iteration_party(number, cast.server if number == SERVER else cast.clients[number], journal, cast.opening)
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        return iteration_party(
+            number, parties.server if number == SERVER else parties.clients[number], journal, parties.opening
+        )
 
-    return World(casting(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING)
+    return World(
+        making_parties(name, "complete" if name == "clusters" else "cycle"), seed, make=make, faults=EVERYTHING
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -38,7 +38,7 @@ from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import SCHEMAS
-from test_delivery import DATA, METHODS, casting
+from test_delivery import DATA, METHODS, making_parties
 from test_delivery_end import recovering
 from test_wire_fuzz import WORDS, check, tells_numbers
 
@@ -69,7 +69,7 @@ class Wired(World):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_trainings_travel_as_bytes(name: str) -> None:
-    world = Wired(casting(name), 3, make=recovering(name, "cycle"), faults=Faults(loss=0.05, duplicate=0.1))
+    world = Wired(making_parties(name), 3, make=recovering(name, "cycle"), faults=Faults(loss=0.05, duplicate=0.1))
     world.wire = expected(name)
     while len(world.reports) < 12:
         world.step()

@@ -22,12 +22,12 @@ from mtcd.methods.dcpa import DCPA
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import SERVER, Cast, Part
+from mtcd.protocol.party import SERVER, Part, Parties
 from mtcd.protocol.token import Token
 from recovering import iteration_party, waiting_party
-from test_delivery import DATA, EVERYTHING, METHODS, MODEL, casting
+from test_delivery import DATA, EVERYTHING, METHODS, MODEL, making_parties
 from test_recovery_methods import CASES, CROSSING
-from test_recovery_methods import casting as casting_any
+from test_recovery_methods import making_parties as casting_any
 
 HOPS = 60
 
@@ -37,33 +37,33 @@ def limit(told: Any) -> str | None:
     return "iterations" if hop >= HOPS else None
 
 
-def recovering(name: str, network: str) -> Callable[[int, Cast, Journal], ReliableParty]:
+def recovering(name: str, network: str) -> Callable[[int, Parties, Journal], ReliableParty]:
     """The reliable that a federation uses."""
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        party: Any = cast.server if number == SERVER else cast.clients[number]
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        party: Any = parties.server if number == SERVER else parties.clients[number]
         if name == "stcd":
-            return make_reliable_party(number, cast, journal, make_network(network, DATA.clients))
+            return make_reliable_party(number, parties, journal, make_network(network, DATA.clients))
         if name == "svfl":
-            return waiting_party(number, cast, journal)
-        return iteration_party(number, party, journal, cast.opening)
+            return waiting_party(number, parties, journal)
+        return iteration_party(number, party, journal, parties.opening)
 
     return make
 
 
-def limited(make: Callable[[int, Cast, Journal], ReliableParty]) -> Callable[[int, Cast, Journal], ReliableParty]:
-    def made(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        reliable = make(number, cast, journal)
+def limited(make: Callable[[int, Parties, Journal], ReliableParty]) -> Callable[[int, Parties, Journal], ReliableParty]:
+    def made(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        reliable = make(number, parties, journal)
         reliable.limit = limit
         return reliable
 
     return made
 
 
-def in_process(cast: Cast) -> tuple[list[np.ndarray], Ledger]:
+def in_process(parties: Parties) -> tuple[list[np.ndarray], Ledger]:
     ledger = Ledger()
-    next(told for told in LocalEngine(cast, ledger).run() if limit(told))
-    return cast.parameters(), ledger
+    next(told for told in LocalEngine(parties, ledger).run() if limit(told))
+    return parties.parameters(), ledger
 
 
 def summed(world: World) -> Ledger:
@@ -96,9 +96,9 @@ def run_to_the_end(world: World, most: int = 60_000) -> None:
 @pytest.mark.parametrize("faults", [Faults(), EVERYTHING], ids=["calm", "stormy"])
 @pytest.mark.parametrize("name", METHODS)
 def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults) -> None:
-    world = World(casting(name), 3, make=limited(recovering(name, "cycle")), faults=faults)
+    world = World(making_parties(name), 3, make=limited(recovering(name, "cycle")), faults=faults)
     run_to_the_end(world)
-    held, ledger = in_process(world.cast())
+    held, ledger = in_process(world.make_parties())
     crossing = name in ("average", "visitors")
     for mine, theirs in zip(world.parameters(), held, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12 if crossing else 0, atol=1e-12 if crossing else 0)
@@ -121,27 +121,27 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
 def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str) -> None:
     changing = with_changes(make_network("cycle", DATA.clients), CASES[name][2])
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        return make_reliable_party(number, cast, journal, changing)
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        return make_reliable_party(number, parties, journal, changing)
 
     world = World(casting_any(name), 5, make=limited(make), faults=EVERYTHING)
     run_to_the_end(world)
-    cast, ledger = world.cast(), Ledger()
-    engine = engine_for(cast, ledger)
+    parties, ledger = world.make_parties(), Ledger()
+    engine = engine_for(parties, ledger)
     next(told for told in engine.run() if limit(told))
     close = CROSSING.get(name, 1e-12)
-    for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
+    for mine, theirs in zip(world.parameters(), parties.parameters(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=close, atol=close)
     assert summed(world) == ledger
 
 
 def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
-    cast = casting("clusters", "complete")()
-    (envelope, *_) = iteration_party(SERVER, cast.server, MemoryJournal(), cast.opening).unacknowledged()
+    parties = making_parties("clusters", "complete")()
+    (envelope, *_) = iteration_party(SERVER, parties.server, MemoryJournal(), parties.opening).unacknowledged()
     token = unpack(pack(envelope))
     ended = unpack(pack(envelope._replace(sequence=1, message=envelope.message)))
     ended.message.payload = End("stopped", 0, 0)
-    client = iteration_party(envelope.to, cast.clients[envelope.to], MemoryJournal())
+    client = iteration_party(envelope.to, parties.clients[envelope.to], MemoryJournal())
     assert client.deliver(ended).ack is not None
     before = pack(client.party.state())
     assert client.deliver(token).ack is not None
@@ -154,7 +154,7 @@ def test_tokens_that_arrive_after_the_end_change_nothing() -> None:
 @pytest.mark.parametrize("name", ["stcd", "clusters", "average", "visitors", "mini-batch", "svfl"])
 def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, seed: int) -> None:
     network = "complete" if name == "clusters" else "cycle"
-    world = World(casting(name, network), seed, make=recovering(name, network), faults=EVERYTHING)
+    world = World(making_parties(name, network), seed, make=recovering(name, network), faults=EVERYTHING)
     for _ in range(300 + 17 * seed):
         world.step()
     world.faults = Faults()
@@ -180,9 +180,9 @@ def test_asked_to_finish_all_stop_and_what_they_hold_fits_together(name: str, se
 
 
 def server_and_clients(method: MTCD, network: str = "cycle") -> tuple[Any, dict[int, Any]]:
-    cast = method.cast(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
-    clients = {k: iteration_party(k, cast.clients[k], MemoryJournal(), ()) for k in range(5)}
-    return iteration_party(SERVER, cast.server, MemoryJournal(), cast.opening), clients
+    parties = method.parties(MODEL.problem(DATA), make_network(network, DATA.clients), 7)
+    clients = {k: iteration_party(k, parties.clients[k], MemoryJournal(), ()) for k in range(5)}
+    return iteration_party(SERVER, parties.server, MemoryJournal(), parties.opening), clients
 
 
 def test_the_server_sends_out_again_what_a_lost_client_may_have() -> None:
@@ -230,13 +230,13 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
     graph = make_network(network, DATA.clients)
     method = DCPA(stepsize=0.05)
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        reliable = make_reliable_party(number, cast, journal, graph)
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        reliable = make_reliable_party(number, parties, journal, graph)
         late = 40 + 5 * number
         reliable.limit = lambda told: "seconds" if seed % 2 and told.iteration > late else None
         return reliable
 
-    world = World(lambda: method.cast(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING)
+    world = World(lambda: method.parties(MODEL.problem(DATA), graph, 7), seed, make=make, faults=EVERYTHING)
     while not all(ends(world)):
         world.step()
         if world.time > 500 and world.random.random() < 0.002 and world.parties:
@@ -247,10 +247,10 @@ def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:
     assert len({(end.status, end.hop) for end in ends(world) if end is not None}) == 1
     end = ends(world)[0]
     assert end is not None
-    cast = world.cast()
-    assert cast.rounds is not None
-    next(told for told in LockstepEngine(cast, Ledger()).run() if told.hop >= end.hop)
-    for mine, theirs in zip(world.parameters(), cast.parameters(), strict=True):
+    parties = world.make_parties()
+    assert parties.rounds is not None
+    next(told for told in LockstepEngine(parties, Ledger()).run() if told.hop >= end.hop)
+    for mine, theirs in zip(world.parameters(), parties.parameters(), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)
 
 
@@ -259,13 +259,13 @@ def test_who_finds_that_the_time_is_up_names_an_iteration_and_stops_there_itself
     """So many iterations later as there are clients; that the time is still up does not stop it any sooner."""
     graph = make_network("path", DATA.clients)
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        reliable = make_reliable_party(number, cast, journal, graph)
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        reliable = make_reliable_party(number, parties, journal, graph)
         if number == 0 or not alone:
             reliable.limit = lambda told: "seconds" if told.iteration >= 10 else None
         return reliable
 
-    world = World(lambda: DCPA(stepsize=0.05).cast(MODEL.problem(DATA), graph, 7), 0, make=make)
+    world = World(lambda: DCPA(stepsize=0.05).parties(MODEL.problem(DATA), graph, 7), 0, make=make)
     while not all(ends(world)):
         world.step()
         assert world.time < 5000

@@ -156,9 +156,11 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     data = make_data(model, 8, [2, 2, 1], seed=1)
 
     def reliable(k: int) -> ReliableParty:
-        cast = MTCD(tokens=1, hops=2, stepsize=0.01).cast(model.problem(data), make_network("cycle", data.clients), 0)
-        party = cast.server if k == SERVER else cast.clients[k]
-        return ReliableParty(k, party, Wait(), FileJournal(tmp_path / f"{k}"), cast.opening, 3).resume()
+        parties = MTCD(tokens=1, hops=2, stepsize=0.01).parties(
+            model.problem(data), make_network("cycle", data.clients), 0
+        )
+        party = parties.server if k == SERVER else parties.clients[k]
+        return ReliableParty(k, party, Wait(), FileJournal(tmp_path / f"{k}"), parties.opening, 3).resume()
 
     (envelope,) = reliable(SERVER).unacknowledged()
     first = reliable(envelope.to)

@@ -21,8 +21,8 @@ from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.errors import MtcdError
 from mtcd.federation.engine import FederationEngine
-from mtcd.federation.own.block import read_block
-from mtcd.federation.own.keeping import read_summary
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.participant.keeping import read_summary
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.linear_training import LinearTraining
@@ -33,7 +33,7 @@ from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.topology import make_network
 from mtcd.protocol.keeping import Snapshot
-from mtcd.protocol.party import MONITOR, SERVER, Cast
+from mtcd.protocol.party import MONITOR, SERVER, Parties
 from mtcd.stop import Stop
 from mtcd.training import run_training, train
 from problems import ALL, MODELS, cases, make_data, mtcd_settings
@@ -191,7 +191,7 @@ def test_split_networks_continue_from_a_snapshot(method: Method) -> None:
     from split_problems import case
 
     one = case("cycle", count=13)
-    engines = [LocalEngine(method.split(one.problem(), one.network, 0).cast(), Ledger()) for _ in range(2)]
+    engines = [LocalEngine(method.split(one.problem(), one.network, 0).parties(), Ledger()) for _ in range(2)]
     observations = engines[0].run()
     list(islice(observations, 3))
     kept = Snapshot(*({name: _copied(value) for name, value in part.items()} for part in engines[0].snapshot()))
@@ -229,10 +229,10 @@ def test_a_party_that_fails_ends_the_engine(tmp_path: Path) -> None:
     make = engine.participant
 
     def participant(kit: Any) -> Any:
-        brings = make(kit)
+        participant = make(kit)
         if kit.config.name == "c2":
-            brings.role = _no_role
-        return brings
+            participant.role = _no_role
+        return participant
 
     engine.participant = participant
     with pytest.raises(MtcdError, match="no role"), engine:
@@ -264,7 +264,7 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     method = data.draw(st.one_of(mtcd_settings(case, ALL), st.builds(SVFL, st.integers(1, 3), st.just(1e-3))))
     rule = method.combine_rule if isinstance(method, MTCD) else ""
     problem = case.model.problem(case.data)
-    engines = in_orders(lambda: method.cast(problem, case.network, case.seed), case.seed)
+    engines = in_orders(lambda: method.parties(problem, case.network, case.seed), case.seed)
     for engine in engines:
         next(islice(engine.run(), 4, None))
     first, *others = [(engine.parameters(), engine.ledger) for engine in engines]
@@ -308,8 +308,8 @@ def test_the_floats_of_a_message_are_those_that_it_carries(model, method: Method
     if isinstance(method, DCPA) and model.kind == "multinomial":
         pytest.skip("dcpa has no multinomial models")
     data = make_data(model, 12, [2, 1, 3, 2], seed=3)
-    cast = method.cast(model.problem(data), make_network("cycle", data.clients), 0)
-    outgoing, waiting, checked = cast.opening, [], 0
+    parties = method.parties(model.problem(data), make_network("cycle", data.clients), 0)
+    outgoing, waiting, checked = parties.opening, [], 0
     for _ in range(40):
         for message in outgoing:
             if message.to != MONITOR:
@@ -318,9 +318,9 @@ def test_the_floats_of_a_message_are_those_that_it_carries(model, method: Method
                     assert message.floats == carried(message.payload)
                     checked += bool(message.floats)
         message = waiting.pop(0)
-        outgoing = (cast.server if message.to == SERVER else cast.clients[message.to]).receive(message)
+        outgoing = (parties.server if message.to == SERVER else parties.clients[message.to]).receive(message)
     assert checked > 5
 
 
 def test_an_engine_with_nothing_to_deliver_comes_to_an_end() -> None:
-    assert list(LocalEngine(Cast([], None, []), Ledger()).run()) == []
+    assert list(LocalEngine(Parties([], None, []), Ledger()).run()) == []

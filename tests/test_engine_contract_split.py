@@ -16,12 +16,12 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.errors import MtcdError
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit import Kit
-from mtcd.federation.node.brings import settings_of
-from mtcd.federation.node.networks import SplitBrings
+from mtcd.federation.node.networks import SplitParticipant
+from mtcd.federation.node.participant import settings_of
 from mtcd.federation.node.role import Role
-from mtcd.federation.own.network_block import read_network_block
-from mtcd.federation.own.networks import section_of
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.network_block import read_network_block
+from mtcd.federation.participant.networks import section_of
+from mtcd.federation.participant.table import PartyTable
 from mtcd.run import Run
 from mtcd.training import train
 from split_problems import assert_same_modules, samples
@@ -39,7 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
 ONE_AT_A_TIME = Lock()
 
 
-class Brings(SplitBrings):
+class Participant(SplitParticipant):
     """Networks begin with numbers from PyTorch's one generator of a process, which parties in threads share."""
 
     def facts(self, rows: Any) -> bytes:
@@ -69,7 +69,7 @@ def four_clinics() -> VerticalDataset:
 def federate(folder: Path, data: VerticalDataset, iterations: int, **settings: Any) -> tuple[dict[str, Kit], Federated]:
     """The kits, and what everybody kept."""
     kits = kits_for(folder, iterations, **settings)
-    engine = FederationEngine(kits, folder / "runs", lambda kit: Brings(kit, table_of(data, kit)))
+    engine = FederationEngine(kits, folder / "runs", lambda kit: Participant(kit, table_of(data, kit)))
     return kits, unobserved(engine)
 
 
@@ -116,7 +116,7 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
 def test_an_engine_does_not_collect_the_networks_of_others(tmp_path: Path) -> None:
     data = four_clinics()
     kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp"}, method=CASES["full batch"])
-    with FederationEngine(kits, tmp_path / "runs", lambda kit: Brings(kit, table_of(data, kit))) as engine:
+    with FederationEngine(kits, tmp_path / "runs", lambda kit: Participant(kit, table_of(data, kit))) as engine:
         assert next(engine.run()).hop == 0
         with pytest.raises(MtcdError, match="networks stay with their parties"):
             engine.parameters()

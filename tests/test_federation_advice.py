@@ -57,7 +57,7 @@ def test_training_begins_when_all_are_ready(seed: int | None, tmp_path: Path, mo
                 return train(*args)
 
             def go(name: str = name, node=node, go=node._go) -> None:  # type: ignore[no-untyped-def]
-                if any(node.number == message.sender for message in node.role.cast.opening):
+                if any(node.number == message.sender for message in node.role.parties.opening):
                     gone[name] = len(ready)
                 go()
 

@@ -8,9 +8,9 @@ import pytest
 pytest.importorskip("zenoh")
 
 from live import make_kits, own_table_of, run_all
-from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.node import Node
-from mtcd.federation.own.keeping import read_summary
+from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.participant.keeping import read_summary
 from own_parts import model_section
 from problems import MODELS, make_data
 
@@ -32,7 +32,7 @@ def test_a_diverging_training_ends(name: str, tmp_path: Path, capfd: pytest.Capt
     model = {"model": model_section(MODEL), "stop": {"iterations": 5000}}
     kits = make_kits(tmp_path, DATA.clients, method=method, **model, **server)
     nodes = {
-        one: Node(kit, tmp_path / "runs" / one, LinearBrings(kit, own_table_of(DATA, kit)), None)
+        one: Node(kit, tmp_path / "runs" / one, LinearParticipant(kit, own_table_of(DATA, kit)), None)
         for one, kit in kits.items()
     }
     assert set(run_all(nodes).values()) == {"diverged"}

@@ -17,9 +17,9 @@ from federations import written
 from kits_on_disk import EVERYBODY, certificate, refused
 from mtcd.errors import MtcdError
 from mtcd.federation import private_files
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import common_name, issue, make_authority
-from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address
 from mtcd.version import PROTOCOL

@@ -8,7 +8,7 @@ pytest.importorskip("cryptography")
 
 from federations import written
 from mtcd.errors import WireError
-from mtcd.federation.founder import init_federation, revoke
+from mtcd.federation.administrator import init_federation, revoke
 from mtcd.federation.kit import read_kit
 from mtcd.federation.sealed import Seal
 

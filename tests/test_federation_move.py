@@ -12,8 +12,8 @@ from federations import written
 from kits_on_disk import EVERYBODY, certificate, settings
 from mtcd.errors import MtcdError
 from mtcd.federation import private_files
+from mtcd.federation.administrator import init_federation, move, renew, revoke, standings
 from mtcd.federation.authority import Authority
-from mtcd.federation.founder import init_federation, move, renew, revoke, standings
 from mtcd.federation.kit import read_kit
 
 

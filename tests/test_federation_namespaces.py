@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("zenoh")
 
 from federations import written
-from mtcd.federation.founder import init_federation
-from mtcd.federation.own.block import read_block
-from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.administrator import init_federation
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.processes import Processes
 from mtcd.ledger.ledger import Ledger
 from namespaces import Hosts, skip_where_not_allowed

@@ -17,14 +17,14 @@ from safetensors.torch import save
 from mtcd.config.schema import ComputeSection
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import MtcdError, WireError
-from mtcd.federation.own.network_block import (
+from mtcd.federation.participant.network_block import (
     NetworkBlock,
     fusion_from_bytes,
     fusion_to_bytes,
     read_network_block,
 )
-from mtcd.federation.own.networks import network_for, own_network
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.networks import network_for, own_network
+from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.private_files import write_files
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER
@@ -38,9 +38,9 @@ assert one_thread  # a fixture for all tests here
 def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
     """The network of one process, and the blocks of all parties, after the same moments."""
     (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
-    for cast in (whole, ours):
-        list(islice(LocalEngine(cast, Ledger()).run(), 9))
-        for client in cast.clients:
+    for parties in (whole, ours):
+        list(islice(LocalEngine(parties, Ledger()).run(), 9))
+        for client in parties.clients:
             client.settle(client.t)
     problem.hold(whole.parameters())
     theta_0 = problem.fusion.values()[0]  # without a server, the client that was visited last has it

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from mtcd.engines.local import LocalEngine
-from mtcd.federation.own.network_objective import (
+from mtcd.federation.participant.network_objective import (
     fits_into_message,
     objective,
     part_of,
@@ -48,9 +48,9 @@ def test_the_objective_from_parts_is_that_of_one_process(name: str, tmp_path: Pa
 
 
 def test_without_a_first_pass_batch_norm_has_seen_nothing_at_the_start(tmp_path: Path) -> None:
-    cast, own = Clinics(tmp_path, "clusters, batches").put_together()
+    parties, own = Clinics(tmp_path, "clusters, batches").put_together()
     fresh = represented(own[0]).numpy()
-    network = cast.clients[0].network
+    network = parties.clients[0].network
     np.testing.assert_array_equal(represented_at_start(own[0], network, False).numpy(), fresh)
     assert not np.allclose(represented_at_start(own[0], network, True).numpy(), fresh)
     np.testing.assert_array_equal(represented(own[0]).numpy(), fresh)

@@ -18,7 +18,7 @@ from mtcd.federation.node.new_samples import LinearNew, new_samples, run_number,
 from mtcd.federation.node.parcels import wrap
 from mtcd.federation.node.passing import from_sums, order_of, read_sums, to_sums
 from mtcd.federation.node.predicting import Predictor
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.table import PartyTable
 from own_parts import model_section
 from problems import MODELS, make_data
 from waiting import PATIENCE

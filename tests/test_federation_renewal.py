@@ -10,8 +10,8 @@ from federations import written
 from kits_on_disk import EVERYBODY, certificate, refused
 from mtcd.errors import MtcdError
 from mtcd.federation import private_files
+from mtcd.federation.administrator import init_federation, renew, revoke, standings
 from mtcd.federation.certificates import common_name
-from mtcd.federation.founder import init_federation, renew, revoke, standings
 from mtcd.federation.kit import read_kit
 
 

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from kits_on_disk import found, settings
-from mtcd.federation.founder import revoke
+from mtcd.federation.administrator import revoke
 from mtcd.federation.kit import read_kit
 
 

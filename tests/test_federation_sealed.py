@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from federations import written
 from mtcd.errors import MtcdError, WireError
+from mtcd.federation.administrator import init_federation, renew, revoke
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import Issued, issue
-from mtcd.federation.founder import init_federation, renew, revoke
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import Address
 from mtcd.federation.private_files import write_files

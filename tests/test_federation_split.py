@@ -17,7 +17,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.simulate.world import Faults, World
 from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Parties
 from split_parties import CASES, Clinics, everything, one_thread, party_of, watched
 from test_delivery_end import run_to_the_end, summed
 from wired import told
@@ -32,7 +32,7 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
     clinics = Clinics(tmp_path, name)
     (whole, problem), (ours, own) = clinics.whole(), clinics.put_together()
     ledgers = Ledger(), Ledger()
-    engines = [LocalEngine(cast, ledger).run() for cast, ledger in zip((whole, ours), ledgers, strict=True)]
+    engines = [LocalEngine(parties, ledger).run() for parties, ledger in zip((whole, ours), ledgers, strict=True)]
     for theirs, mine in islice(zip(*engines, strict=True), 12):
         assert told(theirs) == told(mine)
         assert ledgers[0].to_dict() == ledgers[1].to_dict()
@@ -52,7 +52,7 @@ def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: s
     clinics = Clinics(tmp_path, name)
     whole, noted = clinics.whole()[0], []
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         return watched(clinics, noted, number, journal)
 
     world = World(lambda: whole, seed, make, EVERYTHING)
@@ -71,7 +71,7 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     clinics, hops = Clinics(tmp_path, name), 15
     whole, problem = clinics.whole()
 
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
         reliable = make_reliable_party(number, clinics.own_cast(number)[0], journal, clinics.network)
         reliable.limit = lambda told: "iterations" if told.hop >= hops else None
         return reliable
@@ -82,9 +82,9 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     next(told for told in LocalEngine(whole, ledger).run() if told.hop >= hops)
     theta_0 = whole.parameters()[-1]
     assert summed(world) == ledger
-    cast, own = clinics.put_together()
+    parties, own = clinics.put_together()
     for number in world.numbers:
-        party_of(cast, number).restore(world.journals[number].last()["party"])
+        party_of(parties, number).restore(world.journals[number].last()["party"])
     for k, net in enumerate(problem.nets):
         assert all(map(torch.equal, net.memory().values(), own[k].net.memory().values())), k
     for last in theta_0.values():  # without a server, whoever ended it has theta_0

@@ -12,9 +12,9 @@ import pytest
 pytest.importorskip("cryptography")
 
 from kits_on_disk import Config, found, settings
+from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import issue
-from mtcd.federation.founder import renew, revoke
 from mtcd.federation.keys import alive_key, channel, control_channel, control_key, message_key
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import parse_address

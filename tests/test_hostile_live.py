@@ -23,18 +23,18 @@ import zenoh
 from live import in_process, make_kits, own_table_of, run_all
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import WireError
+from mtcd.federation.administrator import renew, revoke
 from mtcd.federation.authority import Authority
 from mtcd.federation.certificates import issue
 from mtcd.federation.delivery.codecs import decode_envelope
-from mtcd.federation.founder import renew, revoke
 from mtcd.federation.keys import alive_key, channel, control_key, message_key
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.names import parse_address
-from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.link import ANSWER, NUMBER
 from mtcd.federation.node.mail import OK
 from mtcd.federation.node.node import Node
-from mtcd.federation.own.block import read_block
+from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.participant.block import read_block
 from mtcd.federation.private_files import write_files
 from mtcd.federation.transport import zenoh_config
 from own_parts import model_section
@@ -177,7 +177,7 @@ def test_a_federation_does_not_mind_cheats(tmp_path: Path, callers: list[Caller]
     kits, thieves = kits_and_thieves(tmp_path, data)
     addresses = [kit.config.address for name, kit in kits.items() if name != CHEAT]
     nodes = {
-        name: Node(kit, tmp_path / "runs" / name, LinearBrings(kit, own_table_of(data, kit)), None)
+        name: Node(kit, tmp_path / "runs" / name, LinearParticipant(kit, own_table_of(data, kit)), None)
         for name, kit in kits.items()
     }
     for config in (kits[CHEAT].zenoh(), *thieves.values()):

@@ -19,7 +19,7 @@ from hubs import Done, Hub, Passing, holds, linear
 from live import in_process
 from mtcd.divergence import DIVERGED
 from mtcd.federation.node.mail import NO, OK
-from mtcd.federation.own.block import read_block
+from mtcd.federation.participant.block import read_block
 from own_parts import model_section
 from problems import MODELS, make_data
 from spoiling import spoilt_envelopes

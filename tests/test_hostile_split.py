@@ -13,10 +13,10 @@ from cheats import Cheats
 from hubs import Done, Hub, Passing, holds
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.mail import OK
-from mtcd.federation.node.networks import SplitBrings
+from mtcd.federation.node.networks import SplitParticipant
 from mtcd.federation.node.node import WORDS
-from mtcd.federation.own.network_block import read_network_block
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.network_block import read_network_block
+from mtcd.federation.participant.table import PartyTable
 from split_problems import samples
 
 CLIENTS = ("a", "b", "c")
@@ -26,13 +26,13 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def brings(kit: Kit) -> SplitBrings:
+def brings(kit: Kit) -> SplitParticipant:
     made, name = samples(3, 10), kit.config.name
     if kit.config.is_server:
-        return SplitBrings(kit, None)
+        return SplitParticipant(kit, None)
     values = np.asarray(list(made.features.values())[CLIENTS.index(name)], dtype=float)
     columns = tuple(f"x{j}" for j in range(values.shape[1]))
-    return SplitBrings(
+    return SplitParticipant(
         kit, PartyTable(Path(f"{name}.csv"), None, columns, values, made.labels if name == "a" else None)
     )
 

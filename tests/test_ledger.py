@@ -24,8 +24,8 @@ def after(method: Method, iterations: int, model: Glm = MODELS[0], network: str 
     """The ledger when the parties first hold the model of this iteration."""
     data = make_data(model, N, [2] * K, seed=2)
     ledger = Ledger()
-    cast = method.cast(model.problem(data), make_network(network, data.clients), 3)
-    next(itertools.islice(LocalEngine(cast, ledger).run(), iterations, None))
+    parties = method.parties(model.problem(data), make_network(network, data.clients), 3)
+    next(itertools.islice(LocalEngine(parties, ledger).run(), iterations, None))
     return ledger
 
 

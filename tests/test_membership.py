@@ -74,11 +74,11 @@ def test_a_token_in_one_piece_goes_to_the_other_when_it_can() -> None:
 def test_a_token_whose_neighbours_all_leave_is_passed_on_to_the_nearest() -> None:
     data = make_data(MODELS[0], 20, [1] * 6, seed=1)
     network = with_changes(make_network("path", data.clients), [Change(1, leave=["c0", "c1", "c2", "c3"])])
-    cast = STCD(1, 1e-3, start="c1").cast(MODELS[0].problem(data), network, 0)
-    message = cast.opening[-1]
+    parties = STCD(1, 1e-3, start="c1").parties(MODELS[0].problem(data), network, 0)
+    message = parties.opening[-1]
     sent: list[Message] = []
     while not sent or sent[-1].to < 4:
-        message = next(m for m in cast.clients[message.to].receive(message) if m.to != MONITOR)
+        message = next(m for m in parties.clients[message.to].receive(message) if m.to != MONITOR)
         sent.append(message)
     assert [m.to for m in sent] == [2, 3, 4]
     assert [bool(m.hop_floats) for m in sent] == [True, False, False], "one hop, three messages"
@@ -89,9 +89,11 @@ def test_a_token_whose_neighbours_all_leave_is_passed_on_to_the_nearest() -> Non
 def test_svfl_pays_for_those_present_alone() -> None:
     data = make_data(MODELS[0], 20, [1] * 4, seed=1)
     changes = [Change(2, leave=["c1", "c2"]), Change(3, join=["c0", "c1"])]
-    cast = SVFL(1, 1e-3).cast(MODELS[0].problem(data), with_changes(make_network("empty", data.clients), changes), 0)
+    parties = SVFL(1, 1e-3).parties(
+        MODELS[0].problem(data), with_changes(make_network("empty", data.clients), changes), 0
+    )
     ledger = Ledger()
-    for told in itertools.islice(LocalEngine(cast, ledger).run(), 6):
+    for told in itertools.islice(LocalEngine(parties, ledger).run(), 6):
         done = told.hop
         assert ledger.messages()["uplink"] == [0, 3, 6, 7, 10, 13][done]
     assert ledger.messages()["downlink"] == 13
@@ -100,9 +102,11 @@ def test_svfl_pays_for_those_present_alone() -> None:
 def test_a_cluster_that_nobody_is_in_costs_nothing() -> None:
     data = make_data(MODELS[0], 20, [1] * 4, seed=1)
     network = with_changes(make_network("path", data.clients), [Change(3, leave=["c0", "c1"])])
-    cast = MTCD(hops=3, stepsize=1e-3, clusters=[["c0", "c1"], ["c2", "c3"]]).cast(MODELS[0].problem(data), network, 0)
+    parties = MTCD(hops=3, stepsize=1e-3, clusters=[["c0", "c1"], ["c2", "c3"]]).parties(
+        MODELS[0].problem(data), network, 0
+    )
     ledger = Ledger()
-    list(itertools.islice(LocalEngine(cast, ledger).run(), 4))
+    list(itertools.islice(LocalEngine(parties, ledger).run(), 4))
     assert ledger.messages()["uplink"] == ledger.messages()["downlink"] == 2 + 1 + 1
     assert ledger.hops == 3 * (2 + 1 + 1)
 
@@ -156,7 +160,7 @@ def test_methods_that_cannot_bear_changes_say_so(method, says: str) -> None:
     data = make_data(MODELS[0], 10, [1, 1, 1], seed=0)
     network = with_changes(make_network("path", data.clients), [Change(5, leave=["c1"])])
     with pytest.raises(ConfigError, match=says):
-        method.cast(MODELS[0].problem(data), network, 0)
+        method.parties(MODELS[0].problem(data), network, 0)
 
 
 def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() -> None:
@@ -165,14 +169,14 @@ def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() 
     path = with_changes(make_network("path", names), changes)
     roaming = STCD(1, 1e-3, "tour", "c0", "anderson").plan(10, 1, path, 0).roaming
     # tours of 8, 6 and 6 hops; from 22 on, c4 is back before any tour without it has begun
-    assert [(era.begins, era.entry, era.walks[0].length) for era in roaming.eras] == [
+    assert [(view.begins, view.entry, view.walks[0].length) for view in roaming.views] == [
         (0, 0, 8),
         (16, 0, 6),
         (22, 2, 6),  # the token was at c1, on its way home to c0
         (28, 2, 8),
     ]
     assert [hop for hop in range(40) if roaming.ends_tour(hop)] == [0, 8, 16, 22, 28, 36]
-    assert [hop for hop in range(40) if roaming.begins_era(hop)] == [0, 16, 22, 28]
+    assert [hop for hop in range(40) if roaming.begins_view(hop)] == [0, 16, 22, 28]
 
 
 @settings(max_examples=100, deadline=None)
@@ -192,11 +196,11 @@ def test_a_lone_tour_goes_along_links_from_where_it_was_through_all_who_are_ther
         trail.append(roaming.next(0, 0, hop, trail[-1], previous))
         previous = trail[-2]
         assert trail[-1] in (previous, *cycle.neighbours[previous])
-    ends = [*(era.begins for era in roaming.eras[1:]), hops]
-    for era, end in zip(roaming.eras, ends, strict=True):
-        assert trail[era.begins] == era.entry
-        tour = trail[era.begins : min(end, era.begins + era.walks[0].length)]
-        assert len(tour) < era.walks[0].length or {*tour} == {*range(K)} - {*era.absent}
+    ends = [*(view.begins for view in roaming.views[1:]), hops]
+    for view, end in zip(roaming.views, ends, strict=True):
+        assert trail[view.begins] == view.entry
+        tour = trail[view.begins : min(end, view.begins + view.walks[0].length)]
+        assert len(tour) < view.walks[0].length or {*tour} == {*range(K)} - {*view.absent}
 
 
 @pytest.mark.parametrize("acceleration", [None, "anderson"])

@@ -23,9 +23,9 @@ from problems import MODELS, Case, cases, make_data, mtcd_settings
 
 def iterates(case: Case, method: Method, count: int) -> list[list[np.ndarray]]:
     """The models that the parties hold at the first ``count`` settled moments."""
-    cast = method.cast(case.model.problem(case.data), case.network, case.seed)
-    moments = itertools.islice(LocalEngine(cast, Ledger()).run(), count)
-    return [[theta.copy() for theta in cast.parameters()] for _ in moments]
+    parties = method.parties(case.model.problem(case.data), case.network, case.seed)
+    moments = itertools.islice(LocalEngine(parties, Ledger()).run(), count)
+    return [[theta.copy() for theta in parties.parameters()] for _ in moments]
 
 
 def assert_same(ours: list[list[np.ndarray]], theirs: list[list[np.ndarray]], tolerance: float = 1e-10) -> None:
@@ -115,7 +115,7 @@ def test_tokens_start_where_they_are_told_and_only_there() -> None:
     data = make_data(model, 10, [1, 1, 1, 1], seed=0)
     network = make_network("path", data.clients)
     method = MTCD(tokens=2, hops=3, stepsize=1e-3, start=["c0", {"c2": 1.0, "c3": 3.0}], combine="average")
-    starts = [method.cast(model.problem(data), network, seed).opening[1:] for seed in range(400)]
+    starts = [method.parties(model.problem(data), network, seed).opening[1:] for seed in range(400)]
     first = {messages[0].to for messages in starts}
     second = np.bincount([messages[1].to for messages in starts], minlength=4) / 400
     assert first == {0}
@@ -128,9 +128,9 @@ def test_clusters_confine_their_tokens() -> None:
     data = make_data(model, 10, [1] * 6, seed=0)
     network = make_network("cycle", data.clients)
     method = MTCD(hops=30, stepsize=1e-3, clusters=[["c0", "c1", "c2"], ["c3", "c4", "c5"]])
-    cast = method.cast(model.problem(data), network, 0)
-    list(itertools.islice(LocalEngine(cast, Ledger()).run(), 2))
-    assert [set(client.copies) for client in cast.clients] == [{0}] * 3 + [{1}] * 3
+    parties = method.parties(model.problem(data), network, 0)
+    list(itertools.islice(LocalEngine(parties, Ledger()).run(), 2))
+    assert [set(client.copies) for client in parties.clients] == [{0}] * 3 + [{1}] * 3
 
 
 def networks_in_two() -> Network:
@@ -141,8 +141,8 @@ def test_stcd_refuses_a_network_in_pieces_and_names_a_client_it_cannot_reach() -
     model = MODELS[0]
     data = make_data(model, 10, [1, 1, 1], seed=0)
     with pytest.raises(NetworkError, match="connected.*'c2'"):
-        STCD(1, 1e-3).cast(model.problem(data), networks_in_two(), 0)
-    MTCD(hops=2, stepsize=1e-3, clusters="auto").cast(model.problem(data), networks_in_two(), 0)
+        STCD(1, 1e-3).parties(model.problem(data), networks_in_two(), 0)
+    MTCD(hops=2, stepsize=1e-3, clusters="auto").parties(model.problem(data), networks_in_two(), 0)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_settings_that_do_not_fit_the_problem_are_refused(method: MTCD, says: st
     model = MODELS[0]
     data = make_data(model, 10, [1, 1, 1], seed=0)
     with pytest.raises((ConfigError, NetworkError), match=says):
-        method.cast(model.problem(data), make_network("path", data.clients), 0)
+        method.parties(model.problem(data), make_network("path", data.clients), 0)
 
 
 @pytest.mark.parametrize(

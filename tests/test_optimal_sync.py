@@ -35,7 +35,7 @@ def some_models(model: mtcd.Glm, tokens: int, seed: int) -> tuple[LinearProblem,
         ends.append(list(start))
         for k in (token % 4, (token + 1) % 4):
             client = problem.client(k)
-            ends[-1][k] = client.improve(start[k], problem.aggregate(ends[-1]), None, 5, 1e-2)
+            ends[-1][k] = client.local_update(start[k], problem.aggregate(ends[-1]), None, 5, 1e-2)
     return problem, start, ends
 
 
@@ -88,9 +88,9 @@ def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
     method = data.draw(mtcd_settings(case, ("optimal",)))
     problem = case.model.problem(case.data)
     expected = reference.mtcd(problem, case.network, method, case.seed, T=5)
-    cast = method.cast(problem, case.network, case.seed)
-    for _, theta in zip(LocalEngine(cast, Ledger()).run(), expected, strict=False):
-        assert problem.evaluate(cast.parameters()) == pytest.approx(problem.evaluate(theta), rel=1e-4)
+    parties = method.parties(problem, case.network, case.seed)
+    for _, theta in zip(LocalEngine(parties, Ledger()).run(), expected, strict=False):
+        assert problem.evaluate(parties.parameters()) == pytest.approx(problem.evaluate(theta), rel=1e-4)
 
 
 @given(st.data())
@@ -99,21 +99,21 @@ def test_every_token_is_the_aggregate_of_what_the_clients_hold_for_it(data: st.D
     case = data.draw(cases())
     method = data.draw(mtcd_settings(case, ("optimal",)))
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
-    waiting, outgoing = [], cast.opening
+    parties = method.parties(problem, case.network, case.seed)
+    waiting, outgoing = [], parties.opening
     for _ in range(80):
         waiting += [message for message in outgoing if message.to != MONITOR]
         for token in (message.payload for message in waiting):
             assert isinstance(token, Token)
-            held = [client.copy_for(token) for client in cast.clients]
+            held = [client.copy_for(token) for client in parties.clients]
             np.testing.assert_allclose(token.aggregate, problem.aggregate(held), atol=1e-9)
             penalty = sum(r.value(theta) for r, theta in zip(problem.penalties, held, strict=True))
-            if problem.kinked:  # known up to a bound
+            if problem.nonsmooth:  # known up to a bound
                 assert token.penalty >= penalty - 1e-9
             else:
                 assert token.penalty == pytest.approx(penalty, abs=1e-9)
         message = waiting.pop(0)
-        outgoing = (cast.server if message.to == SERVER else cast.clients[message.to]).receive(message)
+        outgoing = (parties.server if message.to == SERVER else parties.clients[message.to]).receive(message)
 
 
 @given(st.data(), st.sampled_from([1e-3, 3e-2, 1.0, 1e60, 1e200]))
@@ -122,11 +122,11 @@ def test_f_never_rises_whatever_the_step_size(data: st.DataObject, stepsize: flo
     case: Case = data.draw(cases())
     method = data.draw(mtcd_settings(case, ("optimal",))).with_stepsize(stepsize)
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
+    parties = method.parties(problem, case.network, case.seed)
     values = []
     with np.errstate(all="ignore"):
-        for told in itertools.islice(LocalEngine(cast, Ledger()).run(), 8):
-            values.append(problem.evaluate(cast.parameters()))
+        for told in itertools.islice(LocalEngine(parties, Ledger()).run(), 8):
+            values.append(problem.evaluate(parties.parameters()))
             if told.aggregate is not None and not np.isfinite(told.aggregate).all():
                 break
     values = list(itertools.takewhile(np.isfinite, values))  # until every token has been driven off
@@ -208,7 +208,7 @@ def test_a_token_that_was_driven_off_does_not_count_and_if_all_were_that_is_seen
 
     def synced(*aggregates: np.ndarray) -> OptimalServer:
         method = MTCD(len(aggregates), 2, 5, 1e-2, combine="optimal")
-        server = method.cast(problem, mtcd.make_network("complete", [f"c{k}" for k in range(4)]), 0).server
+        server = method.parties(problem, mtcd.make_network("complete", [f"c{k}" for k in range(4)]), 0).server
         assert isinstance(server, OptimalServer)
         tokens = [Token(i, 0, 2, aggregate, 0.0) for i, aggregate in enumerate(aggregates)]
         for token in tokens:

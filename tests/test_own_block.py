@@ -16,9 +16,9 @@ import pytest
 import mtcd
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, MtcdError
-from mtcd.federation.own.block import CSV, NPZ, PartyBlock, read_block
-from mtcd.federation.own.keeping import SUMMARY, Summary, keep_block, read_summary
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.block import CSV, NPZ, PartyBlock, read_block
+from mtcd.federation.participant.keeping import SUMMARY, Summary, keep_block, read_summary
+from mtcd.federation.participant.table import PartyTable
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.linear import Glm
 from own_parts import own_parts

@@ -18,14 +18,14 @@ import yaml
 
 from federations import written
 from mtcd.errors import MtcdError
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.code import OwnCode, Source
 from mtcd.federation.code_files import read_code
 from mtcd.federation.file import read_federation
-from mtcd.federation.founder import init_federation
 from mtcd.federation.kit import Kit, read_kit
-from mtcd.federation.node.brings import make_brings
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.participant import make_participant
 
 SPLIT = {
     "labels__shared_with": ["parties", "server"],
@@ -48,7 +48,7 @@ number = 3
 
 
 def kits(folder: Path, network: str, **changes: Any) -> Path:
-    """Kits whose party.yaml name a client network as a hostile founder would: the founder's own checks are left out."""
+    """Kits whose party.yaml name a client network as a hostile administrator would, without the checks of `init`."""
     init_federation(written(folder, **SPLIT, model={"kind": "split", "client": "mlp"}), folder / "kits", 90)
     for path in (folder / "kits").glob("*/party.yaml"):
         content = yaml.safe_load(path.read_text())
@@ -65,8 +65,8 @@ def table(folder: Path) -> Path:
 
 def started(folder: Path, kit: Kit) -> None:
     """As mtcd party does before it calls anybody; then its network is made."""
-    brings = make_brings(kit, {"data": table(folder), "columns": ["x", "y"]})
-    brings.facts(range(3))
+    participant = make_participant(kit, {"data": table(folder), "columns": ["x", "y"]})
+    participant.facts(range(3))
 
 
 def refused(folder: Path, network: str, *words: str, given: Any = (), **changes: Any) -> None:
@@ -108,7 +108,7 @@ def test_a_hostile_kit_runs_nothing_in_a_real_process(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["torch.nn:Linear", "mtcd.cli.app:main", "numpy:load", "os:system", "os.path:join"])
-def test_founders_are_told_that_installed_names_do_not_work(name: str, tmp_path: Path) -> None:
+def test_administrators_are_told_that_installed_names_do_not_work(name: str, tmp_path: Path) -> None:
     with pytest.raises(MtcdError, match="never runs by name"):
         read_federation(written(tmp_path, **SPLIT, model={"kind": "split", "client": name}))
 
@@ -177,8 +177,8 @@ def test_packages_and_files_that_import_each_other_work(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("from torch import nn\ndef make(shape, wide): return nn.Linear(*shape, wide)\n")
     made = kits(tmp_path, "pack.deep.layer:make")
     kit = read_kit(made / "a", [package, tmp_path / "other.py"])
-    brings = make_brings(kit, {"data": table(tmp_path), "columns": ["x", "y"]})
-    assert json.loads(brings.facts(range(3))) == 3
+    participant = make_participant(kit, {"data": table(tmp_path), "columns": ["x", "y"]})
+    assert json.loads(participant.facts(range(3))) == 3
     with pytest.raises(MtcdError, match="No module named 'other'"):
         started(tmp_path, read_kit(made / "a", [package]))
 
@@ -220,7 +220,7 @@ def test_code_where_none_is_named_is_a_mistake(tmp_path: Path) -> None:
 
 
 def test_the_server_needs_no_code_of_the_parties(tmp_path: Path) -> None:
-    make_brings(read_kit(kits(tmp_path, "nets:make") / "server"), {})
+    make_participant(read_kit(kits(tmp_path, "nets:make") / "server"), {})
 
 
 # Code in the kit
@@ -307,22 +307,22 @@ def test_a_fusion_module_from_another_file_is_refused_before_training(tmp_path: 
         (folder / "heads.py").write_text(content)
     labelled = tmp_path / "labelled.csv"
     labelled.write_text("x,y,label\n1,2,0\n3,4,1\n5,7,0\n")
-    holder = make_brings(read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"})
+    holder = make_participant(read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"})
     told, labels = holder.settle(range(3), dict.fromkeys("abc", b"16"))
     agreed = Agreed("run1", told, labels, b"")
     given = {"data": table(tmp_path)}
-    make_brings(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(agreed, Log("a", None))
-    other = make_brings(read_kit(made / "a", [tmp_path / "other" / "heads.py"]), given)
+    make_participant(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(agreed, Log("a", None))
+    other = make_participant(read_kit(made / "a", [tmp_path / "other" / "heads.py"]), given)
     with pytest.raises(MtcdError) as refusal:
         other.role(agreed, Log("a", None))
     for path in (tmp_path / "heads.py", tmp_path / "other" / "heads.py"):
         assert sha256(path) in str(refusal.value)
-    server = make_brings(read_kit(made / "server", [tmp_path / "other" / "heads.py"]), {})
+    server = make_participant(read_kit(made / "server", [tmp_path / "other" / "heads.py"]), {})
     with pytest.raises(MtcdError, match="the same for all"):
         server.role(agreed, Log("server", None))
 
 
-def test_kits_and_founders_are_told_whose_code_runs(tmp_path: Path) -> None:
+def test_kits_and_administrators_are_told_whose_code_runs(tmp_path: Path) -> None:
     model = {"kind": "split", "client": "nets:make", "fusion": "heads:head"}
     _, notes = init_federation(written(tmp_path, **SPLIT, model=model), tmp_path / "kits", 90)
     assert ["--code nets.py" in note for note in notes] == [True, False]

@@ -14,9 +14,9 @@ from mtcd.data.scaling import standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import DataError, MtcdError, WireError
-from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.own.problem import own_part, server_problem
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
+from mtcd.federation.participant.problem import own_part, server_problem
+from mtcd.federation.participant.table import PartyTable
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
@@ -24,7 +24,7 @@ from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import Network, make_network
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from own_parts import kits, model_section, own_parts
 from problems import MODELS, make_data
 
@@ -46,25 +46,25 @@ KNOW_LABELS = ("optimal", "accelerated")
 WIDTHS = [2, 1, 3, 2]
 
 
-def told_apart(data: VerticalData, model: Glm, method: Method, network: Network, informed: bool, **kw: Any) -> Cast:
-    """The cast of which every party was made by itself."""
-    casts = [method.cast(part.problem, network, 7) for part in own_parts(data, model, **kw)]
-    clients = [cast.clients[k] for k, cast in enumerate(casts)]
-    if casts[0].server is None:
-        return Cast(clients, None, casts[-1].opening)
+def told_apart(data: VerticalData, model: Glm, method: Method, network: Network, informed: bool, **kw: Any) -> Parties:
+    """The parties of which every party was made by itself."""
+    all_parties = [method.parties(part.problem, network, 7) for part in own_parts(data, model, **kw)]
+    clients = [parties.clients[k] for k, parties in enumerate(all_parties)]
+    if all_parties[0].server is None:
+        return Parties(clients, None, all_parties[-1].opening)
     kit = kits(data.clients, model=model_section(model))["server"]
     classes = len(np.unique(data.labels)) if model.kind == "multinomial" else 1
     knows = server_problem(kit, data.samples, classes, data.labels if informed else None)
-    cast = method.cast(knows, network, 7)
-    return Cast(clients, cast.server, cast.opening)
+    parties = method.parties(knows, network, 7)
+    return Parties(clients, parties.server, parties.opening)
 
 
-def moments(cast: Cast, ledger: Ledger, count: int) -> list[Any]:
+def moments(parties: Parties, ledger: Ledger, count: int) -> list[Any]:
     """What is told on the way, and what the clients hold then."""
     told = []
-    for progress in islice(LocalEngine(cast, ledger).run(), count):
+    for progress in islice(LocalEngine(parties, ledger).run(), count):
         aggregate = None if progress.aggregate is None else progress.aggregate.tobytes()
-        held = [client.parameters().tobytes() for client in cast.clients]
+        held = [client.parameters().tobytes() for client in parties.clients]
         told.append((progress.hop, aggregate, float(progress.penalty), held))
     return told
 
@@ -76,7 +76,7 @@ def test_parties_made_apart_do_the_same_bit_by_bit(name: str, model: Glm, scaled
     network = make_network("complete", data.clients)
     apart = told_apart(data, model, METHODS[name], network, name in KNOW_LABELS, standardise=scaled)
     problem = model.problem(standardise(data)[0] if scaled else data)
-    together = METHODS[name].cast(problem, network, 7)
+    together = METHODS[name].parties(problem, network, 7)
     ledgers = Ledger(), Ledger()
     found = moments(apart, ledgers[0], 12)
     assert found == moments(together, ledgers[1], 12)

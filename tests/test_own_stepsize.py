@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd.errors import DataError, WireError
-from mtcd.federation.own.stepsize import Curvature, ToldSmoothness, own_curvature, settle_together
+from mtcd.federation.participant.stepsize import Curvature, ToldSmoothness, own_curvature, settle_together
 from mtcd.methods.dcpa import DCPA
-from mtcd.methods.method import settle_stepsize
+from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
@@ -35,8 +35,8 @@ def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ToldSmoothness]:
 def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -> None:
     known, told = both(model)
     settled, notes = settle_together(method, told.problem, told.told)
-    expected, same_notes = settle_stepsize(method, known)
-    assert settled.settled_stepsize() == expected.settled_stepsize()
+    expected, same_notes = resolve_stepsize(method, known)
+    assert settled.resolved_stepsize() == expected.resolved_stepsize()
     assert notes == same_notes
 
 
@@ -45,8 +45,8 @@ def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -
 def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(method: Any, model: Glm) -> None:
     known, told = both(model)
     settled, notes = settle_together(method, told.problem, told.told)
-    expected = settle_stepsize(method, known)[0].settled_stepsize()
-    assert expected / len(WIDTHS) <= settled.settled_stepsize() <= expected * (1 + 1e-12)
+    expected = resolve_stepsize(method, known)[0].resolved_stepsize()
+    assert expected / len(WIDTHS) <= settled.resolved_stepsize() <= expected * (1 + 1e-12)
     assert "a bound: l2 + sum_k" in notes[0]
 
 

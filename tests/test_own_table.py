@@ -10,7 +10,7 @@ import pytest
 from federations import changed
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.file import check_federation, check_keys
-from mtcd.federation.own.table import PartyTable, own_table, read_party_table
+from mtcd.federation.participant.table import PartyTable, own_table, read_party_table
 from own_parts import kits
 
 CSV = "patient,age,bmi,outcome\n007,30,21.5,yes\n8,41,30,no\nx9,52,25,yes\n"

@@ -165,7 +165,7 @@ def test_a_budget_is_kept_also_when_nothing_gets_there() -> None:
     began = time.process_time()
     planned = plan(setup, target=1e-12, budget=0.6)
     assert time.process_time() - began < 0.6 * 1.2 + 0.1
-    assert planned.chosen.method.settled_stepsize() > 0
+    assert planned.chosen.method.resolved_stepsize() > 0
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:

@@ -170,7 +170,7 @@ def test_every_candidate_and_neighbour_can_be_cast(kind, K, model) -> None:
     )
     around = [near for method in methods[::7] for near in neighbours(space, method)]
     for method in methods + around:
-        method.cast(task.problem, task.network, 0)
+        method.parties(task.problem, task.network, 0)
 
 
 def test_the_batch_of_the_config_is_kept_and_nothing_is_accelerated_with_it() -> None:

@@ -42,9 +42,9 @@ DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
 def test_the_policy_of_each_party(method: Method, classes: Sequence[type[RecoveryPolicy]]) -> None:
     network = make_network("cycle", DATA.clients)
     for number, expected in zip((0, SERVER), classes, strict=False):
-        cast = method.cast(MODEL.problem(DATA), network, 0)
-        reliable = make_reliable_party(number, cast, MemoryJournal(), network)
+        parties = method.parties(MODEL.problem(DATA), network, 0)
+        reliable = make_reliable_party(number, parties, MemoryJournal(), network)
         assert type(reliable.policy) is expected
         assert reliable.number == number
-        sent = sum(message.sender == number and message.to >= SERVER for message in cast.opening)
+        sent = sum(message.sender == number and message.to >= SERVER for message in parties.opening)
         assert len(reliable.unacknowledged()) == sent

@@ -21,7 +21,7 @@ from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.objective.optimum import optimum
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Parties
 from problems import make_data
 from test_delivery import assert_same, run
 
@@ -39,12 +39,12 @@ EVERYTHING = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
 BEST = optimum(PROBLEM.blocks, PROBLEM.labels, PROBLEM.loss, PROBLEM.penalties).value
 
 
-def cast_of(name: str) -> Cast:
-    return METHODS[name].cast(MODEL.problem(DATA), NETWORK, 7)
+def cast_of(name: str) -> Parties:
+    return METHODS[name].parties(MODEL.problem(DATA), NETWORK, 7)
 
 
-def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-    return make_reliable_party(number, cast, journal, NETWORK)
+def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+    return make_reliable_party(number, parties, journal, NETWORK)
 
 
 class Listening(World):

@@ -16,7 +16,7 @@ from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part
+from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties
 from problems import make_data
 from recovering import waiting_party
 
@@ -41,7 +41,7 @@ CASES: dict[str, tuple[Method, Glm, list[Change]]] = {
     "momentum": (tour("momentum"), LASSO, []),
     "anderson": (tour("anderson", depth=2), RIDGE, []),
     "lone conjugate": (lone_tour("conjugate"), RIDGE, []),
-    "lone adaptive": (STCD(walk="tour", acceleration="conjugate").settled_at(1e-3), RIDGE, []),
+    "lone adaptive": (STCD(walk="tour", acceleration="conjugate").with_resolved_stepsize(1e-3), RIDGE, []),
     "lone momentum": (lone_tour("momentum"), LASSO, []),
     "lone anderson": (lone_tour("anderson"), RIDGE, []),
     "optimal": (MTCD(clusters=CLUSTERS, hops=3, stepsize=0.02, combine="optimal"), RIDGE, []),
@@ -57,11 +57,11 @@ CROSSING = {"optimal, crossing": 1e-6, "changes": 1e-9}
 """Tokens cross: what they add up at a client rests on who comes first, up to rounding, which optimal sync enlarges."""
 
 
-def casting(name: str) -> Callable[[], Cast]:
+def making_parties(name: str) -> Callable[[], Parties]:
     method, model, changes = CASES[name]
     data = make_data(model, 12, SIZES, seed=3)
     network = with_changes(make_network("cycle", data.clients), changes)
-    return lambda: method.cast(model.problem(data), network, 7)
+    return lambda: method.parties(model.problem(data), network, 7)
 
 
 def moment(message: Message) -> tuple[tuple[int, int], list[Any]]:
@@ -72,9 +72,9 @@ def moment(message: Message) -> tuple[tuple[int, int], list[Any]]:
     return (0, told.hop), [told.penalty, None if told.aggregate is None else told.aggregate.copy()]
 
 
-def moments_without_faults(cast: Cast, most: int) -> dict[tuple[int, int], list[Any]]:
-    parties = {**dict(enumerate(cast.clients)), SERVER: cast.server}
-    found, waiting, sent = {}, deque(), cast.opening
+def moments_without_faults(parties: Parties, most: int) -> dict[tuple[int, int], list[Any]]:
+    parties = {**dict(enumerate(parties.clients)), SERVER: parties.server}
+    found, waiting, sent = {}, deque(), parties.opening
     while len(found) < most:
         found |= [moment(message) for message in sent if message.to == MONITOR]  # before a lone token goes on
         waiting.extend(message for message in sent if message.to != MONITOR)
@@ -86,8 +86,8 @@ def moments_without_faults(cast: Cast, most: int) -> dict[tuple[int, int], list[
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CASES)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:
-    world = World(casting(name), seed, waiting_party, EVERYTHING)
-    expected = moments_without_faults(world.cast(), 300)
+    world = World(making_parties(name), seed, waiting_party, EVERYTHING)
+    expected = moments_without_faults(world.make_parties(), 300)
     told: dict[tuple[int, int], list[Any]] = {}
     while len(told) < 35:
         world.step()
@@ -106,11 +106,11 @@ def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_party_from_its_journal_goes_on_as_the_old_one(name: str) -> None:
-    """Every attribute that changes is kept: two casts, one of which is made again after every message, stay equal."""
-    make = casting(name)
-    cast, journals = make(), {}
-    waiting = deque(message for message in cast.opening if message.to != MONITOR)
-    parties = {**dict(enumerate(cast.clients)), SERVER: cast.server}
+    """Every attribute that changes is kept: parties that are restored after every message stay equal to others."""
+    make = making_parties(name)
+    parties, journals = make(), {}
+    waiting = deque(message for message in parties.opening if message.to != MONITOR)
+    parties = {**dict(enumerate(parties.clients)), SERVER: parties.server}
     for _ in range(150):
         message = waiting.popleft()
         k = message.to

@@ -11,7 +11,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network, make_network
 from mtcd.objective.optimum import optimum
-from mtcd.protocol.party import SERVER, Cast
+from mtcd.protocol.party import SERVER, Parties
 from mtcd.protocol.token import Token
 from recovering import iteration_party
 from test_delivery import DATA, METHODS, MODEL, PROBLEM, assert_the_server_knows_what_clients_hold
@@ -25,11 +25,11 @@ TOURS = {
 
 
 def recovery_world(method: Method, network: Network, seed: int, faults: Faults) -> World:
-    def make(number: int, cast: Cast, journal: Journal) -> ReliableParty:
-        party = cast.server if number == SERVER else cast.clients[number]
-        return iteration_party(number, party, journal, cast.opening, network=network)
+    def make(number: int, parties: Parties, journal: Journal) -> ReliableParty:
+        party = parties.server if number == SERVER else parties.clients[number]
+        return iteration_party(number, party, journal, parties.opening, network=network)
 
-    return World(lambda: method.cast(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults)
+    return World(lambda: method.parties(MODEL.problem(DATA), network, 7), seed, make=make, faults=faults)
 
 
 def tell(world: World, gone: set[int]) -> None:

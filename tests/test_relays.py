@@ -9,7 +9,7 @@ pytest.importorskip("zenoh")
 
 from hubs import Hub, Passing, linear
 from live import own_table_of
-from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.participant import LinearParticipant
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 8, [1, 1, 1, 1, 1], seed=0)
@@ -30,7 +30,7 @@ def ask(
     hub = Hub(
         folder,
         DATA.clients,
-        lambda kit: LinearBrings(kit, own_table_of(DATA, kit)),
+        lambda kit: LinearParticipant(kit, own_table_of(DATA, kit)),
         network={"links": pairs},
         **({"server": None, "method": STCD} | settings),
     )

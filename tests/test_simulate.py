@@ -13,7 +13,7 @@ from mtcd.federation.simulate.stories import STORIES
 from mtcd.federation.simulate.world import Crash, CrashingJournal, Faults, World
 from mtcd.protocol.token import Token
 from recovering import waiting_party
-from test_delivery import PROBLEM, casting, server_world
+from test_delivery import PROBLEM, making_parties, server_world
 
 FOLDER = Path(__file__).parents[1] / "docs" / "transcripts"
 
@@ -48,7 +48,7 @@ def test_the_command_tells_a_story_lists_all_and_knows_what_was_meant(capsys: py
 
 def test_the_same_seed_is_the_same_storm() -> None:
     faults = Faults(loss=0.1, duplicate=0.1, crash=0.02, cut=0.02, hang=0.02)
-    worlds = [World(casting("average"), seed, waiting_party, faults) for seed in (1, 1, 2)]
+    worlds = [World(making_parties("average"), seed, waiting_party, faults) for seed in (1, 1, 2)]
     for world in worlds:
         for _ in range(400):
             world.step()

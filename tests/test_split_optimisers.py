@@ -14,7 +14,7 @@ from mtcd.errors import ConfigError  # noqa: E402
 from mtcd.federation.node.log import Log  # noqa: E402
 from mtcd.federation.node.watch import Watch  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.split_cast import opening_cost, split_sizes  # noqa: E402
+from mtcd.methods.split_setup import opening_cost, split_sizes  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
 from mtcd.splitnet.modules import Trainable  # noqa: E402
 from mtcd.splitnet.optimiser import capturable, named_optimiser  # noqa: E402

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 
 import mtcd  # noqa: E402
 from mtcd.methods.mtcd import MTCD, STCD  # noqa: E402
-from mtcd.methods.split_cast import SplitParties  # noqa: E402
 from mtcd.methods.split_parties import SplitClient, SplitToken  # noqa: E402
+from mtcd.methods.split_setup import SplitParties  # noqa: E402
 from mtcd.methods.svfl import SVFL  # noqa: E402
 from mtcd.protocol.batches import Batches  # noqa: E402
 from mtcd.protocol.party import MONITOR, Message  # noqa: E402
@@ -62,8 +62,8 @@ class Watched:
 
     def deliver(self, deliveries: int, check_after: int, last: bool) -> int:
         """The first or the last message that was sent comes next; all tokens under way are checked each time."""
-        cast, waiting, checked = self.parties.cast(), deque[Message](), 0
-        outgoing = cast.opening
+        parties, waiting, checked = self.parties.parties(), deque[Message](), 0
+        outgoing = parties.opening
         for count in range(deliveries):
             waiting.extend(message for message in outgoing if message.to != MONITOR)
             tokens = [message.payload for message in waiting if isinstance(message.payload, SplitToken)]
@@ -75,7 +75,7 @@ class Watched:
             message = waiting.pop() if last else waiting.popleft()
             if isinstance(message.payload, SplitToken) and message.to >= 0:
                 self.visitors[message.to] = message.payload.index
-            outgoing = receiver(cast, message).receive(message)
+            outgoing = receiver(parties, message).receive(message)
         return checked
 
     def check(self, token: SplitToken) -> None:
@@ -188,8 +188,8 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
     for last in (False, True):
         problem = one.problem()
         parties = method.split(problem, one.network, one.seed)
-        cast, waiting, moments = parties.cast(), deque[Message](), 0
-        outgoing = cast.opening
+        parties, waiting, moments = parties.parties(), deque[Message](), 0
+        outgoing = parties.opening
         while moments < 3:
             for message in outgoing:
                 moments += message.to == MONITOR
@@ -197,7 +197,7 @@ def test_the_order_of_deliveries_does_not_matter(data: st.DataObject) -> None:
                     waiting.append(message)
             if moments < 3:
                 message = waiting.pop() if last else waiting.popleft()
-                outgoing = receiver(cast, message).receive(message)
+                outgoing = receiver(parties, message).receive(message)
         ends.append([p.clone() for one_net in (*problem.nets, problem.fusion) for p in one_net.values()])
     for ours, theirs in zip(*ends, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=0)
@@ -208,12 +208,12 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_numbers() -> None:
     one, found = case(), []
     for order in ((0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)):
         method = MTCD(4, 3, 2, 20.0)  # steps so long that rounding in their sum shows beside theta_k
-        cast = method.split(one.problem(), one.network, one.seed).cast()
-        client, theta_0 = cast.clients[0], cast.server.stage.fusion.values()
+        parties = method.split(one.problem(), one.network, one.seed).parties()
+        client, theta_0 = parties.clients[0], parties.server.stage.fusion.values()
         for index in order:
             H = torch.randn(12, 12, generator=torch.Generator().manual_seed(index))
             client.visit(SplitToken(index, 0, 0, H, 0.0, theta_0=theta_0))
-        client.settle(1)
+        client.apply_sync(1)
         found.append(client.network.state())
     for other in found[1:]:
         assert all(torch.equal(value, other[name]) for name, value in found[0].items())

@@ -137,7 +137,7 @@ def test_steps_are_prepared_anew_for_other_settings() -> None:
     for Q, eta in ((3, 1e-2), (5, 1e-2), (5, 2e-2), (3, 1e-2)):
         ours, plain_z = z.copy(), z.copy()
         plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
-        np.testing.assert_allclose(client.improve(theta, ours, None, Q, eta), plain, rtol=1e-9)
+        np.testing.assert_allclose(client.local_update(theta, ours, None, Q, eta), plain, rtol=1e-9)
         np.testing.assert_allclose(ours, plain_z, rtol=1e-9)
 
 

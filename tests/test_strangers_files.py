@@ -74,7 +74,7 @@ def test_a_kit_does_not_choose_files_of_the_host(table: str, tmp_path: Path) -> 
 
 def test_nor_does_one_whose_file_was_changed(tmp_path: Path) -> None:
     pytest.importorskip("cryptography")
-    from mtcd.federation.founder import init_federation
+    from mtcd.federation.administrator import init_federation
     from mtcd.federation.kit import read_kit
 
     init_federation(written(tmp_path), tmp_path / "kits", 90)

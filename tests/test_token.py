@@ -15,43 +15,43 @@ from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
 from mtcd.protocol.token import Tally, Token
 from problems import Case, cases, make_data, mtcd_settings
 
 
-def deliver(cast: Cast, deliveries: int, check: Callable[[list[Token]], None]) -> list[Progress]:
+def deliver(parties: Parties, deliveries: int, check: Callable[[list[Token]], None]) -> list[Progress]:
     """Deliver messages one by one, in an order of its own (last in, first out among tokens), and check each time."""
     waiting: deque[Message] = deque()
     told: list[Progress] = []
-    outgoing = cast.opening
+    outgoing = parties.opening
     for _ in range(deliveries):
         for message in outgoing:
             (told.append(message.payload) if message.to == MONITOR else waiting.append(message))
         check([message.payload for message in waiting if isinstance(message.payload, Token)])
         message = waiting.pop()
-        party = cast.server if message.to == SERVER else cast.clients[message.to]
+        party = parties.server if message.to == SERVER else parties.clients[message.to]
         outgoing = party.receive(message)
     return told
 
 
 def check_invariant(case: Case, method: MTCD, deliveries: int) -> None:
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
+    parties = method.parties(problem, case.network, case.seed)
     batches = Batches(case.data.samples, method.batch, case.seed)
 
     def check(tokens: list[Token]) -> None:
         for token in tokens:
             rows = batches.rows(token.t)
-            held = [client.copy_for(token) for client in cast.clients]
+            held = [client.copy_for(token) for client in parties.clients]
             aggregate = sum(
-                client.model.represent(theta, rows) for client, theta in zip(cast.clients, held, strict=True)
+                client.model.represent(theta, rows) for client, theta in zip(parties.clients, held, strict=True)
             )
-            penalty = sum(client.model.penalty(theta) for client, theta in zip(cast.clients, held, strict=True))
+            penalty = sum(client.model.penalty(theta) for client, theta in zip(parties.clients, held, strict=True))
             np.testing.assert_allclose(token.aggregate, aggregate, atol=1e-10)
             np.testing.assert_allclose(token.penalty, penalty, atol=1e-10)
 
-    told = deliver(cast, deliveries, check)
+    told = deliver(parties, deliveries, check)
     assert told
 
 
@@ -74,8 +74,8 @@ def test_the_synced_token_is_the_aggregate_of_the_combined_models(data: st.DataO
     case = data.draw(cases())
     method = data.draw(mtcd_settings(case))
     problem = case.model.problem(case.data)
-    cast = method.cast(problem, case.network, case.seed)
-    server = cast.server
+    parties = method.parties(problem, case.network, case.seed)
+    server = parties.server
     assert isinstance(server, TokenServer)
     seen = 0
 
@@ -85,13 +85,15 @@ def test_the_synced_token_is_the_aggregate_of_the_combined_models(data: st.DataO
             return
         seen += 1
         rows = server.plan.batches.rows(server.t)
-        thetas = [client.parameters() for client in cast.clients]
-        aggregate = sum(client.model.represent(theta, rows) for client, theta in zip(cast.clients, thetas, strict=True))
-        penalty = sum(client.model.penalty(theta) for client, theta in zip(cast.clients, thetas, strict=True))
+        thetas = [client.parameters() for client in parties.clients]
+        aggregate = sum(
+            client.model.represent(theta, rows) for client, theta in zip(parties.clients, thetas, strict=True)
+        )
+        penalty = sum(client.model.penalty(theta) for client, theta in zip(parties.clients, thetas, strict=True))
         np.testing.assert_allclose(server.aggregate, aggregate, atol=1e-10)
         np.testing.assert_allclose(server.penalty, penalty, atol=1e-10)
 
-    deliver(cast, 4 * server.plan.tokens * (method.hops or 1) + 4 * case.network.size, check)
+    deliver(parties, 4 * server.plan.tokens * (method.hops or 1) + 4 * case.network.size, check)
     assert seen
 
 
@@ -101,7 +103,7 @@ MODEL = Glm("ridge", alpha=0.7)
 def client_of(method: MTCD) -> TokenClient:
     """The first of three."""
     data = make_data(MODEL, 12, [3, 2, 2], seed=3)
-    client = method.cast(MODEL.problem(data), make_network("complete", data.clients), 7).clients[0]
+    client = method.parties(MODEL.problem(data), make_network("complete", data.clients), 7).clients[0]
     assert isinstance(client, TokenClient)
     return client
 

@@ -314,8 +314,8 @@ def test_an_interrupt_in_the_middle_of_a_roam_is_measured_too() -> None:
     data = make_data(MODELS[0], 20, WIDTHS, seed=4)
     method = mtcd.MTCD(tokens=2, hops=5, stepsize=1e-3)
     problem = MODELS[0].problem(data)
-    cast = method.cast(problem, mtcd.make_network("path", data.clients), 0)
-    host, visits = cast.clients[1].visit, []
+    parties = method.parties(problem, mtcd.make_network("path", data.clients), 0)
+    host, visits = parties.clients[1].visit, []
 
     def visit(token) -> None:
         host(token)
@@ -323,10 +323,10 @@ def test_an_interrupt_in_the_middle_of_a_roam_is_measured_too() -> None:
         if token.t == 3:
             raise KeyboardInterrupt
 
-    cast.clients[1].visit = visit
-    observer = Observer(problem, engine_for(cast, Ledger()), mtcd.Costs(), None, worst_end=1.0)
+    parties.clients[1].visit = visit
+    observer = Observer(problem, engine_for(parties, Ledger()), mtcd.Costs(), None, worst_end=1.0)
     assert observer.run(mtcd.Stop(iterations=1000), None) == "interrupted"
-    held = problem.evaluate([client.parameters() for client in cast.clients])
+    held = problem.evaluate([client.parameters() for client in parties.clients])
     assert observer.rows[-1].objective == held
     iterations = [row.iteration for row in observer.rows]
     assert len(set(iterations)) == len(iterations)

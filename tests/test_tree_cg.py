@@ -37,8 +37,8 @@ def smooth_cases() -> st.SearchStrategy[Case]:
 
 def moments(case: Case, count: int, ledger: Ledger | None = None) -> list[Progress]:
     """Progress of iterations 0, ..., count - 1, message by message."""
-    cast = TreeCG().cast(case.model.problem(case.data), case.network, case.seed)
-    return list(itertools.islice(LocalEngine(cast, ledger or Ledger()).run(), count))
+    parties = TreeCG().parties(case.model.problem(case.data), case.network, case.seed)
+    return list(itertools.islice(LocalEngine(parties, ledger or Ledger()).run(), count))
 
 
 @given(smooth_cases())
@@ -153,8 +153,8 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, mul
     data = make_data(model, 9, [2] * network.size, seed=1)
     case, ledger, T = Case(data, model, network, 0), Ledger(), 5
     links, floats = network.size - 1, 9 * (3 if multinomial else 1)
-    cast = TreeCG().cast(model.problem(data), network, 0)
-    for progress in itertools.islice(LocalEngine(cast, ledger).run(), T):
+    parties = TreeCG().parties(model.problem(data), network, 0)
+    for progress in itertools.islice(LocalEngine(parties, ledger).run(), T):
         t = progress.hop
         assert ledger.messages("sent") == ledger.messages("charged")
         assert ledger.messages() == {"client_client": 2 * links * t, "uplink": 0, "downlink": 0}
@@ -162,20 +162,20 @@ def test_an_iteration_is_two_messages_per_link_of_the_tree(network: Network, mul
         sizes = TreeCG().sizes(9, floats // 9, network, 0)
         for costs in (Costs(50), Costs(50, per="float")):
             assert costs.total(ledger) == pytest.approx(t * TreeCG().iteration_cost(network, 1, costs, sizes))
-    assert case.network.size == len(cast.clients)
+    assert case.network.size == len(parties.clients)
 
 
 @given(smooth_cases(), st.integers(0, 100))
 @settings(max_examples=40)
 def test_the_order_of_deliveries_does_not_matter(case: Case, seed: int) -> None:
-    check_any_order(lambda: TreeCG().cast(case.model.problem(case.data), case.network, 0), seed)
+    check_any_order(lambda: TreeCG().parties(case.model.problem(case.data), case.network, 0), seed)
 
 
 def test_messages_go_along_links_only() -> None:
     data = make_data(MODELS[0], 10, [1] * 9, seed=0)
     network = make_network("grid", data.clients)
-    cast = TreeCG().cast(MODELS[0].problem(data), network, 0)
-    waiting, sent = list(cast.opening), 0
+    parties = TreeCG().parties(MODELS[0].problem(data), network, 0)
+    waiting, sent = list(parties.opening), 0
     while sent < 60:
         message = waiting.pop(0)
         if message.to == MONITOR:
@@ -183,7 +183,7 @@ def test_messages_go_along_links_only() -> None:
         if message.to != message.sender:
             assert message.to in network.neighbours[message.sender]
             sent += 1
-        waiting.extend(cast.clients[message.to].receive(message))
+        waiting.extend(parties.clients[message.to].receive(message))
 
 
 def test_one_client_alone_sends_nothing() -> None:

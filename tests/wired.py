@@ -20,7 +20,7 @@ from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
 from mtcd.network.changes import Change, with_changes
 from mtcd.network.topology import Network, make_network
-from mtcd.protocol.party import Cast, Message, Party, Progress
+from mtcd.protocol.party import Message, Parties, Party, Progress
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.schema.payloads import SCHEMAS
 from problems import make_data
@@ -96,11 +96,13 @@ class Wired(Party):
         return [self.wire.carry(sent) for sent in self.party.receive(message)]
 
 
-def wired(cast: Cast, wire: Wire) -> Cast:
-    """The same cast, by wire."""
-    clients: Any = [Wired(client, wire) for client in cast.clients]
-    server = None if cast.server is None else Wired(cast.server, wire)
-    return Cast(clients, server, [wire.carry(message) for message in cast.opening], gather=lambda *_: cast.parameters())
+def wired(parties: Parties, wire: Wire) -> Parties:
+    """The same parties, by wire."""
+    clients: Any = [Wired(client, wire) for client in parties.clients]
+    server = None if parties.server is None else Wired(parties.server, wire)
+    return Parties(
+        clients, server, [wire.carry(message) for message in parties.opening], gather=lambda *_: parties.parameters()
+    )
 
 
 def told(progress: Progress) -> tuple[Any, ...]:
@@ -111,22 +113,22 @@ def told(progress: Progress) -> tuple[Any, ...]:
     return progress.hop, progress.t, None if z is None else np.asarray(z).tobytes(), progress.penalty, tell
 
 
-def followed(cast: Cast, moments: int) -> Iterator[Any]:
+def followed(parties: Parties, moments: int) -> Iterator[Any]:
     """What is told at so many moments, and the ledger after it."""
     ledger = Ledger()
-    for progress in islice(LocalEngine(cast, ledger).run(), moments):
+    for progress in islice(LocalEngine(parties, ledger).run(), moments):
         yield told(progress), ledger.to_dict()
 
 
-def linear(name: str) -> tuple[Cast, Cast, Wire]:
-    """Two equal casts, and what to expect of the messages of the second."""
+def linear(name: str) -> tuple[Parties, Parties, Wire]:
+    """The parties twice, and what to expect of the messages of the second."""
     model, method = LINEAR[name]
     data = make_data(model, 12, [2, 1, 3, 2, 2, 1], seed=3)
     problem, network = model.problem(data), make_network("cycle", data.clients)
     return _pair(problem, network, method)
 
 
-def changing() -> tuple[Cast, Cast, Wire]:
+def changing() -> tuple[Parties, Parties, Wire]:
     """STCD through changes of the network."""
     data = make_data(RIDGE, 12, [2, 1, 3, 2], seed=3)
     network = with_changes(
@@ -135,13 +137,13 @@ def changing() -> tuple[Cast, Cast, Wire]:
     return _pair(RIDGE.problem(data), network, STCD(stepsize=1e-2))
 
 
-def _pair(problem: Any, network: Network, method: Method) -> tuple[Cast, Cast, Wire]:
+def _pair(problem: Any, network: Network, method: Method) -> tuple[Parties, Parties, Wire]:
     bounds = replace(method.bounds(RUN, network, 0, problem.samples, problem.outputs), parameters=20)
-    plain, ours = (method.cast(problem, network, 0) for _ in range(2))
+    plain, ours = (method.parties(problem, network, 0) for _ in range(2))
     return plain, ours, Wire(bounds)
 
 
-def split(name: str) -> tuple[Cast, Cast, Wire, Any, Any]:
+def split(name: str) -> tuple[Parties, Parties, Wire, Any, Any]:
     """The same of split networks; and the two problems, which hold the networks."""
     from split_problems import case
 
@@ -151,5 +153,5 @@ def split(name: str) -> tuple[Cast, Cast, Wire, Any, Any]:
     plain, ours = one.problem(), one.problem()
     shapes = SplitShapes.of(widths, plain.fusion.values())
     bounds = method.bounds(RUN, one.network, 0, plain.samples, plain.outputs, shapes)
-    casts = [method.split(problem, one.network, 0).cast() for problem in (plain, ours)]
-    return casts[0], casts[1], Wire(bounds), plain, ours
+    all_parties = [method.split(problem, one.network, 0).parties() for problem in (plain, ours)]
+    return all_parties[0], all_parties[1], Wire(bounds), plain, ours

@@ -15,7 +15,7 @@ from typing import Any
 
 from mtcd.engines.local import LocalEngine
 from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.party import SERVER, Cast, Message, Party
+from mtcd.protocol.party import SERVER, Message, Parties, Party
 
 WORKERS = 2
 
@@ -66,7 +66,7 @@ class RemoteParty(Party):
 class WorkerEngine(LocalEngine):
     """Delivers message by message, to parties in workers."""
 
-    def __init__(self, parties: Cast, ledger: Ledger) -> None:
+    def __init__(self, parties: Parties, ledger: Ledger) -> None:
         super().__init__(parties, ledger)
         self.made = parties
 

@@ -12,14 +12,14 @@ from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.method import Method, settle_stepsize
+from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import Array, Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
 from mtcd.objective.cache import cached_optimum
 from mtcd.objective.optimum import optimum
 from mtcd.pace import Growing, Pace
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness, stability_limit
 from mtcd.transports import TRANSPORTS
@@ -40,16 +40,16 @@ class LinearTraining:
         self.model, self.network, self.stop, self.seed = model, network, stop, seed
         self.problem = model.problem(self.data)
         self.smoothness = Smoothness(self.problem)
-        self.method, self._stepsize_notes = settle_stepsize(method, self.smoothness)
+        self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
 
     def computing(self) -> AbstractContextManager[object]:
         """Nothing to set up."""
         return nullcontext()
 
-    def parties(self) -> Cast:
+    def parties(self) -> Parties:
         """Ready to start."""
-        return self.method.cast(self.problem, self.network, self.seed)
+        return self.method.parties(self.problem, self.network, self.seed)
 
     def ledger(self) -> Ledger:
         """Numbers have the size that the transport gives them."""
@@ -86,7 +86,7 @@ class LinearTraining:
             )
         limit = method.stepsize_limit(self.smoothness)
         said = f"Diverged: the objective grew beyond where it started, with a stepsize of {method.stepsize:.4g}"
-        if method.batch is not None and method.settled_stepsize() <= limit.value:
+        if method.batch is not None and method.resolved_stepsize() <= limit.value:
             return (
                 f"{said}. Mini-batches of {method.batch} are too noisy for it: set a larger batch or a smaller "
                 "stepsize."

@@ -19,7 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network
 from mtcd.pace import Epochs, Growing, Pace
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.split_checkpoints import Checkpoints, training_facts
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.model import SplitModel
@@ -68,9 +68,9 @@ class SplitTraining:
         largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
         return _threads(self.threads or few_threads(largest, batch))
 
-    def parties(self) -> Cast:
+    def parties(self) -> Parties:
         """Ready to start."""
-        return self.method.split(self.problem, self.network, self.seed).cast()
+        return self.method.split(self.problem, self.network, self.seed).parties()
 
     def ledger(self) -> Ledger:
         """In float32."""
@@ -100,7 +100,7 @@ class SplitTraining:
             )
         return (
             f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
-            f"{self.method.settled_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
+            f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
         )
 
 

@@ -26,7 +26,7 @@ from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.observing import Observer, Scored, Watch, sentence
 from mtcd.pace import Pace
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.run import Run
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
@@ -132,7 +132,7 @@ class Training(Protocol):
     def computing(self) -> AbstractContextManager[object]:
         """What has to hold while it trains."""
 
-    def parties(self) -> Cast:
+    def parties(self) -> Parties:
         """Ready to start."""
 
     def ledger(self) -> Ledger:
@@ -163,7 +163,7 @@ def run_training(training: Training, costs: Costs, watch: Watch | None, make_eng
         status=status,
         message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1]),
         method=method.describe(),
-        stepsize=None if method.stepsize is None else method.settled_stepsize(),
+        stepsize=None if method.stepsize is None else method.resolved_stepsize(),
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,

@@ -16,12 +16,12 @@ import yaml
 
 from faulty.plans import FEATURES, Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
-from mtcd.federation.founder import init_federation
+from mtcd.federation.administrator import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
 from mtcd.federation.node.operator import ask_everybody, operator_kit
-from mtcd.federation.own.keeping import SUMMARY
+from mtcd.federation.participant.keeping import SUMMARY
 from mtcd.federation.processes import Processes
 from waiting import PATIENCE
 

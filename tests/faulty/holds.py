@@ -12,12 +12,12 @@ from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER as SERVER_NAME
-from mtcd.federation.node.brings import make_brings
 from mtcd.federation.node.folder import AGREED, JOURNAL
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.own.block import read_block
-from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.node.participant import make_participant
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.methods.token_parties import TokenClient, TokenServer
@@ -39,10 +39,10 @@ def parties(faulty: Faulty) -> dict[int, ReliableParty]:
         copy.mkdir(parents=True)
         for path in run.glob(f"{JOURNAL}*"):
             shutil.copy(path, copy)
-        brings = make_brings(kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]})
-        role = brings.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
+        participant = make_participant(kit, {} if name == SERVER_NAME else {"data": faulty.processes.tables[name]})
+        role = participant.role(Agreed.unpacked((run / AGREED).read_bytes()), Log(name, None))
         number = SERVER if name == SERVER_NAME else faulty.parties.index(name)
-        made[number] = make_reliable_party(number, role.cast, FileJournal(copy / JOURNAL), kit.config.network)
+        made[number] = make_reliable_party(number, role.parties, FileJournal(copy / JOURNAL), kit.config.network)
     return made
 
 

@@ -8,9 +8,9 @@ from faulty.federation import Faulty
 from mtcd.config.split import split_model
 from mtcd.data.dataset import VerticalDataset
 from mtcd.federation.kit import read_kit
-from mtcd.federation.node.brings import settings_of
-from mtcd.federation.own.network_block import read_network_block
-from mtcd.federation.own.networks import section_of
+from mtcd.federation.node.participant import settings_of
+from mtcd.federation.participant.network_block import read_network_block
+from mtcd.federation.participant.networks import section_of
 from mtcd.training import train
 from split_problems import assert_same_modules
 

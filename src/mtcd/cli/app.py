@@ -222,7 +222,7 @@ RunDir = Annotated[
     )
 )
 def party(
-    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the founder gave to this party.")],
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party.")],
     data: Annotated[
         Path | None, typer.Option(metavar="TABLE", help="This party's own table, instead of the one the kit names.")
     ] = None,

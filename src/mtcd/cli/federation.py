@@ -1,4 +1,4 @@
-"""mtcd federation: the founder's commands."""
+"""mtcd federation: the administrator's commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ federation = typer.Typer(
     help=(
         "Found a federation: parties on their own hosts that train together.\n\n"
         "From one file that names the parties, [bold]init[/bold] makes a certificate authority and a kit for each of "
-        "them. The folder authority stays with the founder; each kit goes to its party, and to nobody else."
+        "them. The folder authority stays with the administrator; each kit goes to its party, and to nobody else."
     ),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -33,8 +33,8 @@ def init(
     days: Days = 365,
 ) -> None:
     """Make the authority, and one kit for each party."""
-    founder = find("mtcd.federation.founder")
-    authority, notes = founder.init_federation(file, out, days)
+    administrator = find("mtcd.federation.administrator")
+    authority, notes = administrator.init_federation(file, out, days)
     from mtcd.cli.show import screen, show_notes
 
     show_notes(notes)
@@ -52,7 +52,7 @@ def init(
 @federation.command()
 def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
     """Give a party a new key and certificate: before the old one expires, or after it was revoked."""
-    standing = find("mtcd.federation.founder").renew(kits, name, days)
+    standing = find("mtcd.federation.administrator").renew(kits, name, days)
     from mtcd.cli.show import screen
 
     screen.print(
@@ -67,7 +67,7 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
 @federation.command()
 def revoke(kits: Kits, name: PartyName) -> None:
     """Let the certificates of a party count no more, when its key was seen by others or it has left."""
-    new = find("mtcd.federation.founder").revoke(kits, name)
+    new = find("mtcd.federation.administrator").revoke(kits, name)
     from mtcd.cli.show import screen
 
     told = "is revoked" if new else "was revoked before; the kits are up to date"
@@ -91,7 +91,7 @@ def move(
     days: Days = 365,
 ) -> None:
     """Let a party be found at another address; on another host it gets a new key and certificate."""
-    place, new_key = find("mtcd.federation.founder").move(kits, name, address, listen, days)
+    place, new_key = find("mtcd.federation.administrator").move(kits, name, address, listen, days)
     from mtcd.cli.show import screen
 
     own = f"Give {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
@@ -107,7 +107,7 @@ def move(
 @federation.command("list")
 def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
     """Show everybody: address, until when the certificate counts, whether it was revoked."""
-    standings = find("mtcd.federation.founder").standings(kits)
+    standings = find("mtcd.federation.administrator").standings(kits)
     if as_json:
         import json
 

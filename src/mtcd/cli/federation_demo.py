@@ -23,11 +23,11 @@ from mtcd.model.linear import Glm
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
     """Make tables and kits, start everybody, train, and compare with the optimum."""
     find("mtcd.federation.node.link")  # says what to install
-    founder, own = find("mtcd.federation.founder"), find("mtcd.federation.own.block")
+    administrator, own = find("mtcd.federation.administrator"), find("mtcd.federation.participant.block")
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
     example = write_example(out, parties, server, seed, iterations)
-    founder.init_federation(example.file, out / "kits", 365)
+    administrator.init_federation(example.file, out / "kits", 365)
     names = [*example.tables, *([SERVER] if server else [])]
     how = "tokens sync at a server" if server else "one token roams, without any server"
     typer.echo(f"{parties} clinics, each a process with its own table; {how}. All files are in {out}.")

@@ -19,7 +19,7 @@ from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
-from mtcd.methods.method import Method, settle_stepsize
+from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.changes import told
@@ -63,7 +63,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
         theory = theory_of(setup, method, plan)
-        chosen = settle_stepsize(method, smoothness)[0].settled_stepsize()
+        chosen = resolve_stepsize(method, smoothness)[0].resolved_stepsize()
         theory += guarantee(theory, method, smoothness, chosen)
         theory += lone_guarantee(theory, method, smoothness, chosen, changes=bool(setup.network.changes))
     if isinstance(method, TreeCG):

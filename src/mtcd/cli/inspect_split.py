@@ -10,7 +10,7 @@ from mtcd.config.build import Setup
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Per, Sizes
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.split_cast import split_sizes
+from mtcd.methods.split_setup import split_sizes
 from mtcd.network.spectrum import facts
 
 

@@ -37,15 +37,15 @@ def run_party(wish: Wish, server: bool = False) -> int:
     if config.is_operator or config.is_server != server:
         others = "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
         raise ConfigError(f"{wish.kit} is the kit of {config.name}: use {others} with it.")
-    brings = find("mtcd.federation.node.brings").make_brings(kit, _given(wish))
+    participant = find("mtcd.federation.node.participant").make_participant(kit, _given(wish))
     out = wish.out or own_run(wish.kit)
-    node = find("mtcd.federation.node.node").Node(kit, out, brings, None if wish.quiet else typer.echo)
+    node = find("mtcd.federation.node.node").Node(kit, out, participant, None if wish.quiet else typer.echo)
     status: str = node.run()
     return 1 if status == "diverged" else 0
 
 
 def own_run(kit: Path) -> Path:
-    """The run folder in a kit; a link to elsewhere may be the founder's, so the party has to name such a folder."""
+    """The run folder in a kit. A link to elsewhere may be the administrator's: such a folder must be named."""
     run = kit / "run"
     if run.is_symlink():
         raise ConfigError(f"{run} is a symbolic link: name the folder that it stands for yourself (--out, or --run).")

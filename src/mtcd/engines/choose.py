@@ -8,11 +8,11 @@ from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 
-MakeEngine = Callable[[Cast, Ledger], Engine]
+MakeEngine = Callable[[Parties, Ledger], Engine]
 
 
-def engine_for(parties: Cast, ledger: Ledger) -> Engine:
+def engine_for(parties: Parties, ledger: Ledger) -> Engine:
     """Whole rounds at once where the parties can work in rounds, message by message otherwise."""
     return LocalEngine(parties, ledger) if parties.rounds is None else LockstepEngine(parties, ledger)

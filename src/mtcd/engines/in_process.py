@@ -9,13 +9,13 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.model import Seen
-from mtcd.protocol.party import Cast, Checkpointed
+from mtcd.protocol.party import Checkpointed, Parties
 
 
 class InProcessEngine(Engine):
     """Asks the party objects for parameters and snapshots. Between two observations they stand still."""
 
-    def __init__(self, parties: Cast, ledger: Ledger) -> None:
+    def __init__(self, parties: Parties, ledger: Ledger) -> None:
         self.parties, self.ledger = parties, ledger
 
     def parameters(self) -> list[Any]:

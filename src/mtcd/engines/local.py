@@ -11,7 +11,8 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Message, Part, Party, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
+from mtcd.protocol.transport import Transport
 
 
 class LocalEngine(InProcessEngine):
@@ -20,7 +21,7 @@ class LocalEngine(InProcessEngine):
     queue: Callable[[], deque[Message]] = deque
     """Holds the messages under way. Tests use one that delivers in another order."""
 
-    def __init__(self, parties: Cast, ledger: Ledger) -> None:
+    def __init__(self, parties: Parties, ledger: Ledger) -> None:
         super().__init__(parties, ledger)
         self.opening = parties.opening
         self.monitor = Monitor(len(parties.clients))
@@ -33,7 +34,7 @@ class LocalEngine(InProcessEngine):
         waiting = self.queue()
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
-        travels = self.parties.clients[0].transport is not None
+        travels = self._transport_of_all is not None
         while True:
             for message in outgoing:
                 if message.to != MONITOR:
@@ -59,6 +60,11 @@ class LocalEngine(InProcessEngine):
             if pausing:
                 yield None
 
+    @property
+    def _transport_of_all(self) -> Transport | None:
+        """All parties have transports of the same kind."""
+        return next((client.transport for client in self.parties.clients), None)
+
     def _transport(self, message: Message, parties: Mapping[int, Party | None]) -> None:
         """What the transports of both parties make of the arrays, unless a party sends to itself."""
         sender, receiver = parties[message.sender], parties[message.to]
@@ -68,7 +74,7 @@ class LocalEngine(InProcessEngine):
     def _progress(self, message: Message) -> Progress:
         """What a party reports. A lone token reports the same as progress."""
         progress = cast(Progress, message.payload)
-        transport = self.parties.clients[0].transport
+        transport = self._transport_of_all
         if transport is None or transport.reads_objective:
             return progress
         return Progress(progress.hop, progress.t, None, 0.0)

@@ -1,4 +1,4 @@
-"""The founder's folder: the authority's key, the federation, and a record of every certificate it signed."""
+"""The administrator's folder: the authority's key, the federation, and a record of every certificate it signed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Record:
 
 @dataclass
 class Authority:
-    """What the founder keeps. Changes are on disk once ``save`` was called."""
+    """What the administrator keeps. Changes are on disk once ``save`` was called."""
 
     federation: Federation
     issued: Issued
@@ -76,12 +76,12 @@ class Authority:
         secret = read_file(folder / "parties.key", what)
         return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
 
-    def save(self, kits: Path, founding: bool = False) -> None:
+    def save(self, kits: Path, creation: bool = False) -> None:
         """Write what can change; the keys too when the federation is founded."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
         files["federation.yaml"] = as_yaml(self.federation)
-        if founding:
+        if creation:
             files["ca.key"], files["ca.pem"] = self.issued.key_pem, self.issued.certificate_pem
             files["parties.key"] = self.secret
         write_files(kits / AUTHORITY, files)

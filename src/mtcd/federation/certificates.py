@@ -123,7 +123,7 @@ def load_certificate(content: bytes, where: str) -> x509.Certificate:
     try:
         return x509.load_pem_x509_certificate(content)
     except UNREADABLE:
-        raise ConfigError(f"{where} is not a certificate: get this file again from the founder.") from None
+        raise ConfigError(f"{where} is not a certificate: get this file again from the administrator.") from None
 
 
 def load_key(content: bytes, where: str) -> Key:
@@ -133,7 +133,9 @@ def load_key(content: bytes, where: str) -> Key:
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Key):
-        raise ConfigError(f"{where} is not a private key as this library makes them: ask the founder for a new kit.")
+        raise ConfigError(
+            f"{where} is not a private key as this library makes them: ask the administrator for a new kit."
+        )
     return key
 
 
@@ -142,10 +144,12 @@ def revoked_serials(content: bytes, authority: x509.Certificate, where: str) -> 
     try:
         told = x509.load_pem_x509_crl(content)
     except ValueError:
-        raise ConfigError(f"{where} is not a list of revoked certificates: get it again from the founder.") from None
+        raise ConfigError(
+            f"{where} is not a list of revoked certificates: get it again from the administrator."
+        ) from None
     key = authority.public_key()
     if not isinstance(key, ec.EllipticCurvePublicKey) or not told.is_signature_valid(key):
-        raise ConfigError(f"{where} is not signed by this federation's authority: get it again from the founder.")
+        raise ConfigError(f"{where} is not signed by this federation's authority: get it again from the administrator.")
     return frozenset(entry.serial_number for entry in told)
 
 
@@ -158,8 +162,8 @@ def check_certificate(certificate: x509.Certificate, authority: x509.Certificate
     for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
         if problem := out_of_time(one):
             raise ConfigError(
-                f"{what} {problem}. Is the clock here right? If it is, ask the founder for a new one (mtcd federation "
-                "renew)."
+                f"{what} {problem}. Is the clock here right? If it is, ask the administrator for a new one "
+                "(mtcd federation renew)."
             )
 
 

@@ -32,9 +32,9 @@ from mtcd.config.schema import SplitSection
 from mtcd.errors import MtcdError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
-from mtcd.federation.node.brings import make_brings
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.role import Brings
+from mtcd.federation.node.participant import make_participant
+from mtcd.federation.node.role import Participant
 from mtcd.federation.node.watch import reached
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
@@ -53,10 +53,10 @@ class FederationEngine(Engine):
     """
 
     def __init__(
-        self, kits: Mapping[str, Kit], folder: Path, participant: Callable[[Kit], Brings] | None = None
+        self, kits: Mapping[str, Kit], folder: Path, participant: Callable[[Kit], Participant] | None = None
     ) -> None:
         self.kits, self.folder = kits, folder
-        self.participant = participant or partial(make_brings, given={})
+        self.participant = participant or partial(make_participant, given={})
         self.ledger = Ledger()
         self.nodes: dict[str, Node] = {}
         self._threads: list[Thread] = []
@@ -115,7 +115,7 @@ class FederationEngine(Engine):
                 return list(self._observed.parameters)
         clients: list[Any] = [self.nodes[name].party for name in self._names]
         server = self.nodes[SERVER_NAME].party if SERVER_NAME in self.nodes else None
-        return replace(self.nodes[self._names[0]].role.cast, clients=clients, server=server).parameters()
+        return replace(self.nodes[self._names[0]].role.parties, clients=clients, server=server).parameters()
 
     def snapshot(self) -> Snapshot:
         """Where the journals are: they have all that it takes to continue after ``stop``."""

@@ -114,7 +114,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if isinstance(federation.model, GlmSection):
         model = Glm(**federation.model.model_dump())
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
-        settled.cast(model.problem(data), network, federation.seed)
+        settled.parties(model.problem(data), network, federation.seed)
         return
     linear_only = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     if method.kind == "dcpa" or linear_only:

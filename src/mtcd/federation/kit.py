@@ -26,7 +26,7 @@ from mtcd.version import PROTOCOL
 
 WHAT = "a whole kit"
 SECRET_BYTES = 32
-SOON = 30  # days before the end at which to say so
+WARN_BEFORE_DAYS = 30  # the certificate expires
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Kit:
         cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
         notes = [f"{name!r} was revoked: it is not talked to." for name in cut_off]
         notes += [f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()]
-        if left < SOON:
-            notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the founder to renew it.")
+        if left < WARN_BEFORE_DAYS:
+            notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew it.")
         return tuple(notes)
 
     def zenoh(self) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Kit:
         except ValueError:
             shared = b""
         if len(shared) != SECRET_BYTES:
-            raise ConfigError(f"{path} is damaged: ask the founder for this kit again.")
+            raise ConfigError(f"{path} is damaged: ask the administrator for this kit again.")
         return HKDF(hashes.SHA256(), SECRET_BYTES, salt=None, info=f"mtcd {purpose}".encode()).derive(shared)
 
 
@@ -88,9 +88,11 @@ def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()
     revoked = revoked_serials(listed, authority, str(folder / "revoked.pem"))
     check_certificate(certificate, authority, config.certificate, where)
     if certificate.serial_number in revoked:
-        raise ConfigError(f"{where} was revoked: ask the founder for a new kit (mtcd federation renew).")
+        raise ConfigError(f"{where} was revoked: ask the administrator for a new kit (mtcd federation renew).")
     if key.public_key() != certificate.public_key():
-        raise ConfigError(f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the founder for a new kit.")
+        raise ConfigError(
+            f"{folder}: {KEY_FILE} is not the key of {CERTIFICATE_FILE}: ask the administrator for a new kit."
+        )
     own = read_code(config, folder, code, agreed)
     kit = Kit(folder, config, certificate.not_valid_after_utc, revoked, own)
     if config.name in config.parties:
@@ -103,7 +105,7 @@ def _config(path: Path) -> KitConfig:
     if content.get("protocol") != PROTOCOL:
         raise ConfigError(
             f"{path} is for protocol {content.get('protocol')!r}, but this version of mtcd speaks {PROTOCOL}: install "
-            "the version that the founder uses, or ask for a new kit."
+            "the version that the administrator uses, or ask for a new kit."
         )
     try:
         config = KitConfig.model_validate(content)
@@ -113,5 +115,7 @@ def _config(path: Path) -> KitConfig:
     named = {config.name, config.labels.held_by, config.seen_by, *config.peers}
     named |= {name for pair in config.links for name in pair}
     if strangers := sorted(named - known):
-        raise ConfigError(f"{path}: {strangers[0]!r} is none of the parties: ask the founder for this file again.")
+        raise ConfigError(
+            f"{path}: {strangers[0]!r} is none of the parties: ask the administrator for this file again."
+        )
     return config

@@ -10,7 +10,7 @@ SERVER = "server"
 OPERATOR = "operator"  # the person who watches
 AUTHORITY = "authority"
 LONGEST = 40  # a certificate's common name has room for 64
-RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})  # the founder's folder; no folders on some systems
+RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})  # the administrator's folder; no folders on some systems
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", re.ASCII)

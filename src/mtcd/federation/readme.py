@@ -24,8 +24,8 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
     if not kit.is_operator:
         paragraphs += _code(kit)
     paragraphs.append(
-        "Does the founder send you new files (party.yaml, revoked.pem, or a whole kit after a renewal)? Put them over "
-        "the old ones and start again. If key.pem may have been seen by somebody else, tell the founder at once."
+        "Does the administrator send you new files (party.yaml, revoked.pem, or a whole kit after a renewal)? Put them "
+        "over the old ones and start again. If somebody else may have seen key.pem, tell the administrator at once."
     )
     return ("\n\n".join(paragraphs) + "\n").encode()
 

@@ -69,7 +69,7 @@ class PlaceSection(Section):
 
 
 class PartySection(PlaceSection):
-    """A party: where it is, and what it brings."""
+    """A party: where it is, and what it participant."""
 
     data: PartyData = PartyData()
 

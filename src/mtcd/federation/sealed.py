@@ -80,7 +80,7 @@ class Seal:
         if len(data) > self._most:
             raise ConfigError(
                 f"A message to {to!r} ({kind}) has {len(data)} bytes, more than limits.message_mb of the federation "
-                "allows: ask the founder for a larger limit."
+                "allows: ask the administrator for a larger limit."
             )
         return data
 

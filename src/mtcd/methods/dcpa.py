@@ -32,7 +32,7 @@ from mtcd.network.mixing import metropolis_weights
 from mtcd.network.spectrum import adjacency, laplacian
 from mtcd.network.topology import Network
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import MONITOR, Begin, Cast, Message, Part, Recovery, RoundClient, Rounds, send
+from mtcd.protocol.party import MONITOR, Begin, Message, Part, Parties, Recovery, RoundClient, Rounds, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
@@ -122,9 +122,9 @@ class DCPA(Method):
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         return 2 * network.edges * costs.between_clients(sizes.hop)
 
-    def settled_dual_stepsize(self) -> float:
+    def resolved_dual_stepsize(self) -> float:
         """mu_y."""
-        return self.settled_stepsize() if self.dual_stepsize is None else self.dual_stepsize
+        return self.resolved_stepsize() if self.dual_stepsize is None else self.dual_stepsize
 
     def weights(self, network: Network) -> scipy.sparse.csr_array:
         """The matrix by which offers are mixed: M in (B), mu_x L in (A)."""
@@ -132,7 +132,7 @@ class DCPA(Method):
             return scipy.sparse.csr_array((scipy.sparse.eye_array(network.size) - metropolis_weights(network)) / 2)
         mu_x = self.consensus_stepsize
         if mu_x is None:  # below 1/(mu_y * largest eigenvalue of L), which is at most twice the largest degree
-            mu_x = 1.0 / (4.0 * self.settled_dual_stepsize() * max(1, *map(len, network.neighbours)))
+            mu_x = 1.0 / (4.0 * self.resolved_dual_stepsize() * max(1, *map(len, network.neighbours)))
         return scipy.sparse.csr_array(mu_x * laplacian(adjacency(network)))
 
     def check_network(self, network: Network) -> None:
@@ -146,7 +146,7 @@ class DCPA(Method):
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         return replace(general, kinds=frozenset({Begin, Offer, Part}), server=False)
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
         weights = self.weights(network)
         role = {"B": ClientB, "A": ClientA}[self.variant]
@@ -159,7 +159,7 @@ class DCPA(Method):
             own = dict(zip(weights.indices[row].tolist(), weights.data[row].tolist(), strict=True))
             clients.append(role(k, model, self, network.size, near, own))
         rounds = Rounds(clients, weights, messages=2 * network.edges, floats=problem.samples)
-        return Cast(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
+        return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)], rounds)
 
 
 class DCPAClient(RoundClient):
@@ -180,7 +180,7 @@ class DCPAClient(RoundClient):
         self.number, self.model, self.neighbours = number, model, neighbours
         self.sources = [*neighbours, number]
         self.weights = np.array([weights.get(j, 0.0) for j in self.sources])
-        self.mu_w, self.mu_y = method.settled_stepsize(), method.settled_dual_stepsize()
+        self.mu_w, self.mu_y = method.resolved_stepsize(), method.resolved_dual_stepsize()
         self.c = self.mu_y / clients
         self.w = self.finished = model.initial()
         self.y = model.represent(self.w)  # zeros, one per sample

@@ -118,12 +118,12 @@ class TokenHost(Client):
     t: int
 
     @abstractmethod
-    def settle(self, t: int) -> None:
+    def apply_sync(self, t: int) -> None:
         """The sync, when it hears of iteration t: its copies are combined (Algorithm 2, line 11)."""
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
         if t != self.t:
-            self.settle(t)
+            self.apply_sync(t)
 
     @abstractmethod
     def visit(self, token: Token) -> None:

@@ -1,4 +1,4 @@
-"""What a method is: settings, never progress. It casts the parties; they hold the state."""
+"""What a method is: settings, never progress. It makes the parties; they hold the state."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.schedule import Schedule, scheduled
-from mtcd.methods.split_cast import SplitParties
+from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
@@ -52,7 +52,7 @@ class Method(ABC):
     def with_stepsize(self, stepsize: float) -> Method:
         """The same method with this step size."""
 
-    def settled_at(self, stepsize: float) -> Method:
+    def with_resolved_stepsize(self, stepsize: float) -> Method:
         """The same method with the step size that 'auto' has come to."""
         return self.with_stepsize(stepsize)
 
@@ -66,7 +66,7 @@ class Method(ABC):
         return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
 
     @abstractmethod
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         """The parties of this method on this problem and network, ready to start."""
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
@@ -93,7 +93,7 @@ class Method(ABC):
         """Whether f can be read off an aggregate that arrives."""
         return self.batch is None and TRANSPORTS[self.transport].reads_objective
 
-    def equip(self, parties: Cast) -> Cast:
+    def equip(self, parties: Parties) -> Parties:
         """The same parties, each with a transport of its own."""
         if self.transport != DEFAULT:
             for party in (*parties.clients, *([] if parties.server is None else [parties.server])):
@@ -156,9 +156,9 @@ class Method(ABC):
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
         """The step size of iteration t, as the schedule has it."""
-        return scheduled(self.settled_stepsize(), self.schedule, t, batches)
+        return scheduled(self.resolved_stepsize(), self.schedule, t, batches)
 
-    def settled_stepsize(self) -> float:
+    def resolved_stepsize(self) -> float:
         """The step size as a number; 'auto' must have been settled by then."""
         if self.stepsize is None:
             raise ConfigError(f"{self.kind} has no step size.")
@@ -186,9 +186,9 @@ def check_connected(network: Network, kind: str) -> None:
         )
 
 
-def settle_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
+def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
     """The method with 'auto' replaced by a number, and a note that says which."""
     if method.stepsize != "auto":
         return method, ()
     rule = method.auto_stepsize(smoothness)
-    return method.settled_at(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)
+    return method.with_resolved_stepsize(rule.value), (f"stepsize auto: {rule.value:.4g}, which is {rule.reason}.",)

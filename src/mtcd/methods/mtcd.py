@@ -15,14 +15,14 @@ from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
 from mtcd.methods.combine import RULES, Combine
 from mtcd.methods.combine.cluster import Cluster
-from mtcd.methods.eras import through_changes
 from mtcd.methods.hosting import Done, Plan, Share
+from mtcd.methods.membership import through_changes
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize, check_connected
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
-from mtcd.methods.split_cast import SplitParties, split_parties
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
+from mtcd.methods.split_setup import SplitParties, split_parties
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.methods.touring_parties import TouringClient, TouringServer
 from mtcd.network.changes import in_pieces
@@ -34,7 +34,7 @@ from mtcd.network.walks import WALKS
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Cast, Progress
+from mtcd.protocol.party import Parties, Progress
 from mtcd.protocol.token import SURVEYED, Token
 from mtcd.schema.bounds import MOST, Bounds
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
@@ -186,7 +186,7 @@ class MTCD(Method):
     def with_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize)
 
-    def settled_at(self, stepsize: float) -> MTCD:
+    def with_resolved_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
@@ -238,7 +238,7 @@ class MTCD(Method):
             tokens=tokens,
             hops=self.hops,
             local_updates=self.local_updates,
-            stepsize=self.settled_stepsize(),
+            stepsize=self.resolved_stepsize(),
             combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),  # of one token all say so
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
@@ -266,19 +266,19 @@ class MTCD(Method):
             )
         return roaming
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         if plan.combine.server_chooses:
             return plan.combine.parties(problem, network.size, plan)
-        if self._accelerated and self._accelerated.smooth_only and problem.kinked:
+        if self._accelerated and self._accelerated.smooth_only and problem.nonsmooth:
             raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         clients = [role(k, problem.client(k), plan) for k in range(network.size)]
         if self.hops is None:
             parties = [Relay(client) for client in clients] if network.changes else clients
-            return self.equip(Cast(parties, None, plan.lone_token()))
+            return self.equip(Parties(parties, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        return self.equip(Cast(clients, server, server.start_iteration()))
+        return self.equip(Parties(clients, server, server.start_iteration()))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])

@@ -52,14 +52,16 @@ class OptimalClient(TokenClient):
         counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the rest may be beyond all bounds
         return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in counted))
 
-    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
+    def report_sync_change(self, token: Token, old: Weighed, new: Weighed) -> None:
         """Tell the server, by the token, what the visit means for r at any weights."""
         model, theta, tally = self.model, self.theta[0], token.tally
         change = new[0] - old[0]
         for index, (copy, _) in self.copies.items():
             other = new[0] + old[0] - 2 * theta if index == token.index else copy - theta
             tally.products[index] += model.penalty_product(change, other)
-        tally.slope += model.penalty_product(theta, change) + model.penalty_kink(new[0]) - model.penalty_kink(old[0])
+        tally.slope += (
+            model.penalty_product(theta, change) + model.nonsmooth_penalty(new[0]) - model.nonsmooth_penalty(old[0])
+        )
         if self.number not in tally.visited:
             tally.visited.add(self.number)
             token.extra += 1
@@ -80,7 +82,7 @@ class OptimalServer(TokenServer):
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
-        self.knows_objective = not problem.kinked
+        self.knows_objective = not problem.nonsmooth
         self.last: dict[int, int] = {}
         """The iteration in which each client was last visited."""
         self.past: dict[int, Array] = {}
@@ -100,7 +102,7 @@ class OptimalServer(TokenServer):
         sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
         if sound:
             along = self._along([tokens[i] for i in sound])
-            w[sound] = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.kinked else None)
+            w[sound] = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.nonsmooth else None)
             self.aggregate = along.aggregate(w[sound])
             self.penalty += along.penalty(w[sound])
         else:  # the step size is far too large, which must be seen

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.methods.eras import through_changes
+from mtcd.methods.membership import through_changes
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.roaming import Roaming, plan_roaming
@@ -101,7 +101,7 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
         trail.append(k)
         return next_present(roaming, s + 1, k, trail[-2])
 
-    first, eta, Q = roaming.first(0, 0), method.settled_stepsize(), method.local_updates
+    first, eta, Q = roaming.first(0, 0), method.resolved_stepsize(), method.local_updates
     return token_roaming(theta, f.token(theta), first, f, S, Q, eta, next_client, transported(method))[0]
 
 
@@ -133,7 +133,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
-    S, Q, eta = method.hops or 0, method.local_updates, method.settled_stepsize()
+    S, Q, eta = method.hops or 0, method.local_updates, method.resolved_stepsize()
     iterates = [zeros(problem)]
     for t in range(T):  # line 2
         theta = iterates[-1]
@@ -180,7 +180,7 @@ def weights_of_optimal_sync(
     ]
     along = Along.of(problem.fit, Z, [problem.aggregate(end) for end in ends], np.array(slope), np.array(bend))
     most_met = max(sum(k in seen for seen in visited) for k in range(len(theta)))
-    return optimal_weights(along, 1.0 / most_met if problem.kinked else None)
+    return optimal_weights(along, 1.0 / most_met if problem.nonsmooth else None)
 
 
 def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> Array:
@@ -196,7 +196,7 @@ def svfl(
     problem: LinearProblem, method: SVFL, seed: int, rounds: int, away: Sequence[Absence] = ((0, frozenset()),)
 ) -> list[Theta]:
     """FedBCD: every client that is there takes Q steps on the same Z, the others as they were."""
-    batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.settled_stepsize()
+    batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.resolved_stepsize()
     iterates = [zeros(problem)]
     for t in range(rounds):
         theta, f = iterates[-1], Objective(problem, batches.rows(t))

@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
     """w^0, ..., w^T."""
-    K, mu_w, mu_y = network.size, method.settled_stepsize(), method.settled_dual_stepsize()
+    K, mu_w, mu_y = network.size, method.resolved_stepsize(), method.resolved_dual_stepsize()
     iterates = [zeros(problem)]
     y = np.zeros((K, problem.samples))
     x = np.zeros((K, problem.samples))

@@ -43,10 +43,10 @@ def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, see
         at += len(clients)
         home = next_present(roaming, at, clients[-1], NOWHERE)
         done = visits(f, scheme, start, clients, clients[:1])
-        closes = scheme.twice and not roaming.begins_era(at)  # with the last update at home
+        closes = scheme.twice and not roaming.begins_view(at)  # with the last update at home
         return done[1], update(f, scheme, done, clients[0], 1) if closes else done
 
-    return accelerated(problem, tour, method, tours, lambda t: roaming.begins_era(at))
+    return accelerated(problem, tour, method, tours, lambda t: roaming.begins_view(at))
 
 
 def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: int) -> list[Theta]:
@@ -70,7 +70,7 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
                 new[k] = end[k]
         return new, (total, new)
 
-    return accelerated(problem, iteration, method, T, roaming.begins_era)
+    return accelerated(problem, iteration, method, T, roaming.begins_view)
 
 
 def visits(f: Objective, scheme: Scheme, start: State, clients: Sequence[int], later: Sequence[int]) -> State:
@@ -94,7 +94,7 @@ def update(f: Objective, scheme: Scheme, state: State, k: int, times: int) -> St
 
 
 def accelerated(
-    problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_era: Callable[[int], bool]
+    problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_view: Callable[[int], bool]
 ) -> list[Theta]:
     """theta at the start and after every round that is not on trial; each starts where the acceleration says.
 
@@ -110,7 +110,7 @@ def accelerated(
         told, end = one_round(t, scheme, start)
         iterates += [] if trial else [told]
         t += 1
-        if begins_era(t):
+        if begins_view(t):
             start = end
             scheme = make(problem, method, start)
         else:
@@ -132,7 +132,7 @@ class Scheme(ABC):
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         self.problem, self.M = problem, method.most_starts
-        self.reach, self.Q, self.eta = 0.0, method.local_updates, method.settled_stepsize()
+        self.reach, self.Q, self.eta = 0.0, method.local_updates, method.resolved_stepsize()
 
     def steps(self, k: int) -> tuple[int, float]:
         """How many steps of which size an update of client k takes."""

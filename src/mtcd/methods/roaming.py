@@ -80,7 +80,7 @@ class Roaming:
         """The walks of all tokens, whoever is there."""
         return self.walks
 
-    # Of accelerated tours, and of networks that change: see eras.py.
+    # Of accelerated tours, and of networks that change: see membership.py.
 
     def ends_tour(self, hop: int) -> bool:
         """Whether the token, without a server, is at home after so many hops."""
@@ -97,7 +97,7 @@ class Roaming:
         """
         return is_last_visit(self.walks[token], self.first(token, t), self.hops, hop, client)
 
-    def begins_era(self, when: int) -> bool:
+    def begins_view(self, when: int) -> bool:
         """Whether other clients are there from this iteration (without a server: this hop) on. At 0, they all come."""
         return when == 0
 

@@ -110,9 +110,9 @@ class SplitClient(TokenHost):
             settles=full_batch and (plan.hops is None or plan.tokens_return),
         )
         if token.t != self.t:
-            self.settle(token.t)
+            self.apply_sync(token.t)
         self.take_up(token.index)
-        token.aggregate = self.network.improve(token.aggregate, token.theta_0, asked)
+        token.aggregate = self.network.local_update(token.aggregate, token.theta_0, asked)
         if full_batch and plan.hops is not None:
             token.tally.visited.add(self.number)
 
@@ -127,7 +127,7 @@ class SplitClient(TokenHost):
             self.network.load(self.copies.get(index, self.start))
         self.in_hand = index
 
-    def settle(self, t: int) -> None:
+    def apply_sync(self, t: int) -> None:
         """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11)."""
         if self.in_hand is not None:
             self.copies[self.in_hand] = self.network.state()
@@ -139,7 +139,7 @@ class SplitClient(TokenHost):
     def share(self, t: int) -> Message:
         """Send h_k on the batch of iteration t to the server (Algorithm 2, line 5)."""
         with self.stage.lane(self.number):
-            self.settle(t)
+            self.apply_sync(t)
             h = self.network.represent(t)
         return send(self.number, SERVER, Fresh(h, 0.0))
 
@@ -247,7 +247,9 @@ class SplitServer(TokenServer):
     def update_fusion(self) -> None:
         """Steps of theta_0 on Z^t, once in an iteration."""
         if self.fused < self.t:
-            loss = self.stage.fusion.improve(self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t))
+            loss = self.stage.fusion.local_update(
+                self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t)
+            )
             self.losses = self.losses + loss if self.t % self.plan.batches.per_epoch else 0.0
             self.fused = self.t
 

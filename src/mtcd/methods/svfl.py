@@ -16,14 +16,14 @@ from mtcd.methods.hosting import Plan
 from mtcd.methods.method import METHODS, Method, Stepsize
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.schedule import Schedule
-from mtcd.methods.split_cast import SplitParties, split_parties
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan
+from mtcd.methods.split_setup import SplitParties, split_parties
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem
-from mtcd.protocol.party import MONITOR, SERVER, Cast, Client, Message, Party, Progress, Recovery, send
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Parties, Party, Progress, Recovery, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
@@ -84,12 +84,12 @@ class SVFL(Method):
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
         batches = Batches(problem.samples, self.batch, seed)
         clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
-        return self.equip(Cast(clients, server, server.start_round()))
+        return self.equip(Parties(clients, server, server.start_round()))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:
@@ -106,7 +106,7 @@ class SVFL(Method):
             tokens=K,
             hops=1,
             local_updates=self.local_updates,
-            stepsize=self.settled_stepsize(),
+            stepsize=self.resolved_stepsize(),
             combine=Cluster(),
             batches=Batches(problem.samples, self.batch, seed),
             roaming=plan_roaming(network, K, [[k] for k in range(K)], "lazy", None, seed, hops=1),
@@ -134,7 +134,7 @@ class SVFLClient(Client):
         assert isinstance(shared, Shared)
         rows = self.batches.rows(shared.round)
         eta = self.method.stepsize_at(shared.round, self.batches)
-        self.theta = self.model.improve(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
+        self.theta = self.model.local_update(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
         h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
         return [send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))]
 

@@ -44,19 +44,19 @@ class TokenClient(TokenHost):
     def visit(self, token: Token) -> None:
         """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
         if token.t != self.t:
-            self.settle(token.t)
-        self.improve(token, self.plan.local_updates, self.plan.stepsize_at(token.t))
+            self.apply_sync(token.t)
+        self.local_update(token, self.plan.local_updates, self.plan.stepsize_at(token.t))
 
-    def improve(self, token: Token, Q: int, eta: float) -> None:
+    def local_update(self, token: Token, Q: int, eta: float) -> None:
         """Q steps of size eta, and what the token must know of them."""
         old = self.copies.get(token.index, self.theta)
         rows = self.plan.batches.rows(token.t)
-        theta = self.model.improve(old[0], token.aggregate, rows, Q, eta)
+        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta)
         new = self.copies[token.index] = self._weighed(theta)
         token.penalty += new[1] - old[1]
-        self.foresee(token, old, new)
+        self.report_sync_change(token, old, new)
 
-    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
+    def report_sync_change(self, token: Token, old: Weighed, new: Weighed) -> None:
         """Tell the server, by the token, what the visit changes in the model that the coming sync will make."""
         before, self.combined = self.combined, new if self.plan.combine.one_visitor else self._combine()
         token.sync_penalty += self.combined[1] - before[1]
@@ -72,7 +72,7 @@ class TokenClient(TokenHost):
     def _weighed(self, theta: Array) -> Weighed:
         return theta, self.model.penalty(theta)
 
-    def settle(self, t: int) -> None:
+    def apply_sync(self, t: int) -> None:
         """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11).
 
         A client learns of a sync from the next thing that it hears, so idle clients cost nothing.
@@ -103,7 +103,7 @@ class TokenClient(TokenHost):
         Asked late, when a token of this iteration has been here already, it tells of theta_k from before.
         """
         if t > self.t:
-            self.settle(t)
+            self.apply_sync(t)
         theta, penalty = self.theta
         fresh = self.model.represent(theta, self.plan.batches.rows(t))
         return send(self.number, SERVER, Fresh(fresh, penalty))

@@ -48,7 +48,7 @@ class TouringClient(TokenClient):
         assert isinstance(token, Token)
         updates = 1
         if self.plan.hops is None and self.plan.roaming.ends_tour(token.hop):
-            if token.instruction.starts and not self.plan.roaming.begins_era(token.hop):
+            if token.instruction.starts and not self.plan.roaming.begins_view(token.hop):
                 self.update(token, 1)  # the last visit of the tour that ends here
             self.at_home(token)
         if token.instruction.starts:  # one for its first visit of this tour, one for its last
@@ -67,12 +67,12 @@ class TouringClient(TokenClient):
         reach, L = token.instruction.stepsize, self.model.smoothness if token.instruction.stepsize else 0.0
         Q = min(max(1, math.ceil(reach * L)), MOST_STEPS) if reach else self.plan.local_updates
         eta = min(reach / Q, 1.0 / L) if reach and L else self.plan.stepsize_at(token.t)
-        self.improve(token, times * Q, eta)
+        self.local_update(token, times * Q, eta)
 
     def at_home(self, token: Token) -> None:
         """The start of a tour, without a server: look back on the last ones."""
         z, penalty, fit = token.aggregate, token.penalty, self.model.fit
-        if self.plan.roaming.begins_era(token.hop):
+        if self.plan.roaming.begins_view(token.hop):
             self.acceleration = self.plan.accelerate(z, penalty, fit, token.instruction.tour + 1)
             token.instruction = self.acceleration.opening()
         else:
@@ -85,7 +85,7 @@ class TouringClient(TokenClient):
     def catch_up(self, token: Token) -> None:
         """Do as the token says, once a tour, before the update. The aggregate knows of it already."""
         if token.t != self.t:
-            self.settle(token.t)
+            self.apply_sync(token.t)
         if token.instruction.tour == self.memory.tour:
             return
         old, old_penalty = self.copies.get(token.index, self.theta)
@@ -105,8 +105,8 @@ class TouringClient(TokenClient):
             if token.instruction.survey:
                 products[-SURVEYED:] += self.model.survey()
 
-    def foresee(self, token: Token, old: Weighed, new: Weighed) -> None:
-        super().foresee(token, old, new)
+    def report_sync_change(self, token: Token, old: Weighed, new: Weighed) -> None:
+        super().report_sync_change(token, old, new)
         if token.instruction.starts:
             self.tell_products(token, old[0], new[0])
 
@@ -143,7 +143,7 @@ class TouringServer(TokenServer):
     def accelerate(self) -> None:
         """What the clients shall make of the last syncs. What was told of before is not touched."""
         fit, penalty = self.problem.fit, self.penalty
-        if self.plan.roaming.begins_era(self.t):
+        if self.plan.roaming.begins_view(self.t):
             self.acceleration = self.plan.accelerate(self.aggregate, penalty, fit, self.instruction.tour + 1)
             self.instruction = self.acceleration.opening()
         else:

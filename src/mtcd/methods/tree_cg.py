@@ -26,7 +26,7 @@ from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
 from mtcd.protocol.model import ClientModel, Problem
-from mtcd.protocol.party import MONITOR, Begin, Cast, Client, Message, Part, send
+from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.fields import Row
 from mtcd.schema.payloads import Payload, payload
@@ -128,7 +128,7 @@ class TreeCG(Method):
             )
 
     def check_problem(self, problem: Problem) -> None:
-        if problem.kinked:
+        if problem.nonsmooth:
             raise ConfigError(
                 "model.l1: tree-cg needs a smooth objective. Set l1 to 0, or use stcd with walk: tour and "
                 "acceleration: momentum, which copes with l1."
@@ -139,7 +139,7 @@ class TreeCG(Method):
             general, kinds=frozenset({Begin, Summand, Direction, Part}), server=False, products=INNER_PRODUCTS
         )
 
-    def cast(self, problem: Problem, network: Network, seed: int) -> Cast:
+    def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
         self.check_problem(problem)
         tree, clients = spanning_tree(network), []
@@ -148,7 +148,7 @@ class TreeCG(Method):
             if not isinstance(model, GradientModel):
                 raise ConfigError("tree-cg trains linear models only: use mtcd, stcd or svfl for this one.")
             clients.append(TreeClient(k, model, tree))
-        return Cast(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
+        return Parties(clients, None, [Message(k, k, Begin()) for k in range(network.size)])
 
 
 class TreeClient(Client):

@@ -111,7 +111,7 @@ class LinearProblem:
         return LabelFit(self.loss, self.labels)
 
     @property
-    def kinked(self) -> bool:
+    def nonsmooth(self) -> bool:
         """Whether r has a part that is not smooth: l1."""
         return any(penalty.l1 > 0 for penalty in self.penalties)
 
@@ -142,7 +142,7 @@ class LinearClient:
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
         self.fit = LabelFit(loss, y)
-        self.penalty, self.penalty_kink, self.penalty_product = penalty.value, penalty.kink, penalty.product
+        self.penalty, self.nonsmooth_penalty, self.penalty_product = penalty.value, penalty.kink, penalty.product
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
         self._prepared_for: tuple[int, float] | None = None
         self._steps: Steps
@@ -167,7 +167,7 @@ class LinearClient:
         columns = self.X.shape[1]
         return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
-    def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
+    def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates; the aggregate is kept true in place, the new theta_k is returned."""
         if rows is None:
             if self._prepared_for != (Q, eta):  # at the first visit

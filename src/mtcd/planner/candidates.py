@@ -13,7 +13,7 @@ from functools import cached_property
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import RULES
 from mtcd.methods.dcpa import DCPA
-from mtcd.methods.method import Method, settle_stepsize
+from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
@@ -66,7 +66,7 @@ class Space:
     @cached_property
     def accelerations(self) -> list[str]:
         """Those that are planned for such a model."""
-        objective = "nonsmooth" if self.smoothness.problem.kinked else "smooth"
+        objective = "nonsmooth" if self.smoothness.problem.nonsmooth else "smooth"
         return [name for name, made in ACCELERATIONS.usable().items() if objective in made.planned]
 
     def together(self, part: float, Q: int) -> float:
@@ -84,7 +84,7 @@ class Space:
     def _all(self) -> Iterator[Method]:
         yield from self._stcd()
         yield from self._dcpa()
-        if self.network.connected and not self.smoothness.problem.kinked:
+        if self.network.connected and not self.smoothness.problem.nonsmooth:
             yield TreeCG()
         if self.server:
             yield from self._svfl()
@@ -156,7 +156,7 @@ class Space:
 
     def _adaptive(self, method: MTCD) -> Method:
         """Tours that choose their steps by themselves."""
-        return settle_stepsize(method, self.smoothness)[0]
+        return resolve_stepsize(method, self.smoothness)[0]
 
     def _crossing(self) -> Iterator[Method]:
         """Tokens that may go anywhere."""
@@ -173,7 +173,7 @@ def short(method: Method) -> Method:
     """The same with a step size of four digits: more are of no use, and hard to read."""
     if method.stepsize is None:
         return method
-    return method.with_stepsize(float(f"{method.settled_stepsize():.4g}"))
+    return method.with_stepsize(float(f"{method.resolved_stepsize():.4g}"))
 
 
 def longest_tour(network: Network, clusters: tuple[Cluster, ...]) -> int:
@@ -204,12 +204,12 @@ def _changed(space: Space, method: Method) -> Iterator[Method]:
         if not isinstance(method, DCPA) and method.local_updates != Q:
             yield replace(method, local_updates=Q)  # type: ignore[type-var]
     for factor in (1.5, 1 / 1.5, 4.0, 1 / 4):
-        step = method.settled_stepsize() * factor
+        step = method.resolved_stepsize() * factor
         if not method.gradient_steps or step < 2.0 * space.alone:
             yield method.with_stepsize(step)
     if isinstance(method, DCPA):
         for factor in (2.0, 0.5):
-            yield replace(method, dual_stepsize=float(f"{method.settled_dual_stepsize() * factor:.4g}"))
+            yield replace(method, dual_stepsize=float(f"{method.resolved_dual_stepsize() * factor:.4g}"))
 
 
 def _other_roams(space: Space, method: MTCD) -> Iterator[Method]:

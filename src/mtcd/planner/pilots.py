@@ -131,7 +131,7 @@ class Pilot:
     def _observed(self) -> Observer:
         if self._observer is None:
             task = self.task
-            engine = engine_for(self.method.cast(task.problem, task.network, task.seed), Ledger())
+            engine = engine_for(self.method.parties(task.problem, task.network, task.seed), Ledger())
             worst = worst_end_of(self.method, linear=True)
             self._observer = Observer(task.problem, engine, task.costs, task.best, worst, pausing=True)
             self.rows = self._observer.rows

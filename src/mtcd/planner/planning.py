@@ -13,7 +13,7 @@ from mtcd.config.schema import Config
 from mtcd.config.settings import method_section
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
-from mtcd.methods.method import settle_stepsize
+from mtcd.methods.method import resolve_stepsize
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links
@@ -134,7 +134,7 @@ def _pilots(
     """Screen, race, refine: all pilots that were run, the config's own first."""
     served = task.links is None or task.links.has_server
     own, notes = _own(setup, task, served)
-    settled = settle_stepsize(setup.method, task.smoothness)[0]
+    settled = resolve_stepsize(setup.method, task.smoothness)[0]
     space = Space(task.network, task.smoothness, settled, task.problem.outputs, task.seed, served)
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
     now = perf_counter()
@@ -157,12 +157,12 @@ def _pilots(
 
 def _own(setup: Setup, task: Task, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
     """The config's own method, if it can work here; a note if not."""
-    method, _ = settle_stepsize(setup.method, task.smoothness)
+    method, _ = resolve_stepsize(setup.method, task.smoothness)
     if not served:
         notes = ("The links have no server: only methods without one are considered.",)
         return [Pilot(task, method, own=True)] if not method.has_server else [], notes
     try:
-        method.cast(task.problem, task.network, task.seed)
+        method.parties(task.problem, task.network, task.seed)
     except MtcdError as error:
         return [], (f"The config's own method cannot work here. {error}",)
     return [Pilot(task, method, own=True)], ()

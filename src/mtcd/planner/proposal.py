@@ -83,7 +83,7 @@ class Proposal:
         """Settings in a few words, with the step size."""
         said = self.method.describe()
         given = self.method.gradient_steps and not self.method.chooses_steps
-        return f"{said}, η={self.method.settled_stepsize():.2g}" if given else said
+        return f"{said}, η={self.method.resolved_stepsize():.2g}" if given else said
 
     def summary(self) -> dict[str, Any]:
         """Plain values; null where the target is never reached."""

@@ -43,7 +43,7 @@ def score(task: Task, method: Method) -> float:
         done = 1.0
     else:
         curvature = float(task.smoothness.blocks.mean())
-        done = 1.0 - (1.0 - min(1.0, method.settled_stepsize() * curvature)) ** method.local_updates
+        done = 1.0 - (1.0 - min(1.0, method.resolved_stepsize() * curvature)) ** method.local_updates
     if isinstance(method, MTCD):
         done *= ACCELERATED if method.acceleration else 1.0
         rule = RULES[method.combine_rule]
@@ -102,7 +102,7 @@ def _visits(task: Task) -> tuple[float, float]:
     client = problem.client(max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1]))
     theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
     began = perf_counter()
-    theta = client.improve(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    theta = client.local_update(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
     between = perf_counter()
-    client.improve(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    client.local_update(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
     return between - began, perf_counter() - between

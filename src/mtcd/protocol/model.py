@@ -47,7 +47,7 @@ class ClientModel(Protocol):
     def penalty(self, theta: Array) -> float:
         """The regulariser r(theta_k)."""
 
-    def penalty_kink(self, theta: Array) -> float:
+    def nonsmooth_penalty(self, theta: Array) -> float:
         """The part of r that is not smooth: l1 times the sum of absolute values."""
 
     def penalty_product(self, a: Array, b: Array) -> float:
@@ -64,7 +64,7 @@ class ClientModel(Protocol):
     def survey(self) -> Array:
         """What the home client of adaptive tours wants to know of the columns: see ``methods/survey.py``."""
 
-    def improve(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
+    def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
         """Q local updates of theta_k; the aggregate is kept true in place."""
 
 
@@ -87,7 +87,7 @@ class Problem(Protocol):
         """The loss with the labels: the server knows them."""
 
     @property
-    def kinked(self) -> bool:
+    def nonsmooth(self) -> bool:
         """Whether r has a part that is not smooth."""
 
 
@@ -136,7 +136,7 @@ class ClientNetwork(Protocol):
     def join(self, H: Tensor, t: int) -> Tensor:
         """H with h_k on the batch of iteration t added, unless it is in there already."""
 
-    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+    def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
         """Local updates of theta_k, and of theta_0 in place where the visit asks for it; returns H, kept true."""
 
     def state(self) -> State:
@@ -177,7 +177,7 @@ class FusionNetwork(Protocol):
     def remember(self, memory: State) -> None:
         """Go on from such a memory."""
 
-    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
+    def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
         """Steps of theta_0 on this aggregate of iteration t; returns the loss before the first."""
 
     def loss(self, H: Tensor, theta_0: Sequence[Tensor], t: int) -> Tensor:

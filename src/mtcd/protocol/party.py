@@ -175,7 +175,7 @@ class Checkpointed(Protocol):
 
 
 @dataclass(frozen=True)
-class Cast:
+class Parties:
     """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages.
 
     ``gather`` puts the model together, of clients and server, where the clients alone do not know it;

@@ -94,7 +94,7 @@ class Token(Payload):
     Invariant, at all times: ``aggregate`` equals sum_k h_k(theta_k(index)), and ``penalty`` equals
     sum_k r(theta_k(index)), over the copies theta_k(index) that the clients hold for this token.
 
-    Clients average their copies at the sync, which the token's own sums cannot foresee. So each visit
+    Clients average their copies at the sync, which the token's own sums cannot report_sync_change. So each visit
     also adds what it changes in the *combined* model: ``sync_penalty``, and ``sync_change`` where the
     server could not compute the combined aggregate from the tokens (None otherwise).
     """

@@ -78,7 +78,7 @@ class NetClient:
             h: Tensor = self.net.module(x)
         return h.float()
 
-    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+    def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
         """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
         x, y = self.net.laid_out(self.features.batch(visit.t)), self.labels.batch(visit.t)
         aggregation = self.around.aggregation

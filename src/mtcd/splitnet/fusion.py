@@ -42,7 +42,7 @@ class NetFusion:
         """Put it back."""
         self.net.remember(memory)
 
-    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
+    def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
         """Steps of theta_0 on the aggregate of iteration t; returns the loss before the first."""
         if not self.net.parameters:
             return self.loss(H, (), t)

@@ -93,7 +93,7 @@ class GraphClient(NetClient):
         self._pass((t,), track=True)
         return self.h.clone()
 
-    def improve(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
+    def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
         """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
         self._read(visit.t)
         aggregation = self.around.aggregation
@@ -179,7 +179,7 @@ class GraphFusion(NetFusion):
     """The loss before the step that was last replayed."""
     _recordings: dict[bool, Recording]
 
-    def improve(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
+    def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
         """Steps of theta_0 on the aggregate of iteration t; returns the loss before the first."""
         if not self.net.parameters:
             return self.loss(H, (), t)

@@ -59,7 +59,7 @@ class Elsewhere:
 class OwnProblem:
     """One party's side of a split network, on the CPU; without ``own``, the server's.
 
-    A method casts it as it does a whole problem. Of that cast the party itself can be used, and the opening.
+    A method makes parties of it as of a whole problem. Of these, the party itself can be used, and the opening.
     """
 
     def __init__(self, common: Common, own: Own | None = None) -> None:

@@ -33,7 +33,7 @@ class Samples(Protocol):
 
 
 def agreement(config: KitConfig, purpose: str) -> str:
-    """A digest of all that parties must agree on: kits of different foundings do not work together."""
+    """A digest of all that parties must agree on: kits of two different `federation init` do not work together."""
     content = {**config.model_dump(mode="json", include=set(COMMON)), "held_by": config.labels.held_by}
     text = json.dumps([purpose, config.seen_by, content], sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
@@ -60,8 +60,10 @@ class Led:
             raise WireError("sender", "does not lead here")
         head, found = unwrap(asked.body, ("agreement", *keys), parts)
         if head["agreement"] != self.agreement:
-            problem = "is another one: these kits are of different foundings, one trains and the other predicts, or"
-            raise WireError("agreement", f"{problem} they predict with blocks of different runs")
+            problem = (
+                "is another one: these kits are of two 'federation init', or one party trains and the other predicts"
+            )
+            raise WireError("agreement", f"{problem}, or both predict with blocks of different runs")
         return head, found
 
     def rows(self, announcement: bytes) -> Sequence[int]:

@@ -10,7 +10,7 @@ from mtcd.errors import WireError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.mail import Asked
-from mtcd.federation.own.keeping import STOPPED
+from mtcd.federation.participant.keeping import STOPPED
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node

@@ -16,22 +16,22 @@ from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
-from mtcd.federation.node.brings import BringsTable, summary_of
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.participant import ParticipantTable, summary_of
 from mtcd.federation.node.role import Role
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own.keeping import Summary, keep_run
-from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.own.network_block import NetworkBlock, fusion_to_bytes
-from mtcd.federation.own.network_objective import (
+from mtcd.federation.participant.keeping import Summary, keep_run
+from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
+from mtcd.federation.participant.network_block import NetworkBlock, fusion_to_bytes
+from mtcd.federation.participant.network_objective import (
     fits_into_message,
     objective,
     part_of,
     represented,
     represented_at_start,
 )
-from mtcd.federation.own.networks import (
+from mtcd.federation.participant.networks import (
     WIDEST,
     fusion_code,
     own_fusion_maker,
@@ -41,8 +41,8 @@ from mtcd.federation.own.networks import (
     split_shapes,
     threads_for,
 )
-from mtcd.federation.own.table import PartyTable
-from mtcd.methods.split_cast import opening_cost, split_sizes
+from mtcd.federation.participant.table import PartyTable
+from mtcd.methods.split_setup import opening_cost, split_sizes
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
 from mtcd.split_training import check_split, outside_guarantee, pace_of
@@ -56,7 +56,7 @@ NOT_EVALUATED = (
 )
 
 
-class SplitBrings(BringsTable):
+class SplitParticipant(ParticipantTable):
     """A table and a network; the server brings the fusion module. They are made anew whenever training begins."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
@@ -81,7 +81,7 @@ class SplitBrings(BringsTable):
         widths = [_width(name, facts[name]) for name in self.config.parties]
         labels = self.held_labels(rows)
         notes = [*self.notes, *outside_guarantee(self.method)]
-        stepsize = self.method.settled_stepsize()
+        stepsize = self.method.resolved_stepsize()
         told = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
         return told | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
 
@@ -129,7 +129,7 @@ class SplitBrings(BringsTable):
             represents_first = plan.hops is not None or bool(plan.first_pass)
             self.start = represented_at_start(self.problem, client, represents_first)
         notes = (*self.told_notes(told), *(() if evaluated else (NOT_EVALUATED,)))
-        return Role(parties.cast(), bounds, watch, None, notes, evaluated_at_end=evaluated)
+        return Role(parties.parties(), bounds, watch, None, notes, evaluated_at_end=evaluated)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """Its part of the aggregate of all training samples, at the start and at the end."""

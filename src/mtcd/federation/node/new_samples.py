@@ -20,9 +20,9 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.folder import AGREED
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.predicting import NewSamples, Written, as_json, classes_from
-from mtcd.federation.own.block import PartyBlock, read_block
-from mtcd.federation.own.problem import glm_of
-from mtcd.federation.own.table import PartyTable, id_column, read_party_table
+from mtcd.federation.participant.block import PartyBlock, read_block
+from mtcd.federation.participant.problem import glm_of
+from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
 from mtcd.federation.private_files import write_files
 from mtcd.model.trained import predictions
 
@@ -103,7 +103,7 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
     """A party's new samples in the columns of its block, which the run left in a folder."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        block: Any = find("mtcd.federation.own.network_block").read_network_block(config, kit.code, run)
+        block: Any = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
         table = read_party_table(data, config.name, id_column(config, key), block.columns)
         return NetworkNew(table, block)
     block = read_block(run)
@@ -124,7 +124,7 @@ def server_decides(kit: Kit, run: Path) -> Decide:
     """What a server that sees predictions makes of a sum."""
     config = kit.config
     if isinstance(config.model, SplitSection):
-        block = find("mtcd.federation.own.network_block").read_network_block(config, kit.code, run)
+        block = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
         return lambda sums, classes: block.predict(sums.astype(np.float32))
     model = glm_of(config)
     return lambda sums, classes: predictions(model, classes_from(classes), _outputs(sums))

@@ -27,12 +27,12 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Asked
 from mtcd.federation.node.opening import Agreed, Leading, Opening
-from mtcd.federation.node.role import Brings, Role
+from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.verdict import Verdict
 from mtcd.federation.node.watch import Report, Watch
-from mtcd.federation.own.keeping import Summary
+from mtcd.federation.participant.keeping import Summary
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
@@ -57,13 +57,13 @@ class Node:
         self,
         kit: Kit,
         out: Path,
-        brings: Brings,
+        participant: Participant,
         show: Callable[[str], None] | None,
         loop: Loop | None = None,
         connect: Connect = Link,
     ) -> None:
         config = kit.config
-        self.kit, self.brings = kit, brings
+        self.kit, self.participant = kit, participant
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.folder = RunFolder(out)
         self.trainer: Trainer | None = None
@@ -107,16 +107,16 @@ class Node:
         leads = config.name == config.labels.held_by
         if leads:
             told = _Kept(self.folder)
-            self.leading = Leading(self.questions, self.kit, self.brings, self.log, self._agree, self._go, told)
+            self.leading = Leading(self.questions, self.kit, self.participant, self.log, self._agree, self._go, told)
         else:
-            part = None if config.is_server else self.brings
+            part = None if config.is_server else self.participant
             opening = Opening(self.mail, self.kit, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
             self.log.say("resumed", "Going on with the run that was under way.")
             if self.leading is None:
                 opening.agreed = known[0]
-            opener = self._train(known[0], self.brings.role(known[0], self.log), known[1])
+            opener = self._train(known[0], self.participant.role(known[0], self.log), known[1])
             if self.leading is not None:
                 self.leading.tell(known[0], opener)
         elif self.leading is not None:
@@ -125,7 +125,7 @@ class Node:
 
     def _agree(self, agreed: Agreed) -> str | None:
         """First of all its role: what cannot be trained is refused, and not kept."""
-        role = self.brings.role(agreed, self.log)
+        role = self.participant.role(agreed, self.log)
         return self._train(agreed, role, self.folder.agree(agreed))
 
     def _train(self, agreed: Agreed, role: Role, when: float) -> str | None:
@@ -138,8 +138,8 @@ class Node:
         journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
 
         def make() -> ReliableParty:
-            cast = self.brings.role(agreed, self.log).cast if self.trainer is not None else role.cast
-            reliable = make_reliable_party(self.number, cast, journal, network)
+            parties = self.participant.role(agreed, self.log).parties if self.trainer is not None else role.parties
+            reliable = make_reliable_party(self.number, parties, journal, network)
             reliable.limit, reliable.judge = role.watch.limit, role.watch.judge
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
@@ -151,7 +151,7 @@ class Node:
             self.log.say("note", note)
         if self.leading is None:
             self._go()
-        first = {self.trainer.names[message.sender] for message in role.cast.opening}
+        first = {self.trainer.names[message.sender] for message in role.parties.opening}
         return first.pop() if len(first) == 1 else None
 
     def _go(self) -> None:
@@ -206,7 +206,7 @@ class Node:
     def _told(self, payload: Any) -> None:
         assert self.watch is not None
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
-            gap_part = partial(self.brings.gap_part, self.trainer.reliable.party, payload)
+            gap_part = partial(self.participant.gap_part, self.trainer.reliable.party, payload)
             ended = self.trainer.reliable.ended is not None
             self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
         self.watch.say()
@@ -233,15 +233,15 @@ class Node:
     @property
     def complete(self) -> bool:
         """Whether this party knows all that the end left with others."""
-        return not self.brings.awaits_words
+        return not self.participant.awaits_words
 
     def evidence(self) -> NDArray[np.float64]:
         """This party's part of the objective, as it ended."""
-        return self.brings.evidence(self.party)
+        return self.participant.evidence(self.party)
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether training has, given all parties' parts."""
-        return self.brings.has_diverged(total)
+        return self.participant.has_diverged(total)
 
     def _awaits_words(self) -> bool:
         """Whether something is still to be told. Of a training that has diverged, nothing is kept."""
@@ -249,14 +249,14 @@ class Node:
         end = self.trainer.reliable.ended
         if end is not None and end.status == DIVERGED:
             return False
-        return self.brings.awaits_words or (self.verdict is not None and self.verdict.pending)
+        return self.participant.awaits_words or (self.verdict is not None and self.verdict.pending)
 
     def _end(self) -> None:
         assert self.trainer is not None
         reliable = self.trainer.reliable
         assert reliable.ended is not None
         diverged = reliable.ended.status == DIVERGED
-        words = self.brings.last_words() if reliable.ended_here and not diverged else None
+        words = self.participant.last_words() if reliable.ended_here and not diverged else None
         if words is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
             self.loop.call(partial(self.questions.ask, WORDS, dict.fromkeys(others, words)))
@@ -278,7 +278,7 @@ class Node:
     def _keep(self) -> Summary:
         assert self.trainer is not None
         assert self.watch is not None
-        summary = self.brings.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes)
+        summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes)
         self.status = summary.status
         return summary
 
@@ -289,7 +289,7 @@ class Node:
         if self.trainer is None or self.trainer.reliable.ended is None:
             asked.let_go()  # the end is on its way: to be asked again
             return
-        if self.brings.hear(asked.body):
+        if self.participant.hear(asked.body):
             if self.verdict is not None and self.verdict.pending:
                 self.verdict.proceed()
             else:

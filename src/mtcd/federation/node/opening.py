@@ -32,7 +32,7 @@ WHICH = "which"
 
 
 class Part(Samples, Protocol):
-    """What a party brings, and what the holder of the labels makes of all."""
+    """What a party participant, and what the holder of the labels makes of all."""
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """What the holder of the labels must know to settle the run."""

@@ -14,8 +14,8 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed, Part
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own.keeping import Summary
-from mtcd.protocol.party import Cast, Party
+from mtcd.federation.participant.keeping import Summary
+from mtcd.protocol.party import Parties, Party
 from mtcd.schema.bounds import Bounds
 
 
@@ -23,7 +23,7 @@ from mtcd.schema.bounds import Bounds
 class Role:
     """What a party does in training: the parties of which it is one, what to expect of envelopes, and what to watch."""
 
-    cast: Cast
+    parties: Parties
     bounds: Bounds
     watch: Watch
     problem: Any
@@ -33,8 +33,8 @@ class Role:
     """Whether the holder of the labels evaluates the objective after the end, as no token tells it."""
 
 
-class Brings(Part, Protocol):
-    """What a party, or the server, brings into a federation."""
+class Participant(Part, Protocol):
+    """What a party, or the server, participant into a federation."""
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Its role in the run that was agreed on."""

@@ -14,17 +14,17 @@ from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
 from mtcd.network.topology import Network
-from mtcd.protocol.party import SERVER, Cast, Recovery
+from mtcd.protocol.party import SERVER, Parties, Recovery
 
 
-def make_reliable_party(number: int, cast: Cast, journal: Journal, network: Network) -> ReliableParty:
+def make_reliable_party(number: int, parties: Parties, journal: Journal, network: Network) -> ReliableParty:
     """One of the parties, a client by its number or SERVER, resumed from its journal."""
-    party = cast.server if number == SERVER else cast.clients[number]
+    party = parties.server if number == SERVER else parties.clients[number]
     assert party is not None
-    has_server = cast.server is not None
+    has_server = parties.server is not None
     policy = choose_policy(number, party, has_server, network)
     neighbours = None if has_server or network.changes else frozenset(network.neighbours[number])
-    return ReliableParty(number, party, policy, journal, cast.opening, len(cast.clients), neighbours).resume()
+    return ReliableParty(number, party, policy, journal, parties.opening, len(parties.clients), neighbours).resume()
 
 
 def choose_policy(number: int, party: Any, has_server: bool, network: Network) -> RecoveryPolicy:

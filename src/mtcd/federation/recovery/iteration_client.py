@@ -51,7 +51,7 @@ class IterationClient(RecoveryPolicy):
             raise NetworkError(f"Token {token.index} does not come here.")
         if envelope.iteration > party.t:
             self.roll_back()
-            party.settle(envelope.iteration)
+            party.apply_sync(envelope.iteration)
         if token is not None and envelope.term > self.term_of(party.t):
             self.checkpoints[envelope.term] = party.visits()
         self.cause = envelope

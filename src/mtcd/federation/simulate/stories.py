@@ -33,7 +33,7 @@ class Story:
         """The story, told."""
         data = synthetic("ridge", samples=6, features=self.clients, clients=self.clients, seed=1)
         problem, network = Glm("ridge", alpha=0.1).problem(data), make_network(self.network, data.clients)
-        world = World(lambda: self.method.cast(problem, network, 3), 0, make_with(make_reliable_party, network))
+        world = World(lambda: self.method.parties(problem, network, 3), 0, make_with(make_reliable_party, network))
         setting = f"{self.method.describe()} on a {self.network} network of {self.clients} clients, one feature each."
         transcript = Transcript(world, problem, self.title, setting)
         self.tell(transcript)

@@ -17,7 +17,7 @@ from mtcd.federation.delivery.journal import Journal, MemoryJournal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.network.topology import Network
-from mtcd.protocol.party import SERVER, Cast, Message
+from mtcd.protocol.party import SERVER, Message, Parties
 
 FOREVER = -1
 LONGEST_OUTAGE = 80
@@ -74,17 +74,17 @@ class Outcome(Enum):
     PROCESSED = "processed"
 
 
-Make = Callable[[int, Cast, Journal], ReliableParty]
+Make = Callable[[int, Parties, Journal], ReliableParty]
 
 
 @dataclass
 class World:
     """All parties. In each step, faults may happen, and one envelope or ack arrives.
 
-    ``cast`` makes the parties of the training, ``make`` one reliable party of them, resumed from its journal.
+    ``make_parties`` makes the parties of the training, ``make`` one reliable party of them, resumed from its journal.
     """
 
-    cast: Callable[[], Cast]
+    make_parties: Callable[[], Parties]
     seed: int
     make: Make
     faults: Faults = field(default_factory=Faults)
@@ -93,7 +93,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.random = random.Random(self.seed)
-        first = self.cast()
+        first = self.make_parties()
         self.numbers = [*range(len(first.clients)), *([] if first.server is None else [SERVER])]
         self.journals = {number: CrashingJournal() for number in self.numbers}
         self.parties: dict[int, ReliableParty] = {}
@@ -117,7 +117,7 @@ class World:
     def start(self, number: int) -> None:
         """Start a process, from nothing but the plan and its journal."""
         try:
-            self.parties[number] = self.make(number, self.cast(), self.journals[number])
+            self.parties[number] = self.make(number, self.make_parties(), self.journals[number])
             self.parties[number].policy.started()
             self.away.pop(number, None)
         except Crash:
@@ -131,14 +131,14 @@ class World:
 
     def from_journal(self, number: int) -> ReliableParty:
         """The party as its journal has it, whether it is up or not, for tests that look at it."""
-        return self.make(number, self.cast(), self.journals[number].copy())
+        return self.make(number, self.make_parties(), self.journals[number].copy())
 
     def parameters(self) -> list[NDArray[np.float64]]:
         """What the clients hold, from their journals: also of those that are down."""
-        cast = self.cast()
-        for k, client in enumerate(cast.clients):
+        parties = self.make_parties()
+        for k, client in enumerate(parties.clients):
             client.restore(self.journals[k].last()["party"])
-        return cast.parameters()
+        return parties.parameters()
 
     # Links
 
@@ -261,4 +261,4 @@ def receiver(thing: Envelope | Ack) -> int:
 
 def make_with(build: Callable[..., ReliableParty], *more: Any) -> Make:
     """A ``Make`` with further arguments, as a network."""
-    return lambda number, cast, journal: build(number, cast, journal, *more)
+    return lambda number, parties, journal: build(number, parties, journal, *more)

@@ -11,7 +11,7 @@ from mtcd.methods.combine.rule import RULES, Combine
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 
 
 @RULES.register("optimal")
@@ -25,11 +25,11 @@ class Optimal(Combine):
     def weight(self, visitors: int, tokens: int) -> float:
         raise NotImplementedError("the server chooses the weights, sync by sync")
 
-    def parties(self, problem: Problem, clients: int, plan: Plan) -> Cast:
+    def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
         """What the model is, only clients and server together know."""
         hosts = [OptimalClient(k, problem.client(k), plan) for k in range(clients)]
         server = OptimalServer(clients, plan, problem)
-        return Cast(hosts, server, server.start_iteration(), gather=_gather)
+        return Parties(hosts, server, server.start_iteration(), gather=_gather)
 
 
 def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[NDArray[np.float64]]:

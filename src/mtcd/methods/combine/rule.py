@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import Cast
+from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Token
 from mtcd.registry import Registry
 
@@ -53,7 +53,7 @@ class Combine(ABC):
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
 
-    def parties(self, problem: Problem, clients: int, plan: Plan) -> Cast:
+    def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
         """Where the server chooses the weights: clients and server."""
         raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
 

@@ -1,4 +1,4 @@
-"""The cast of a split network: set up, or put back to where an earlier training was."""
+"""The parties of a split network: set up, or put back to where an earlier training was."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.model import SplitStage, State, Tensor
-from mtcd.protocol.party import MONITOR, Cast, Message
+from mtcd.protocol.party import MONITOR, Message, Parties
 
 PLACES = ("t", "hop", "previous", "heading")  # of a token
 
@@ -25,7 +25,7 @@ class SplitParties:
     token: SplitToken | None
     stage: SplitStage
 
-    def cast(self) -> Cast:
+    def parties(self) -> Parties:
         """From the start: the server asks everybody, or the token sets out, on its first pass if it makes one."""
         if self.server is not None:
             return self._cast(self.server.ask(range(len(self.clients))))
@@ -75,8 +75,8 @@ class SplitParties:
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
         return _arriving(token, self.stage)
 
-    def _cast(self, opening: Sequence[Message]) -> Cast:
-        return Cast(
+    def _cast(self, opening: Sequence[Message]) -> Parties:
+        return Parties(
             self.clients, self.server, opening, gather=self._gather, checkpointed=self, seen=lambda: self.stage.seen()
         )
 
@@ -84,7 +84,7 @@ class SplitParties:
         """The weights of all networks, copies combined, theta_0 last: a token that is alone has it."""
         self.stage.join()
         for client in clients:
-            client.settle(client.t)
+            client.apply_sync(client.t)
         fusion = self.stage.fusion.weights()
         if self.token is not None:
             fusion = {**fusion, **{f"parameter.{i}": value for i, value in enumerate(self.token.theta_0)}}

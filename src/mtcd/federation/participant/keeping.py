@@ -11,7 +11,7 @@ from typing import Any
 
 from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError
-from mtcd.federation.own.block import CSV, NPZ, PartyBlock
+from mtcd.federation.participant.block import CSV, NPZ, PartyBlock
 from mtcd.federation.private_files import write_files
 from mtcd.files import plain
 from mtcd.ledger.costs import Costs

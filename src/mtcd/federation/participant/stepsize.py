@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.errors import WireError
-from mtcd.federation.own.problem import OwnPart
-from mtcd.methods.method import Method, settle_stepsize
+from mtcd.federation.participant.problem import OwnPart
+from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, sample_norm
 from mtcd.theory.stepsize import Smoothness, positive
@@ -86,4 +86,4 @@ def settle_together(
     method: Method, problem: LinearProblem, told: Sequence[Curvature]
 ) -> tuple[Method, tuple[str, ...]]:
     """The method with 'auto' replaced by a number, and a note that says which. ``told`` is in the order of clients."""
-    return settle_stepsize(method, ToldSmoothness(problem, tuple(told)))
+    return resolve_stepsize(method, ToldSmoothness(problem, tuple(told)))

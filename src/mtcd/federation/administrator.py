@@ -1,4 +1,4 @@
-"""What the founder of a federation does: make all kits, renew one, revoke one, move one, and see how they stand."""
+"""The administrator's commands: make all kits, renew, revoke or move one, list them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
         out.parent.mkdir(parents=True, exist_ok=True)
         writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # for its owner only
         (writing / AUTHORITY).mkdir(mode=0o700)
-        authority.save(writing, founding=True)
+        authority.save(writing, creation=True)
         _write_kits(authority, writing, made)
         os.replace(writing, out)  # takes the place of an empty folder, never of another
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Roaming while clients leave and join. Between two changes lies an era, with walks and starts of its own.
+"""Roaming while clients leave and join. Between two changes lies an view, with walks and starts of its own.
 
 Who is there when is known to all (``Network.changes``), so where tokens go is still a function of
-(seed, token, iteration, hop). With a server an era begins at a sync; without one when the token next moves, or,
+(seed, token, iteration, hop). With a server an view begins at a sync; without one when the token next moves, or,
 where tours are accelerated, when the next tour begins. Where a cluster falls apart, its walks stay in a piece.
 """
 
@@ -22,7 +22,7 @@ from mtcd.seeding import uniform
 
 
 @dataclass(frozen=True, eq=False)
-class Era:
+class MembershipView:
     """How tokens roam while ``absent`` are away, from iteration (without a server: hop) ``begins`` on."""
 
     begins: int
@@ -35,63 +35,63 @@ class Era:
 
 @dataclass(frozen=True, eq=False)
 class ChangingRoaming(Roaming):
-    """As ``Roaming``, era by era."""
+    """As ``Roaming``, view by view."""
 
     network: Network
-    eras: Sequence[Era]
+    views: Sequence[MembershipView]
 
     @cached_property
     def _begins(self) -> list[int]:
-        return [era.begins for era in self.eras]
+        return [view.begins for view in self.views]
 
-    def era(self, when: int) -> Era:
-        """The era of iteration t; without a server, of a hop."""
-        return self.eras[bisect_right(self._begins, when) - 1]
+    def view(self, when: int) -> MembershipView:
+        """The view of iteration t; without a server, of a hop."""
+        return self.views[bisect_right(self._begins, when) - 1]
 
     def first(self, token: int, iteration: int) -> int:
-        start = self.era(iteration).starts[token]
+        start = self.view(iteration).starts[token]
         return NOWHERE if start is None else start.pick(uniform(self.seed, "start", (token,), iteration))
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         if self.hops is None:
             return self._next_alone(hop, client, previous)
-        walk, draw = self.era(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
+        walk, draw = self.view(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
         return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
 
     def _next_alone(self, hop: int, client: int, previous: int) -> int:
-        """Without a server. The first hop of an era leads to where it begins, maybe over some who are gone by then."""
-        era = self.era(hop)
-        if hop == era.begins:
-            entry = nearest(self.network, client, era.absent) if era.entry == NOWHERE else era.entry
-            if era.entry != NOWHERE or entry != client:
+        """Without a server. The first hop of an view leads to where it begins, maybe over some who are gone by then."""
+        view = self.view(hop)
+        if hop == view.begins:
+            entry = nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
+            if view.entry != NOWHERE or entry != client:
                 return next_on_way(self.network, client, entry)
         draw = uniform(self.seed, "walk", (0,), hop)
-        return era.walks[0].next(client, previous, era.entry, era.begins, hop - era.begins, draw)
+        return view.walks[0].next(client, previous, view.entry, view.begins, hop - view.begins, draw)
 
     def all_walks(self) -> Sequence[Walk]:
-        return [walk for era in self.eras for walk in era.walks]
+        return [walk for view in self.views for walk in view.walks]
 
     def ends_tour(self, hop: int) -> bool:
-        era = self.era(hop)
-        return (hop - era.begins) % (era.walks[0].length or 1) == 0
+        view = self.view(hop)
+        return (hop - view.begins) % (view.walks[0].length or 1) == 0
 
     def has_met_all(self, hop: int) -> bool:
         if self.ends_tour(hop):
-            return True  # also where it is about to set out into the next era
-        era = self.era(hop)
-        return has_met_all(era.walks[0], era.entry, hop - era.begins)
+            return True  # also where it is about to set out into the next view
+        view = self.view(hop)
+        return has_met_all(view.walks[0], view.entry, hop - view.begins)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         if self.hops is not None:
-            return is_last_visit(self.era(t).walks[token], self.first(token, t), self.hops, hop, client)
-        era = self.era(hop)
-        return is_last_visit(era.walks[0], era.entry, None, hop - era.begins, client)
+            return is_last_visit(self.view(t).walks[token], self.first(token, t), self.hops, hop, client)
+        view = self.view(hop)
+        return is_last_visit(view.walks[0], view.entry, None, hop - view.begins, client)
 
-    def begins_era(self, when: int) -> bool:
-        return self.era(when).begins == when
+    def begins_view(self, when: int) -> bool:
+        return self.view(when).begins == when
 
     def is_away(self, client: int, hop: int) -> bool:
-        return client in self.era(hop).absent
+        return client in self.view(hop).absent
 
 
 def nearest(network: Network, client: int, absent: frozenset[int]) -> int:
@@ -110,29 +110,29 @@ def next_on_way(network: Network, client: int, to: int) -> int:
 def through_changes(
     roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
 ) -> Roaming:
-    """The roaming, through the changes of the network. ``whole_tours``: an era begins between two tours only."""
+    """The roaming, through the changes of the network. ``whole_tours``: an view begins between two tours only."""
     if not network.changes:
         return roaming
     regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
     repairs = {walk: Repairs(network, walk, region) for walk, region in zip(roaming.walks, regions, strict=True)}
-    eras: list[Era] = []
+    views: list[MembershipView] = []
     for iteration, absent in absences(network):
         here = [[k for k in region if k not in absent] for region in regions]
         made = {walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)}
         starts = [_start(roaming, network, i, regions[i], there, whole_tours) for i, there in enumerate(here)]
-        begins = _begins(iteration, roaming.hops, eras, whole_tours)
-        if eras and eras[-1].begins == begins:  # it was over before it had begun
-            eras.pop()
-        era = Era(begins, absent, [made[walk] for walk in roaming.walks], starts)
+        begins = _begins(iteration, roaming.hops, views, whole_tours)
+        if views and views[-1].begins == begins:  # it was over before it had begun
+            views.pop()
+        view = MembershipView(begins, absent, [made[walk] for walk in roaming.walks], starts)
         if roaming.hops is None and roaming.walks[0].length is not None:
-            era = _touring(era, eras, roaming, network, whole_tours)
-        elif whole_tours and any(isinstance(walk, Pieces) for walk in era.walks):
+            view = _touring(view, views, roaming, network, whole_tours)
+        elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
             raise ConfigError(
                 f"network.changes: from iteration {iteration} on a cluster is in pieces, and so cannot be toured as "
                 "method.acceleration needs it: leave acceleration out, or choose other clusters."
             )
-        eras.append(era)
-    return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, eras)
+        views.append(view)
+    return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views)
 
 
 class Repairs:
@@ -171,7 +171,7 @@ def _start(
     return StartAt(here[:1] if fixed else here)
 
 
-def _begins(iteration: int, hops: int | None, before: Sequence[Era], whole_tours: bool) -> int:
+def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], whole_tours: bool) -> int:
     if hops is not None:
         return -(-iteration // hops)
     if not whole_tours or not before:
@@ -181,33 +181,35 @@ def _begins(iteration: int, hops: int | None, before: Sequence[Era], whole_tours
     return last.begins + max(0, -(-(iteration - last.begins) // length)) * length
 
 
-def _touring(era: Era, before: Sequence[Era], roaming: Roaming, network: Network, whole_tours: bool) -> Era:
+def _touring(
+    view: MembershipView, before: Sequence[MembershipView], roaming: Roaming, network: Network, whole_tours: bool
+) -> MembershipView:
     """Without a server: the tour of the piece that the token is in, from where it gets in.
 
     Where tours are accelerated that is at home, if that client is still there.
     """
-    walk = era.walks[0]  # no mutants: there is one
+    walk = view.walks[0]  # no mutants: there is one
     if not before:
-        start = era.starts[0]
+        start = view.starts[0]
         assert start is not None  # somebody is always there
         entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
     else:
-        last = _position(before[-1], era.begins - 1)
-        if whole_tours and before[-1].entry not in era.absent:
+        last = _position(before[-1], view.begins - 1)
+        if whole_tours and before[-1].entry not in view.absent:
             entry = before[-1].entry
-        elif last in era.absent:
-            entry = nearest(network, last, era.absent)
+        elif last in view.absent:
+            entry = nearest(network, last, view.absent)
         else:
-            entry = walk.around(last).next(last, NOWHERE, last, era.begins, 1, 0.0)
-    return Era(era.begins, era.absent, [walk.around(entry)], era.starts, entry)
+            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, 0.0)
+    return MembershipView(view.begins, view.absent, [walk.around(entry)], view.starts, entry)
 
 
-def _position(era: Era, hop: int) -> int:
+def _position(view: MembershipView, hop: int) -> int:
     """Where the token on its tour is after so many hops: every tour begins at the same client."""
-    walk = era.walks[0]
-    tours, done = divmod(hop - era.begins, walk.length or 1)
-    client, previous = era.entry, NOWHERE
+    walk = view.walks[0]
+    tours, done = divmod(hop - view.begins, walk.length or 1)
+    client, previous = view.entry, NOWHERE
     for i in range(1, done + 1):
         at = tours * (walk.length or 1) + i
-        client, previous = walk.next(client, previous, era.entry, era.begins, at, 0.0), client
+        client, previous = walk.next(client, previous, view.entry, view.begins, at, 0.0), client
     return client

@@ -13,7 +13,7 @@ from mtcd.data.scaling import Scaling, standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError, MtcdError
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.table import PartyTable
 from mtcd.model.fit import LabelFit
 from mtcd.model.linear import Glm, LinearProblem
 

@@ -21,7 +21,7 @@ from mtcd.data.samples import as_samples, check_samples
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import Method
 from mtcd.schema.bounds import SplitShapes
 from mtcd.split_training import few_threads
@@ -40,7 +40,9 @@ def section_of(config: KitConfig) -> SplitSection:
     if not isinstance(config.model, SplitSection):
         raise ConfigError("model.kind: this federation trains a linear model, not a split network.")
     if config.compute is not None and config.compute.device.startswith("cuda"):
-        raise ConfigError("compute.device: a federation trains on the CPU. Leave it out, or ask the founder for 'cpu'.")
+        raise ConfigError(
+            "compute.device: a federation trains on the CPU. Leave it out, or ask the administrator for 'cpu'."
+        )
     return config.model
 
 

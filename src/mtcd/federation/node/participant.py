@@ -21,14 +21,14 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.aligning import agreed_rows
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.role import Brings, Role
+from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.watch import Watch
-from mtcd.federation.own.block import PartyBlock
-from mtcd.federation.own.keeping import Summary, keep_block
-from mtcd.federation.own.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.own.problem import glm_of, own_part, scale_of, server_problem, start_of
-from mtcd.federation.own.stepsize import Curvature, own_curvature, settle_together
-from mtcd.federation.own.table import PartyTable, own_table
+from mtcd.federation.participant.block import PartyBlock
+from mtcd.federation.participant.keeping import Summary, keep_block
+from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
+from mtcd.federation.participant.problem import glm_of, own_part, scale_of, server_problem, start_of
+from mtcd.federation.participant.stepsize import Curvature, own_curvature, settle_together
+from mtcd.federation.participant.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
@@ -38,14 +38,14 @@ from mtcd.protocol.token import Token
 from mtcd.stop import Stop
 
 
-def make_brings(kit: Kit, given: dict[str, Any]) -> Brings:
+def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
     """For the party or server of a kit; ``given`` goes before what the kit says of the table."""
     config = kit.config
     table = None if config.is_server else own_table(config, kit.folder, **given)
     if isinstance(config.model, SplitSection):
-        made: Brings = find("mtcd.federation.node.networks").SplitBrings(kit, table)
+        made: Participant = find("mtcd.federation.node.networks").SplitParticipant(kit, table)
         return made
-    return LinearBrings(kit, table)
+    return LinearParticipant(kit, table)
 
 
 def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
@@ -60,7 +60,7 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
     return method, stop, costs
 
 
-class BringsTable:
+class ParticipantTable:
     """What is the same for every model: the table, and the settings that all have alike. The server has no table."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
@@ -136,7 +136,7 @@ class BringsTable:
         raise WireError("kind", "is none that this model has")
 
 
-class LinearBrings(BringsTable):
+class LinearParticipant(ParticipantTable):
     """A table and a generalised linear model."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
@@ -156,7 +156,7 @@ class LinearBrings(BringsTable):
         told = [_curvature(name, facts[name]) for name in self.config.parties]
         method, notes = settle_together(self.method, problem, told)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        return {**sizes, "stepsize": method.settled_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
+        return {**sizes, "stepsize": method.resolved_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
@@ -164,7 +164,7 @@ class LinearBrings(BringsTable):
         samples, outputs = told["samples"], told["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
             raise WireError("outputs", "is no number that can be")
-        method, network = self.method.settled_at(told["stepsize"]), config.network
+        method, network = self.method.with_resolved_stepsize(told["stepsize"]), config.network
         self.settled = method
         labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
         if self.table is None:
@@ -182,9 +182,9 @@ class LinearBrings(BringsTable):
         self.rule = rule
         sizes = method.sizes(samples, outputs, network, config.seed)
         watch = Watch(self.stop, method, network, self.costs, bounds.tokens or 1, samples, log, reads, rule, sizes)
-        cast = method.cast(problem, network, config.seed)
-        lone = cast.server is None and cast.rounds is None
-        return Role(cast, bounds, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
+        parties = method.parties(problem, network, config.seed)
+        lone = parties.server is None and parties.rounds is None
+        return Role(parties, bounds, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples, and r(theta_k): as shares of what the labels say that they may be, to be added up."""
@@ -229,7 +229,7 @@ def summary_of(
         party=config.name,
         status=end.status,
         method=method.describe(),
-        stepsize=method.settled_stepsize(),
+        stepsize=method.resolved_stepsize(),
         iterations=end.hop,
         syncs=end.t,
         ledger=reliable.ledger,

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DataError, MtcdError, listing
-from mtcd.federation.own.problem import OwnPart
-from mtcd.federation.own.table import PartyTable
+from mtcd.federation.participant.problem import OwnPart
+from mtcd.federation.participant.table import PartyTable
 from mtcd.files import plain
 from mtcd.model.linear import Glm
 from mtcd.model.trained import predictions
