@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 import mtcd
+from mtcd.arrays import Array
 
-Array = NDArray[np.float64]
 Rng = np.random.Generator
 WIDTHS, PENALTIES = (0.3, 1.0, 3.0), (0.1, 10.0, 100.0)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.ledger.ledger import LINKS, Totals
 
 PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
@@ -89,7 +89,7 @@ class History:
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.rows)
 
-    def __getitem__(self, column: str) -> NDArray[np.float64]:
+    def __getitem__(self, column: str) -> Array:
         values = [row.row()[column] for row in self.rows]
         return np.array([np.nan if value is None else value for value in values], dtype=float)
 

@@ -7,13 +7,14 @@ from contextlib import AbstractContextManager, nullcontext
 
 import numpy as np
 
+from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method, resolve_stepsize
-from mtcd.model.linear import Array, Glm, LinearProblem
+from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
 from mtcd.objective.cache import cached_optimum

@@ -13,6 +13,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
 from mtcd.files import CHECKPOINT, MARKER, fresh_folder, plain
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
     from mtcd.splitnet.trained import TrainedSplit
 
-Array = NDArray[np.float64]
 FORMAT = 1
 
 

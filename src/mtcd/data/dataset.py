@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Rows
 from mtcd.checks import check_number, check_whole
 from mtcd.data.checks import check_labels
-from mtcd.data.samples import Rows, as_samples, check_samples, is_array, is_tensor, sample_shape, take
+from mtcd.data.samples import as_samples, check_samples, is_array, is_tensor, sample_shape, take
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import VerticalData, as_labels
 from mtcd.errors import DataError, did_you_mean, listing

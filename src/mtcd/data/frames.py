@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.checks import is_missing
 from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError, listing
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Rows
 from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError
-
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)

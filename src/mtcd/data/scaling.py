@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
-from mtcd.data.vertical import Array, Block, VerticalData
+from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError, listing
 
 

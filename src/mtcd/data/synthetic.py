@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.data.vertical import Array, VerticalData, split
+from mtcd.arrays import Array
+from mtcd.data.vertical import VerticalData, split
 from mtcd.errors import DataError, did_you_mean
 from mtcd.seeding import stream
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.data.vertical import Array
+from mtcd.arrays import Array
 from mtcd.errors import DataError
 
 

@@ -13,13 +13,13 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.checks import check_clients, check_labels, check_values
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
 from mtcd.errors import DataError, listing
 
-Array = NDArray[np.float64]
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
 Block: TypeAlias = Any
 

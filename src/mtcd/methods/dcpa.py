@@ -22,8 +22,8 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_number
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.ledger.costs import UNIT, Costs, Sizes
@@ -38,7 +38,6 @@ from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, primal_dual_limit
 
-Array = NDArray[np.float64]
 VARIANTS = ("B", "A")
 
 

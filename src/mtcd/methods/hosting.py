@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.ledger.costs import Sizes
 from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
 from mtcd.methods.combine import Combine
@@ -23,8 +21,6 @@ from mtcd.protocol.token import Token
 from mtcd.schema.fields import ClientSet
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Iteration, TokenIndex
-
-Array = NDArray[np.float64]
 
 
 @payload(4, "c>s")

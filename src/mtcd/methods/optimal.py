@@ -17,9 +17,9 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.protocol.model import Fit
 
-Array = NDArray[np.float64]
 NEWTON_STEPS = 25
 HALVINGS = 12
 # as much of the worst curvature is added to the true one, which may be 0 along some change

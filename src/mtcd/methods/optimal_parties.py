@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
@@ -19,7 +19,6 @@ from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
-Array = NDArray[np.float64]
 # times the objective of the start: a token that ends there has been driven off by its step size
 FAR_OFF = 1e3
 

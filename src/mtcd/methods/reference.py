@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array, Rows
 from mtcd.methods.membership import through_changes
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
@@ -28,8 +28,6 @@ from mtcd.objective.penalty import Penalty
 from mtcd.protocol.batches import Batches
 from mtcd.transports import make_transport
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 Theta = list[Array]
 NextClient = Callable[[int, int], int]
 Travelled = Callable[[Array], Array]

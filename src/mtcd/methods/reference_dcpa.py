@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.reference import Theta, zeros
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
-
-Array = NDArray[np.float64]
 
 
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:

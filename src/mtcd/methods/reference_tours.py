@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.accelerations.anderson import MOST_PATIENCE, SLOWER, best_weights
 from mtcd.methods.accelerations.conjugate import along_tour, mixing_weights
 from mtcd.methods.accelerations.momentum import next_momentum
@@ -23,7 +23,6 @@ from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
 from mtcd.objective.penalty import Penalty
 
-Array = NDArray[np.float64]
 State = tuple[Array, Theta]  # the token and the model
 Round = Callable[[int, "Scheme", State], tuple[Theta, State]]
 """From the start of a tour, or of the tours between two syncs: the model that is told of, and the end."""

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.methods.token_parties import TokenClient
 from mtcd.protocol.party import Client, Message, send
 from mtcd.protocol.token import Token
@@ -30,10 +28,10 @@ class Relay(Client):
             return client.receive(message)
         return [send(client.number, client.next_client(token), token)]
 
-    def parameters(self) -> NDArray[np.float64]:
+    def parameters(self) -> Array:
         """theta_k."""
         return self.client.parameters()
 
-    def copy_for(self, token: Token) -> NDArray[np.float64]:
+    def copy_for(self, token: Token) -> Array:
         """theta_k(gamma)."""
         return self.client.copy_for(token)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.methods.token_parties import TokenServer
 from mtcd.network.walks import NOWHERE
@@ -26,7 +26,7 @@ from mtcd.schema.fields import Whole
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Iteration, Number, last_client
 
-NO_NUMBERS: NDArray[np.float64] = np.zeros(0)
+NO_NUMBERS: Array = np.zeros(0)
 
 
 @payload(8, "s>itself")
@@ -160,7 +160,7 @@ class SplitClient(TokenHost):
             return self.plan.first_pass[token.hop - 1]
         return super().next_client(token)
 
-    def parameters(self) -> NDArray[np.float64]:
+    def parameters(self) -> Array:
         """They stay in the network."""
         return NO_NUMBERS
 

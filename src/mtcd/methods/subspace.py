@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.protocol.model import Fit
 
-Array = NDArray[np.float64]
 NEWTON_STEPS = 30
 # the least curvature that a Newton step relies on, as a share of the largest possible one: where the loss is
 # linear or flat, as Huber's is far out, there may be none

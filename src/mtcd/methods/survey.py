@@ -19,11 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtcd.methods.optimal import Along
 
-Array = NDArray[np.float64]
 ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED = 30.0, 3.0, 1.0, 0.01, 0.1
 # columns whose largest singular value is at most this times that of independent ones count as independent
 NEARLY = 2.0

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
@@ -29,8 +27,6 @@ from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, theorem_limit
 from mtcd.transports import DEFAULT
-
-Array = NDArray[np.float64]
 
 
 @payload(7, "s>c")

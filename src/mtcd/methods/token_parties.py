@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
@@ -19,7 +19,6 @@ from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
-Array = NDArray[np.float64]
 Weighed = tuple[Array, float]  # parameters and their penalty
 Visits = tuple[dict[int, Weighed], Weighed]  # copies, and what the coming sync will make of them
 

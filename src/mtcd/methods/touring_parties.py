@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.accelerations.acceleration import Acceleration, Memory
 from mtcd.methods.hosting import Plan
 from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
@@ -16,7 +16,6 @@ from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import SURVEYED, Tally, Token
 
-Array = NDArray[np.float64]
 MOST_STEPS = 200  # of an update whose step the token asks for
 
 

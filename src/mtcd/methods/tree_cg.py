@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError, WireError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import METHODS, Method, check_connected
@@ -33,7 +33,6 @@ from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
-Array = NDArray[np.float64]
 # the regulariser's inner products of theta, gradient and direction: a symmetric matrix by its upper triangle
 UPPER = np.triu_indices(3)
 # numbers in a message besides one per sample and output: on the way up, and on the way down

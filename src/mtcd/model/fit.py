@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.objective.losses import Loss
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

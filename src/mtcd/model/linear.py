@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array, Rows
 from mtcd.checks import check_number
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
@@ -20,9 +20,6 @@ from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import LOSSES, Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import block_smoothness
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
-
-Array = NDArray[np.float64]
 
 # look at somewhat more columns than must move: a second look at all of them costs more
 SPARE_SHARE, SPARE_COLUMNS = 1.15, 4

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.model.screening import ScreenedSteps
@@ -22,7 +22,6 @@ from mtcd.objective.losses import Loss
 from mtcd.objective.losses.squared import Squared
 from mtcd.objective.penalty import Penalty
 
-Array = NDArray[np.float64]
 Steps = Callable[[Array, Array], Array]
 """(theta, z) -> the new theta; z is brought up to date in place."""
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.checks import check_values
 from mtcd.data.frames import Frame, as_frame
 from mtcd.data.scaling import Scaling
@@ -18,7 +19,6 @@ from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.model.linear import Glm
 
-Array = NDArray[np.float64]
 Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 
 

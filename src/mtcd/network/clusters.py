@@ -8,8 +8,8 @@ from itertools import islice
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import NetworkError, listing
 from mtcd.network.communities import communities
 from mtcd.network.edges import ClientNames
@@ -135,7 +135,7 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
     return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]
 
 
-def _fiedler(L: scipy.sparse.csr_array) -> NDArray[np.float64]:
+def _fiedler(L: scipy.sparse.csr_array) -> Array:
     """The Fiedler vector; where there are several, the one that goes most with the numbers of the clients.
 
     On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs
@@ -147,7 +147,7 @@ def _fiedler(L: scipy.sparse.csr_array) -> NDArray[np.float64]:
         return vector if vector @ numbers >= 0 else -vector
     values, vectors = scipy.linalg.eigh(L.toarray())
     space = vectors[:, 1:][:, values[1:] <= values[1] + 1e-9 * values[-1]]
-    along: NDArray[np.float64] = space @ (space.T @ numbers)
+    along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
     return along / size if size > 1e-6 else space[:, 0]
 

@@ -7,12 +7,10 @@ from functools import partial
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.network.topology import Network, breadth_first
 from mtcd.seeding import stream
-
-Floats = NDArray[np.float64]
 
 DENSE_LIMIT = 1500  # up to this K all eigenvalues are computed, to full precision
 EXACT_DIAMETER_LIMIT = 2000  # up to this K the diameter is computed whatever it takes
@@ -79,7 +77,7 @@ def laplacian(A: scipy.sparse.csr_array) -> scipy.sparse.csr_array:
     return scipy.sparse.csr_array(scipy.sparse.diags_array(np.asarray(A.sum(axis=1)).ravel()) - A)
 
 
-def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Floats]:
+def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
     """The second least eigenvalue of a connected graph's Laplacian, and an eigenvector of it.
 
     Lanczos alone is quick where the graph mixes well. A graph that does not is long, so its levels around a

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError
 from mtcd.objective.losses import Loss
@@ -22,8 +22,6 @@ from mtcd.objective.penalty import Penalty
 from mtcd.objective.solver_newton import minimise, minimise_lasso
 from mtcd.objective.solver_problem import ScaledProblem
 from mtcd.objective.solver_ridge import ridge
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_number
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

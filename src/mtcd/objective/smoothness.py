@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
 from mtcd.objective.top_eigenvalue import certified_top, dense, krylov_bound, lanczos, top_eigenvalue
-
-Array = NDArray[np.float64]
 
 # Up to this side all eigenvalues of a dense Gram matrix take no longer than Lanczos, which passes over the block some
 # hundred times. Passes over a sparse block are quick, so there Lanczos pays early.

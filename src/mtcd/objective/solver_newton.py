@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.objective.solver_problem import REMEDY, TOLERANCE, ScaledProblem, check_not_negligible
 from mtcd.objective.solver_steps import newton_step
-
-Array = NDArray[np.float64]
 
 DAMPING = 1e-12  # the least damping of a Newton step, relative to the mean curvature of the loss
 MILD = 1e-8  # damping that hardly shortens a step; less may be too little for a Hessian with flat directions

@@ -11,13 +11,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import overall_smoothness
-
-Array = NDArray[np.float64]
 
 TOLERANCE = 1e-12  # on (f - f*) / f
 NEGLIGIBLE = 1e-9  # f* below this part of f(0) counts as zero: relative gaps drown in rounding

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from mtcd.arrays import Array
 from mtcd.objective.solver_problem import TOLERANCE, ScaledProblem, check_not_negligible, dense
-
-Array = NDArray[np.float64]
 
 
 def ridge(problem: ScaledProblem) -> tuple[Array, float] | None:

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
+from mtcd.arrays import Array
 from mtcd.objective.solver_problem import TOLERANCE, ScaledProblem, hessian_of, typical_curvature
-
-Array = NDArray[np.float64]
 
 DIRECT = 4000  # up to so many unknowns, solve for the Newton step with a factorised Hessian
 

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
 
-Array = NDArray[np.float64]
 Product = Callable[[Array], Array]
 
 # Relative accuracy asked of Lanczos; the result is raised by as much.

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from mtcd.arrays import Array
 
 POINTS = 48  # of a curve, for the slopes
 FEWEST = 4  # measurements, to say anything

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
-
-Array = NDArray[np.float64]
 
 COLUMNS = ("from", "to", "latency_ms", "bandwidth_mbps")
 SERVER, ANY = "server", "*"

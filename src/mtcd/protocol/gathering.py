@@ -7,12 +7,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.schema.payloads import Payload, payload, stored
 from mtcd.schema.types import Number, Representation
-
-Array = NDArray[np.float64]
 
 
 @payload(6, "c>s")

@@ -9,13 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array, Rows
 from mtcd.protocol.batches import Batches
-
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
 
 
 class Fit(Protocol):

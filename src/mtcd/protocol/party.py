@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.protocol.keeping import Keeper, Snapshot
 from mtcd.protocol.model import Seen
 from mtcd.protocol.transport import Transport
@@ -22,8 +20,6 @@ from mtcd.schema.arrays import AggregateField, FusionField
 from mtcd.schema.fields import Optional
 from mtcd.schema.payloads import Payload, payload, stored
 from mtcd.schema.types import Count, Iteration, Number, Parameters
-
-Array = NDArray[np.float64]
 
 SERVER = -1
 MONITOR = -2

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import WireError
 from mtcd.schema.arrays import AggregateField
 from mtcd.schema.bounds import MOST, Bounds
@@ -17,9 +17,6 @@ from mtcd.schema.fields import ClientSet, Optional, Row, Usually, WeightsByItera
 from mtcd.schema.payloads import Nested, Payload, payload, stored
 from mtcd.schema.reading import REAL
 from mtcd.schema.types import Aggregate, Bool, Iteration, Number, TokenIndex, last_client
-
-Array = NDArray[np.float64]
-
 
 NOTHING = np.zeros(0)
 SURVEYED = 5

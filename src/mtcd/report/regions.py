@@ -9,13 +9,11 @@ from itertools import groupby
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.planner import Plan
 from mtcd.planner.forecast import ROUGH
 from mtcd.report.styles import COLOURS, DASHES
-
-Array = NDArray[np.float64]
 
 RATIOS = np.logspace(-1, 4, 251)
 # the same colour for a family in every picture

@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.ledger.costs import Per
 from mtcd.reproduce.schema import Experiment, Measure
 
-Array = NDArray[np.float64]
 BYTES = 4  # of a number that is sent, as neural networks compute with
 COST_AXES: dict[Per, str] = {"message": "cost", "float": "float-cost"}  # by what is priced
 END: dict[Measure, str] = {"gap": "converged", "accuracy": "epochs"}  # the status of a training that was not cut short

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.schema.arrays import AggregateField, ParametersField, RepresentationField
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.fields import Flag, Real, Whole
@@ -33,7 +31,7 @@ ClientNumber = Annotated[int, Whole(last_client)]
 TokenIndex = Annotated[int, Whole(last_token)]
 Bool = Annotated[bool, Flag()]
 Number = Annotated[float, Real()]
-Aggregate = Annotated[NDArray[np.float64], AggregateField()]
+Aggregate = Annotated[Array, AggregateField()]
 """For a split network a tensor, which the protocol handles without knowing its class."""
 Representation = Annotated[Any, RepresentationField()]
-Parameters = Annotated[NDArray[np.float64], ParametersField()]
+Parameters = Annotated[Array, ParametersField()]

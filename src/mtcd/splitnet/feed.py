@@ -67,7 +67,7 @@ def make_source(values: Any, client: str, device: torch.device) -> Source:
     return Fetched(values, client, device)
 
 
-class Rows:
+class BatchRows:
     """The rows of B^t on the device: an epoch's order is sent there once, so that a batch is a slice of it."""
 
     def __init__(self, batches: Batches, device: torch.device) -> None:
@@ -89,7 +89,7 @@ class Rows:
 class Feed:
     """The batch of iteration t, read and transformed once, however many visits there are in it."""
 
-    def __init__(self, source: Source, rows: Rows, transform: Transform | None = None, client: str = "") -> None:
+    def __init__(self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = "") -> None:
         self.source, self.rows, self.transform, self.client = source, rows, transform, client
         self._t = -1
         self._batch = torch.empty(0)

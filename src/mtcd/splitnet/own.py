@@ -12,7 +12,7 @@ from mtcd.errors import ConfigError
 from mtcd.protocol.batches import Batches
 from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.client import Loss, NetClient, Surroundings
-from mtcd.splitnet.feed import Feed, Rows, Source, Stored
+from mtcd.splitnet.feed import BatchRows, Feed, Source, Stored
 from mtcd.splitnet.fusion import NetFusion
 from mtcd.splitnet.labels import Classes
 from mtcd.splitnet.lanes import Lanes
@@ -120,7 +120,7 @@ class OwnProblem:
         clients: list[Any] = [Elsewhere() for _ in around.aggregation.widths]
 
         def feed(source: Source) -> Feed:
-            return Feed(source, Rows(batches, CPU))
+            return Feed(source, BatchRows(batches, CPU))
 
         if self.own is not None and self.net is not None:
             self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k

@@ -18,7 +18,7 @@ from mtcd.protocol.model import ClientNetwork, Seen
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.client import NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
-from mtcd.splitnet.feed import Feed, Rows, Source, Stored, make_source
+from mtcd.splitnet.feed import BatchRows, Feed, Source, Stored, make_source
 from mtcd.splitnet.fusion import CHUNK, NetFusion
 from mtcd.splitnet.graphs import GraphClient, GraphFusion
 from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
@@ -130,7 +130,7 @@ class NetProblem:
             self._try_training(batches.length, self.outputs)
 
         def feed(source: Source, client: str = "") -> Feed:
-            return Feed(source, Rows(batches, self.device), transforms.get(client), client)
+            return Feed(source, BatchRows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
             fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)  # lazy layers have sizes by now

@@ -9,16 +9,14 @@ from functools import partial
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
 from mtcd.network.walks.declared import in_one_piece
 from mtcd.seeding import stream
-
-Array = NDArray[np.float64]
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
 ROUNDING = 1e-12

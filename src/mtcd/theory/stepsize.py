@@ -8,13 +8,11 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import DataError
 from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.network.spectrum import diameter
@@ -22,7 +22,6 @@ from mtcd.network.walks.walk import Walk, declares_transitions, facts_of, make_w
 from mtcd.theory.known import DECLARE
 from mtcd.theory.starts import Roam
 
-Array = NDArray[np.float64]
 R = TypeVar("R")
 
 TARGETS = 256  # clients made absorbing at a time: few enough for the cache, and for memory at any K

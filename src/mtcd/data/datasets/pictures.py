@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.entry import Pictures, RawPictures
 from mtcd.data.datasets.folder import content, damaged
 
 Bytes = NDArray[np.uint8]
-Array = NDArray[np.float64]
 
 
 def vertical(

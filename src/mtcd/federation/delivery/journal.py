@@ -12,8 +12,9 @@ from zlib import crc32
 
 import numpy as np
 
+from mtcd.arrays import Array
 from mtcd.errors import JournalError
-from mtcd.federation.delivery.mapped import Array, mapped_numbers
+from mtcd.federation.delivery.mapped import mapped_numbers
 from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
 
 MAGIC = b"MTCDJRN7"

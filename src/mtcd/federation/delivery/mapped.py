@@ -6,11 +6,9 @@ import os
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import MtcdError
-
-Array = NDArray[np.float64]
 
 
 def mapped_numbers(path: Path, shape: tuple[int, ...], fresh: bool) -> Array:

@@ -18,6 +18,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import DataError, WireError
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.names import SERVER
@@ -26,7 +27,6 @@ from mtcd.federation.node.mail import Asked, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
 from mtcd.federation.sealed import Seal
 
-Array = NDArray[np.float64]
 Sums = NDArray[np.uint64]
 STEPS = 2.0**32
 LARGEST = 2.0**30

@@ -16,6 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DataError, MtcdError, listing
@@ -25,7 +26,6 @@ from mtcd.files import plain
 from mtcd.model.linear import Glm
 from mtcd.model.trained import predictions
 
-Array = NDArray[np.float64]
 NPZ, CSV = "block.npz", "block.csv"
 FORMAT = 1
 INTERCEPT = "(intercept)"

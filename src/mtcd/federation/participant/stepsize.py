@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import WireError
 from mtcd.federation.participant.problem import OwnPart
 from mtcd.methods.method import Method, resolve_stepsize
@@ -24,7 +24,6 @@ from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, sample_norm
 from mtcd.theory.stepsize import Smoothness, positive
 
-Array = NDArray[np.float64]
 FIELD = "the curvature of a block"
 LARGEST = 1e300  # so that sums of these are finite
 

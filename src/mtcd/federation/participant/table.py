@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import feature, labels_of
 from mtcd.data.tables import listed_columns
-from mtcd.data.vertical import Array
 from mtcd.errors import DataError, did_you_mean
 from mtcd.federation.kit_schema import KitConfig
 

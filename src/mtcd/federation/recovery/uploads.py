@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.methods.svfl import SVFLServer
@@ -24,8 +24,6 @@ from mtcd.methods.token_parties import TokenServer
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import SERVER, Message
-
-Array = NDArray[np.float64]
 
 
 class Gatherer(Protocol):

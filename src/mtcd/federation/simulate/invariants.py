@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.federation.simulate.world import World
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
-Array = NDArray[np.float64]
 PRECISION = 1e-9
 """Rounding that adds up over the visits of a run."""
 

@@ -19,16 +19,14 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.protocol.keeping import Keeper
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
 from mtcd.registry import Registry
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
-
-Array = NDArray[np.float64]
 
 
 class Memory(Keeper):

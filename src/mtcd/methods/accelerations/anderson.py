@@ -10,13 +10,11 @@ undone, and the next one waits longer.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
-
-Array = NDArray[np.float64]
 
 # after an extrapolation that failed, the next one waits this many times longer, up to MOST_PATIENCE tours
 SLOWER = 2

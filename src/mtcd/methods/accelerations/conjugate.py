@@ -17,8 +17,8 @@ small step changes the models by little, and differences of products would lose 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.methods.optimal import LARGEST, Along, optimal_weights
 from mtcd.methods.survey import FIRST, MANY, Survey
@@ -26,7 +26,6 @@ from mtcd.protocol.model import Fit
 from mtcd.protocol.token import SURVEYED, Instruction
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
-Array = NDArray[np.float64]
 # where f would fall by less than this share, rounding decides on the weights, and they would enlarge it: no mix then
 NOISE = 1e-10
 # the largest weight of d, which may be as small as the step size

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.methods.accelerations.acceleration import ACCELERATIONS, Acceleration
 from mtcd.protocol.model import Fit
 from mtcd.protocol.token import Instruction
-
-Array = NDArray[np.float64]
 
 
 @ACCELERATIONS.register("momentum")

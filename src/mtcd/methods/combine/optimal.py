@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
+from mtcd.arrays import Array
 from mtcd.methods.combine.rule import RULES, Combine
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
@@ -32,5 +30,5 @@ class Optimal(Combine):
         return Parties(hosts, server, server.start_iteration(), gather=_gather)
 
 
-def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[NDArray[np.float64]]:
+def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[Array]:
     return [client.settled(server.past) for client in clients]

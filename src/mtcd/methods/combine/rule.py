@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Token
@@ -25,8 +25,6 @@ from mtcd.registry import Registry
 
 if TYPE_CHECKING:
     from mtcd.methods.hosting import Plan
-
-Array = NDArray[np.float64]
 
 
 class Combine(ABC):

@@ -7,13 +7,12 @@ from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Chain, Facts
 
-Array = NDArray[np.float64]
 Transitions = Callable[[int], Mapping[int, float] | None]
 
 

@@ -12,12 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.network.topology import Network
-
-Array = NDArray[np.float64]
 
 
 class Chain(NamedTuple):

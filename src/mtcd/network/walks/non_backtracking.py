@@ -8,15 +8,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.network.spectrum import adjacency
 from mtcd.network.topology import Network
 from mtcd.network.walks.facts import Facts, checked_start, inside
 from mtcd.network.walks.walk import WALKS, Walk
-
-Array = NDArray[np.float64]
 
 NUMBERS = 400_000  # in a block of links times targets: few enough for memory at any size
 

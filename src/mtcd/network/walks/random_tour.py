@@ -9,8 +9,8 @@ from functools import lru_cache
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.network.repair import repaired_tree
 from mtcd.network.topology import Network
@@ -19,7 +19,6 @@ from mtcd.network.walks.facts import Facts, TourTimes, checked_start
 from mtcd.network.walks.walk import NOWHERE, WALKS, Walk
 from mtcd.seeding import uniform
 
-Array = NDArray[np.float64]
 Tree = Sequence[Sequence[int]]
 """The neighbours of each client in a tree."""
 

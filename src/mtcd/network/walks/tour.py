@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.errors import NetworkError
 from mtcd.network.repair import repaired
@@ -16,8 +16,6 @@ from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks.facts import Facts, TourTimes, checked_start
 from mtcd.network.walks.walk import WALKS, Walk
-
-Array = NDArray[np.float64]
 
 COVER_WORK = 1e8  # a second or two; beyond, the length of the tour bounds what ``tour_cover`` would find
 

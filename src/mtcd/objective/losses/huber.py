@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.checks import check_number
 from mtcd.objective.losses.loss import LOSSES, Loss
-
-Array = NDArray[np.float64]
 
 
 @LOSSES.register("huber")

@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.objective.losses.loss import LOSSES
 from mtcd.objective.losses.two_classes import TwoClasses
-
-Array = NDArray[np.float64]
 
 
 @LOSSES.register("logistic")

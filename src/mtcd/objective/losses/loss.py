@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError, DataError
 from mtcd.registry import Registry
 
-Array = NDArray[np.float64]
 Labels = NDArray[np.generic]
 
 

@@ -6,12 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.objective.losses.loss import LOSSES, Labels, Loss
-
-Array = NDArray[np.float64]
 
 
 @LOSSES.register("multinomial")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.errors import DataError, listing
 from mtcd.objective.losses.loss import Labels, Loss
-
-Array = NDArray[np.float64]
 
 
 class TwoClasses(Loss):
