@@ -41,7 +41,7 @@ def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
     for parties in (whole, ours):
         list(islice(LocalEngine(parties, Ledger()).run(), 9))
         for client in parties.clients:
-            client.settle(client.t)
+            client.apply_sync(client.t)
     problem.hold(whole.parameters())
     theta_0 = problem.fusion.values()[0]  # without a server, the client that was visited last has it
     knows = SERVER if SERVER in own else next(k for k in own if torch.equal(own[k].head.values()[0], theta_0))

@@ -37,7 +37,7 @@ def test_the_objective_from_parts_is_that_of_one_process(name: str, tmp_path: Pa
     start = sum(part_of(own[k], at_start[k]) for k in numbers)
     list(islice(LocalEngine(ours, Ledger()).run(), MOMENTS))  # the parties are as they were
     for client in ours.clients:
-        client.settle(client.t)
+        client.apply_sync(client.t)
     end = sum(part_of(own[k], represented(own[k])) for k in numbers)
     assert objective(own[0], fusion, start) == pytest.approx(measured[0], rel=1e-6)
     head = own[SERVER].fusion if SERVER in own else own[0].fusion

@@ -38,7 +38,7 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
         assert ledgers[0].to_dict() == ledgers[1].to_dict()
     whole.parameters()
     for k, net in enumerate(problem.nets):
-        ours.clients[k].settle(ours.clients[k].t)
+        ours.clients[k].apply_sync(ours.clients[k].t)
         mine = own[k].net.finished().state_dict()
         for key, value in net.finished().state_dict().items():
             assert torch.equal(value, mine[key]), key

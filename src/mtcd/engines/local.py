@@ -12,7 +12,6 @@ from mtcd.protocol.accounting import record
 from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
-from mtcd.protocol.transport import Transport
 
 
 class LocalEngine(InProcessEngine):
@@ -34,11 +33,12 @@ class LocalEngine(InProcessEngine):
         waiting = self.queue()
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
-        travels = self._transport_of_all is not None
+        transport = next((client.transport for client in self.parties.clients), None)  # all have the same kind
+        hides = transport is not None and not transport.reads_objective
         while True:
             for message in outgoing:
                 if message.to != MONITOR:
-                    if travels:
+                    if transport is not None:
                         self._transport(message, parties)
                     if reports:
                         self._record(message)
@@ -52,7 +52,8 @@ class LocalEngine(InProcessEngine):
                         yield progress
                         self._catch_up(progress.hop)
                 else:
-                    yield self._progress(message)
+                    progress = cast(Progress, message.payload)  # a lone token reports the same as progress
+                    yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
             if not waiting:
                 return
             message = waiting.popleft()
@@ -60,24 +61,11 @@ class LocalEngine(InProcessEngine):
             if pausing:
                 yield None
 
-    @property
-    def _transport_of_all(self) -> Transport | None:
-        """All parties have transports of the same kind."""
-        return next((client.transport for client in self.parties.clients), None)
-
     def _transport(self, message: Message, parties: Mapping[int, Party | None]) -> None:
         """What the transports of both parties make of the arrays, unless a party sends to itself."""
         sender, receiver = parties[message.sender], parties[message.to]
         if sender is not receiver and sender is not None and sender.transport is not None:
             message.payload = sender.transport.received(sender.transport.sent(message.payload))
-
-    def _progress(self, message: Message) -> Progress:
-        """What a party reports. A lone token reports the same as progress."""
-        progress = cast(Progress, message.payload)
-        transport = self._transport_of_all
-        if transport is None or transport.reads_objective:
-            return progress
-        return Progress(progress.hop, progress.t, None, 0.0)
 
     def parameters(self) -> list[Any]:
         return super().parameters() if self._observed is None else list(self._observed)

@@ -41,7 +41,7 @@ class Ledger:
     float_bytes: int = 8
     """The bytes of one number: 8, or 4 in single precision (split networks, ``transport: float32``)."""
     wide_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
-    """Numbers that take 8 bytes each, whatever ``float_bytes`` is, by kind of link."""
+    """Where ``float_bytes`` is not 8: numbers that take 8 bytes each all the same, by kind of link."""
 
     def record(self, link: int, floats: int, messages: int = 1, wide: int = 0) -> None:
         """A message (or several) of ``floats`` numbers went over this kind of link; ``wide`` of them take 8 bytes."""

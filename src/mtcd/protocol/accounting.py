@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, WIDE_BYTES, Ledger
 from mtcd.protocol.party import SERVER, Message
 
 
@@ -15,4 +15,5 @@ def record(message: Message, ledger: Ledger) -> None:
             ledger.record_unsent_hop(hop_floats)
     if floats and to != sender:
         link = UPLINK if to == SERVER else DOWNLINK if sender == SERVER else CLIENT_CLIENT
-        ledger.record(link, floats, wide=message.payload.wide_floats)
+        wide = 0 if ledger.float_bytes == WIDE_BYTES else message.payload.wide_floats
+        ledger.record(link, floats, wide=wide)
