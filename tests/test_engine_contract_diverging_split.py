@@ -8,9 +8,12 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
+from live import run_all
 from mtcd.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
 from mtcd.federation.node import networks
-from test_engine_contract_split import assert_same_networks, federate, four_clinics, in_process
+from mtcd.federation.node.node import Node
+from mtcd.federation.own.keeping import read_summary
+from test_engine_contract_split import Brings, assert_same_networks, federate, four_clinics, in_process, table_of
 
 MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
 METHODS: dict[str, dict[str, Any]] = {
@@ -106,3 +109,13 @@ def test_what_does_not_fit_into_a_message_is_not_evaluated_and_the_run_says_so(
     assert in_process(data, kits["a"]).status == DIVERGED
     assert {summary.status for summary in told.summaries.values()} == {KEPT}
     assert all(networks.NOT_EVALUATED in summary.notes for summary in told.summaries.values())
+
+
+def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_path: Path) -> None:
+    data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.1}
+    model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
+    kits, _ = federate(tmp_path, data, 3, model=model, method=method)
+    again = Node(kits["b"], tmp_path / "runs" / "b", Brings(kits["b"], table_of(data, kits["b"])), None)
+    assert run_all({"b": again}) == {"b": KEPT}
+    assert read_summary(tmp_path / "runs" / "b").unjudged == ""
+    assert_same_networks(tmp_path, kits, in_process(data, kits["a"]))

@@ -13,6 +13,7 @@ from mtcd.federation.node.opening import Agreed
 from mtcd.federation.private_files import write_files
 
 AGREED, TOLD, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
+VERDICT = "verdict.json"
 
 
 class RunFolder:
@@ -71,6 +72,24 @@ class RunFolder:
     def tell(self, told: set[str]) -> None:
         """Keep it."""
         write_files(self.path, {TOLD: json.dumps(sorted(told)).encode()}, private=True)
+
+    def verdict(self) -> tuple[bool, set[str]] | None:
+        """Whether the training has diverged, and who has confirmed to know; None while it is not known."""
+        path = self.path / VERDICT
+        try:
+            kept = json.loads(path.read_text())
+            return bool(kept["diverged"]), set(kept["told"])
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, KeyError):
+            raise ConfigError(
+                f"{path} cannot be read: remove it and start all parties again, so that they evaluate the objective."
+            ) from None
+
+    def keep_verdict(self, diverged: bool, told: set[str]) -> None:
+        """Keep it."""
+        content = json.dumps({"diverged": diverged, "told": sorted(told)}) + "\n"
+        write_files(self.path, {VERDICT: content.encode()}, private=True)
 
     def close(self) -> None:
         """Let another process have it."""

@@ -23,7 +23,12 @@ from mtcd.federation.node.role import Role
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import Summary, keep_run
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.participant.network_block import NetworkBlock, fusion_to_bytes
+from mtcd.federation.participant.network_block import (
+    NetworkBlock,
+    fusion_to_bytes,
+    module_to_bytes,
+    read_network_block,
+)
 from mtcd.federation.participant.network_objective import (
     fits_into_message,
     objective,
@@ -42,6 +47,7 @@ from mtcd.federation.participant.networks import (
     threads_for,
 )
 from mtcd.federation.participant.table import PartyTable
+from mtcd.files import WEIGHTS
 from mtcd.methods.split_setup import opening_cost, split_sizes
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
@@ -154,9 +160,9 @@ class SplitParticipant(ParticipantTable):
                 "everybody the same."
             )
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """The network and a summary, in the folder of the run."""
-        summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes)
+        summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes, unjudged)
         columns = () if self.table is None else self.table.columns
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
         if not block.finite or summary.status == DIVERGED:
@@ -170,6 +176,12 @@ class SplitParticipant(ParticipantTable):
     def awaits_words(self) -> bool:
         """Whether theta_0 is still to be told."""
         return self.fusion is None
+
+    def recall(self, folder: Path) -> None:
+        """theta_0, which the block has."""
+        if self.fusion is None and (folder / WEIGHTS).exists():
+            block = read_network_block(self.config, self.kit.code, folder)
+            self.fusion = module_to_bytes(block.trained.fusion) if block.knows_fusion else None
 
     def last_words(self) -> bytes | None:
         """theta_0, for the others; they had earlier ones in tokens."""

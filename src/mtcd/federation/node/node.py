@@ -30,7 +30,7 @@ from mtcd.federation.node.opening import Agreed, Leading, Opening
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
-from mtcd.federation.node.verdict import Verdict
+from mtcd.federation.node.verdict import Outcome, Verdict
 from mtcd.federation.node.watch import Report, Watch
 from mtcd.federation.participant.keeping import Summary
 from mtcd.federation.recovery.choose import make_reliable_party
@@ -75,6 +75,8 @@ class Node:
         """How training ended."""
         self.report: Report | None = None
         """An engine on this machine that observes this party: see ``federation/engine.py``."""
+        self.outcome = Outcome()
+        """Whether it has diverged, as far as that took an evaluation after the end."""
         self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed, loop, connect)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
@@ -145,7 +147,9 @@ class Node:
             return reliable
 
         self.trainer = Trainer(self.mail, self.loop, self.log, make, role.bounds, self._comes_by, self._told, self._end)
-        self.verdict = Verdict(self.station, self.kit.config, agreed.run, self) if role.evaluated_at_end else None
+        self.verdict = None
+        if role.evaluated_at_end:
+            self.verdict = Verdict(self.station, self.kit.config, agreed.run, self, self.folder)
         self.trainer.awaits_words = self._awaits_words
         for note in role.notes:
             self.log.say("note", note)
@@ -256,21 +260,23 @@ class Node:
         reliable = self.trainer.reliable
         assert reliable.ended is not None
         diverged = reliable.ended.status == DIVERGED
+        self.participant.recall(self.folder.path)
         words = self.participant.last_words() if reliable.ended_here and not diverged else None
         if words is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
             self.loop.call(partial(self.questions.ask, WORDS, dict.fromkeys(others, words)))
-        if self.verdict is None or diverged:
-            self._conclude(diverged=False)
+        if self.verdict is None or (diverged and self.folder.verdict() is None):  # it ended so on the way
+            self._conclude(Outcome())
         else:
             self.verdict.begin(self._conclude)
         leaving = Leaving(self.trainer, self.questions)
         self.loop.call(leaving.step)
 
-    def _conclude(self, diverged: bool) -> None:
-        """It is known how training ended."""
+    def _conclude(self, outcome: Outcome) -> None:
+        """It is known how training ended, or that nobody can tell now."""
         assert self.trainer is not None
-        if diverged:
+        self.outcome = outcome
+        if outcome.diverged:
             self.trainer.reliable.correct_status(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
@@ -278,7 +284,8 @@ class Node:
     def _keep(self) -> Summary:
         assert self.trainer is not None
         assert self.watch is not None
-        summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes)
+        unjudged = self.outcome.sentence
+        summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes, unjudged)
         self.status = summary.status
         return summary
 

@@ -127,6 +127,9 @@ class ParticipantTable:
         """Whether something is still to be told after the end."""
         return False
 
+    def recall(self, folder: Path) -> None:
+        """What was told after the end, and is in the folder since before a restart."""
+
     def last_words(self) -> bytes | None:
         """What the party that ended the training tells the others afterwards, if anything."""
         return None
@@ -208,9 +211,9 @@ class LinearParticipant(ParticipantTable):
             return None
         return self.part.gap_part(party.copy_for(token), token.aggregate)
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """The block and a summary, in the folder of the run."""
-        summary = summary_of(self.config, self.settled, self.costs, reliable, watch, notes)
+        summary = summary_of(self.config, self.settled, self.costs, reliable, watch, notes, unjudged)
         if self.table is None:
             return keep_block(folder, summary, None)
         party = reliable.party
@@ -219,7 +222,13 @@ class LinearParticipant(ParticipantTable):
 
 
 def summary_of(
-    config: KitConfig, method: Method, costs: Costs, reliable: ReliableParty, watch: Watch, notes: Sequence[str]
+    config: KitConfig,
+    method: Method,
+    costs: Costs,
+    reliable: ReliableParty,
+    watch: Watch,
+    notes: Sequence[str],
+    unjudged: str,
 ) -> Summary:
     """How the run ended, as this party knows it."""
     end = reliable.ended
@@ -237,6 +246,7 @@ def summary_of(
         seconds=watch.seconds(),
         objective=watch.facts()["objective"] if watch.final else None,
         notes=tuple(notes),
+        unjudged=unjudged,
     )
 
 

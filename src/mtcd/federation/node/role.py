@@ -48,8 +48,14 @@ class Participant(Part, Protocol):
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
 
-    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str]) -> Summary:
-        """Write down what the run leaves with this party; again when it has heard more."""
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+        """Write down what the run leaves with this party; again when it has heard more.
+
+        ``unjudged``: why it is not known whether the training has diverged, if so.
+        """
+
+    def recall(self, folder: Path) -> None:
+        """What was told after the end, and is in the folder since before a restart."""
 
     @property
     def awaits_words(self) -> bool:

@@ -2,14 +2,17 @@
 
 The holder of the labels asks the others whether they have ended; then a token pass adds up their representations (and
 penalties, of a linear model), as for predictions: only the holder learns the sum. It evaluates the objective, as a
-training in one process does at its end, and tells everybody the verdict. Until then no block is kept. Where somebody is
-away, the holder does not wait for long, and the run ends with the status that its limit gave.
+training in one process does at its end, and tells everybody the verdict. Until then no block is kept. Every party
+writes the verdict down, so that it is the same after a restart. Where somebody is away, the holder does not wait for
+long: the run ends with the status that its limit gave, and says that the verdict is missing. When all are started
+again, the objective is evaluated again.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import networkx as nx
@@ -26,11 +29,53 @@ from mtcd.federation.node.passing import Passing, Seeing, Sums, fits, from_sums,
 from mtcd.federation.node.station import Station
 
 JUDGE, VERDICT = "judge", "verdict"
-FINE = b"fine"
+FINE, MISSING = "fine", "missing"
 FOR_THE_GONE = 5.0  # seconds that a party whose link is down is waited for ...
 FOR_THE_SLOW = 15.0  # ... and any other
 FOR_THE_HOLDER = 20.0
 FOR_A_GROUP = 1.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Whether the training has diverged; or that this is not known, as ``away`` took no part."""
+
+    diverged: bool = False
+    away: tuple[str, ...] = ()
+
+    @property
+    def sentence(self) -> str:
+        """Why there is no verdict, and what to do; nothing where there is one."""
+        if not self.away:
+            return ""
+        return (
+            f"Whether the training has diverged is not known: {', '.join(self.away)} took no part when the objective "
+            "was evaluated at the end. Start all again at the same time, with the same folders: it is evaluated then. "
+            "Do not rely on the model before."
+        )
+
+    def __str__(self) -> str:
+        return " ".join([MISSING, *self.away]) if self.away else DIVERGED if self.diverged else FINE
+
+    @staticmethod
+    def read(told: str, names: Iterable[str]) -> Outcome:
+        """From what ``str`` gave; these names are known."""
+        if told in (DIVERGED, FINE):
+            return Outcome(told == DIVERGED)
+        kind, *away = told.split(" ")
+        if kind != MISSING or not away or not set(away) <= set(names):
+            raise WireError("verdict", "is none")
+        return Outcome(away=tuple(away))
+
+
+class Kept(Protocol):
+    """Where a party keeps the verdict, and the holder whom it has told."""
+
+    def verdict(self) -> tuple[bool, set[str]] | None:
+        """Whether the training has diverged, and who has confirmed to know; None while it is not known."""
+
+    def keep_verdict(self, diverged: bool, told: set[str]) -> None:
+        """Write that down."""
 
 
 class Evidence(Protocol):
@@ -48,15 +93,17 @@ class Evidence(Protocol):
 
 
 class Verdict:
-    """Of one party, or of the server. ``then`` is called once, with whether the training has diverged."""
+    """Of one party, or of the server. ``then`` is called once, with what came of it."""
 
-    def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence) -> None:
+    def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence, kept: Kept) -> None:
         self.mail, self.questions, self.loop, self.log = station.mail, station.questions, station.loop, station.log
         self.run, self.own, self.config, self.name = run.encode(), own, config, config.name
         self.holder = config.labels.held_by
         self.parties = [name for name in config.parties if name != self.holder]
         self.clients = len(config.parties)
-        self._then: Callable[[bool], None] | None = None
+        self._then: Callable[[Outcome], None] | None = None
+        self._kept = kept
+        self._told: set[str] = set()
         self._part: NDArray[np.float64] | None = None
         self.known = False
         seen = config.model_copy(update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})})
@@ -68,16 +115,28 @@ class Verdict:
             Passing(self.mail, self.questions, seen, self._sums)
             self.mail.on(JUDGE, self._be_asked)
 
-    def begin(self, then: Callable[[bool], None]) -> None:
-        """This party has ended."""
+    def begin(self, then: Callable[[Outcome], None]) -> None:
+        """This party has ended. If it knew the verdict before it was started again, that stands."""
         self._then, self._part, self.known = then, None, False
-        if self.name == self.holder:
-            self.loop.later(FOR_THE_GONE, lambda: self._give_up(self.questions.waits_for))
-            self.loop.later(FOR_THE_SLOW, lambda: self._tell(diverged=False))
+        kept = self._kept.verdict()
+        if kept is not None:
+            diverged, self._told = kept
+            self._tell(Outcome(diverged))
+        elif self.name == self.holder:
+            self.loop.later(FOR_THE_GONE, lambda: self._give_up(self._awaited()))
+            self.loop.later(FOR_THE_SLOW, lambda: self._tell(self._without(self._awaited())))
             self.proceed()
         else:
             self.loop.later(FOR_THE_GONE, lambda: self._give_up({self.holder}))
-            self.loop.later(FOR_THE_HOLDER, lambda: self._conclude(diverged=False))
+            self.loop.later(FOR_THE_HOLDER, lambda: self._tell(self._without({self.holder})))
+
+    def _awaited(self) -> set[str]:
+        """Whom the holder waits for: those who have not answered, or who have not told how theta_0 ended."""
+        told_last = {SERVER} & set(self.config.peers) if not self.own.complete else set()
+        return (self.questions.waits_for | told_last) or set(self.parties)
+
+    def _without(self, away: set[str]) -> Outcome:
+        return Outcome(away=tuple(sorted(away)))
 
     def proceed(self) -> None:
         """Evaluate the objective, if this is the holder and it is complete: when it has ended, or has become so."""
@@ -87,29 +146,31 @@ class Verdict:
     def _give_up(self, awaited: set[str]) -> None:
         """If one of them is away: there is no telling when it is back."""
         link = self.mail.link
-        if awaited & (link.peers - link.up):
-            self._tell(diverged=False) if self.name == self.holder else self._conclude(diverged=False)
+        if away := awaited & (link.peers - link.up):
+            self._tell(self._without(away))
 
     @property
     def pending(self) -> bool:
         """Whether it is still to come."""
         return self._then is not None and not self.known
 
-    def _conclude(self, diverged: bool) -> None:
+    def _conclude(self, outcome: Outcome) -> None:
         if self.pending and self._then is not None:
             self.known = True
-            self._then(diverged)
+            if not outcome.away:
+                self._kept.keep_verdict(outcome.diverged, self._told)
+            self._then(outcome)
 
     # The holder
 
     def _answered(self, answers: Answers) -> None:
         own = self._evidence()
         if DIVERGED.encode() in answers.values() or not fits(own, self.clients):
-            self._tell(diverged=True)
+            self._tell(Outcome(diverged=True))
         elif not self.parties:
-            self._tell(self.own.has_diverged(own))
-        elif not all(self._is_sound(name, told) for name, told in answers.items()):
-            self._tell(diverged=False)  # as if that party were away
+            self._tell(Outcome(self.own.has_diverged(own)))
+        elif unsound := {name for name, told in answers.items() if not self._is_sound(name, told)}:
+            self._tell(self._without(unsound))  # as if they were away
         elif not self.known:
             certificates = {name: b64encode(told).decode() for name, told in answers.items()}
             certificates[self.name] = b64encode(self._certificate()).decode()
@@ -125,15 +186,17 @@ class Verdict:
         return True
 
     def _see(self, others: Sums) -> None:
-        self._tell(self.own.has_diverged(from_sums(others + self._sums())))
+        self._tell(Outcome(self.own.has_diverged(from_sums(others + self._sums()))))
 
-    def _tell(self, diverged: bool) -> None:
+    def _tell(self, outcome: Outcome) -> None:
+        """It is known; the holder tells those who do not know yet."""
         if self.pending:
-            body = self.run + b" " + (DIVERGED.encode() if diverged else FINE)
-            self._conclude(diverged)
-            self._tell_next(body, farthest_first(self.config))
+            self._conclude(outcome)
+            if self.name == self.holder:
+                groups = [[name for name in one if name not in self._told] for one in farthest_first(self.config)]
+                self._tell_next(outcome, [one for one in groups if one])
 
-    def _tell_next(self, body: bytes, groups: list[list[str]]) -> None:
+    def _tell_next(self, outcome: Outcome, groups: list[list[str]]) -> None:
         """One group after the other; if somebody does not answer, the next is told nevertheless."""
         if not groups:
             return
@@ -144,9 +207,15 @@ class Verdict:
             nonlocal gone_on
             if not gone_on:
                 gone_on = True
-                self._tell_next(body, later)
+                self._tell_next(outcome, later)
 
-        self.questions.ask(VERDICT, dict.fromkeys(now, body), go_on)
+        def confirmed(name: str) -> None:
+            if not outcome.away:
+                self._told.add(name)
+                self._kept.keep_verdict(outcome.diverged, self._told)
+
+        body = self.run + b" " + str(outcome).encode()
+        self.questions.ask(VERDICT, dict.fromkeys(now, body), go_on, confirmed)
         self.loop.later(FOR_A_GROUP, go_on)
 
     # The others
@@ -161,13 +230,14 @@ class Verdict:
             asked.answer(self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode())
 
     def _hear(self, asked: Asked) -> None:
-        verdicts = {self.run + b" " + DIVERGED.encode(): True, self.run + b" " + FINE: False}
-        if asked.sender != self.holder or asked.body not in verdicts:
+        run, _, told = asked.body.partition(b" ")
+        if asked.sender != self.holder or run != self.run or not told.isascii():
             raise WireError("verdict", "is none, or not from the one who gives it")
+        outcome = Outcome.read(told.decode(), [*self.config.parties, SERVER])
         if self._then is None:
             asked.let_go()
             return
-        self._conclude(verdicts[asked.body])
+        self._conclude(outcome)
         asked.answer()
 
     def _sums(self) -> Sums:

@@ -39,10 +39,16 @@ class Summary:
     seconds: float | None = None
     objective: float | None = None
     notes: tuple[str, ...] = ()
+    unjudged: str = ""
+    """Why it is not known whether the training has diverged, and what to do; empty where it is known."""
 
     @property
     def message(self) -> str:
-        """The status in a sentence."""
+        """The status in a sentence, and that it may have diverged, if nobody could tell."""
+        return f"{self._ended} {self.unjudged}" if self.unjudged and self.status != DIVERGED else self._ended
+
+    @property
+    def _ended(self) -> str:
         after = f"after {self.iterations} iterations and {self.syncs} syncs"
         if self.status == DIVERGED:
             return (
@@ -78,6 +84,7 @@ class Summary:
             "cost_per": self.costs.both(self.ledger),
             "costs": self.costs.to_dict(),
             "notes": list(self.notes),
+            "unjudged": self.unjudged,
         }
 
 
@@ -116,6 +123,7 @@ def read_summary(folder: Path) -> Summary:
             ledger=Ledger(**told["ledger"]),
             costs=Costs(**told["costs"]),
             notes=tuple(told["notes"]),
+            unjudged=told.get("unjudged", ""),
         )
     except FileNotFoundError:
         raise MtcdError(f"There is no {SUMMARY} in {folder}: its run has not ended, or is elsewhere.") from None

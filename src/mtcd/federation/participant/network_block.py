@@ -39,8 +39,12 @@ HEADER = 100_000  # bytes, at most, of the names and shapes of tensors
 
 def fusion_to_bytes(problem: OwnProblem) -> bytes:
     """The fusion module as this party last had it."""
-    weights = problem.head.finished().state_dict()
-    return save({name: value.contiguous() for name, value in weights.items()})
+    return module_to_bytes(problem.head.finished())
+
+
+def module_to_bytes(module: nn.Module) -> bytes:
+    """Its weights."""
+    return save({name: value.contiguous() for name, value in module.state_dict().items()})
 
 
 def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:

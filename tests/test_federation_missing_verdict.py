@@ -1,0 +1,144 @@
+"""When somebody is away at the end, the run says that nobody can tell whether it has diverged; a verdict that is known
+stays the same, whoever is started again."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from live import in_process, make_kits, own_table_of, run_all
+from mtcd.divergence import DIVERGED
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.kit import Kit
+from mtcd.federation.node import leaving, verdict
+from mtcd.federation.node.brings import LinearBrings
+from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.verdict import Outcome
+from mtcd.federation.own.keeping import Summary, read_summary
+from own_parts import model_section
+from problems import MODELS, make_data
+from waiting import PATIENCE
+
+MODEL = MODELS[0]
+DATA = make_data(MODEL, 20, [2, 1, 3, 2], seed=3)
+HOLDER, OTHER, _, LAST = DATA.clients
+KEPT = "iterations"
+FINE_STEP, LARGE_STEP = 0.04, 0.06  # the second ends above the start, with finite numbers
+METHOD = {"kind": "svfl", "local_updates": 2}
+
+
+class KilledAtEnd(Node):
+    """As if it were killed when training has ended, before anything else."""
+
+    def _end(self) -> None:
+        self.loop.stop()
+
+
+class KilledBeforeVerdict(Node):
+    """As if it were killed when it has done its part, before it hears what came of it."""
+
+    def _conclude(self, outcome: Outcome) -> None:
+        self.loop.stop()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits long for those who are gone."""
+    monkeypatch.setattr(verdict, "FOR_THE_GONE", 1.0)
+    monkeypatch.setattr(leaving, "FOR_THE_GONE", 2.0)
+
+
+def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
+    settings = {"model": model_section(MODEL), "method": {**METHOD, "stepsize": stepsize}, "seed": 5}
+    return make_kits(folder, DATA.clients, stop={"iterations": 3}, **settings)
+
+
+def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
+    return kind(kit, folder / "runs" / kit.config.name, LinearBrings(kit, own_table_of(DATA, kit)), None)
+
+
+def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
+    """Everybody, the last party as this kind, which does not come to an end."""
+    nodes = {name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()}
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        futures = {name: pool.submit(one.run) for name, one in nodes.items()}
+        with pytest.raises(MtcdError, match="Stopped before"):
+            futures.pop(LAST).result(PATIENCE)
+        for future in futures.values():
+            future.result(PATIENCE)
+
+
+def summaries(folder: Path, names: Any) -> list[Summary]:
+    return [read_summary(folder / "runs" / name) for name in names]
+
+
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    assert in_process(DATA, kits[HOLDER]).status == status
+    run_with(tmp_path, kits, KilledAtEnd)
+    for told in summaries(tmp_path, [name for name in kits if name != LAST]):
+        assert told.status == KEPT
+        assert f"is not known: {LAST} took no part" in told.message
+        assert "Start all again" in told.message
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+    assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
+
+
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_a_party_started_again_alone_says_what_it_said_before(stepsize: float, status: str, tmp_path: Path) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {status}
+    for name in (HOLDER, OTHER, "server"):
+        assert run_all({name: node(tmp_path, kits[name])}) == {name: status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+
+
+@pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
+def test_who_missed_the_verdict_hears_it_when_the_holder_is_there_again(
+    stepsize: float, status: str, tmp_path: Path
+) -> None:
+    kits = kits_for(tmp_path, stepsize)
+    run_with(tmp_path, kits, KilledBeforeVerdict)
+    others = [name for name in kits if name != LAST]
+    assert {one.status for one in summaries(tmp_path, others)} == {status}
+    back = {name: node(tmp_path, kits[name]) for name in (HOLDER, LAST)}
+    assert set(run_all(back).values()) == {status}
+    assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
+
+
+def test_who_missed_the_verdict_and_is_alone_names_the_holder(tmp_path: Path) -> None:
+    kits = kits_for(tmp_path, LARGE_STEP)
+    run_with(tmp_path, kits, KilledBeforeVerdict)
+    (tmp_path / "runs" / LAST / "verdict.json").unlink(missing_ok=True)
+    assert run_all({LAST: node(tmp_path, kits[LAST])}) == {LAST: KEPT}
+    assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
+
+
+@pytest.mark.parametrize("outcome", [Outcome(), Outcome(diverged=True), Outcome(away=("a",)), Outcome(away=("a", "b"))])
+def test_an_outcome_is_read_as_it_was_told(outcome: Outcome) -> None:
+    assert Outcome.read(str(outcome), ["a", "b", "server"]) == outcome
+
+
+@pytest.mark.parametrize("told", ["", "good", "missing", "missing x", "missing a ", "fine a"])
+def test_what_is_no_outcome_is_refused(told: str) -> None:
+    with pytest.raises(WireError):
+        Outcome.read(told, ["a", "b", "server"])
+
+
+def test_a_verdict_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    assert folder.verdict() is None
+    folder.keep_verdict(True, {"b", "a"})
+    assert folder.verdict() == (True, {"a", "b"})
+    (tmp_path / "verdict.json").write_text("{}")
+    with pytest.raises(MtcdError, match="remove it and start all"):
+        folder.verdict()
+    folder.close()
