@@ -10,10 +10,19 @@ pytest.importorskip("torch")
 
 from live import run_all
 from mtcd.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
-from mtcd.federation.node import networks
+from mtcd.federation.node import leaving, networks, verdict
 from mtcd.federation.node.node import Node
 from mtcd.federation.own.keeping import read_summary
-from test_engine_contract_split import Brings, assert_same_networks, federate, four_clinics, in_process, table_of
+from test_engine_contract_split import (
+    Brings,
+    assert_same_networks,
+    federate,
+    four_clinics,
+    in_process,
+    kits_for,
+    table_of,
+)
+from test_federation_missing_verdict import KilledAtEnd, run_killing
 
 MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
 METHODS: dict[str, dict[str, Any]] = {
@@ -119,3 +128,25 @@ def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_p
     assert run_all({"b": again}) == {"b": KEPT}
     assert read_summary(tmp_path / "runs" / "b").unjudged == ""
     assert_same_networks(tmp_path, kits, in_process(data, kits["a"]))
+
+
+def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(verdict, "FOR_THE_GONE", 1.0)
+    monkeypatch.setattr(leaving, "FOR_THE_GONE", 2.0)
+    data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
+    kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method)
+
+    def nodes(last: type[Node] = Node) -> dict[str, Node]:
+        kinds = {"d": last}
+        return {
+            name: kinds.get(name, Node)(kit, tmp_path / "runs" / name, Brings(kit, table_of(data, kit)), None)
+            for name, kit in kits.items()
+        }
+
+    run_killing(nodes(KilledAtEnd), "d")
+    assert {read_summary(tmp_path / "runs" / name).status for name in "abc"} == {KEPT}
+    assert len(list(tmp_path.glob("runs/*/*.safetensors"))) == 4  # of three parties and the server
+    assert set(run_all(nodes()).values()) == {DIVERGED}
+    assert not list(tmp_path.glob("runs/*/*.safetensors"))

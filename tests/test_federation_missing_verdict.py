@@ -3,6 +3,7 @@ stays the same, whoever is started again."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,11 +64,15 @@ def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
 
 def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
     """Everybody, the last party as this kind, which does not come to an end."""
-    nodes = {name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()}
+    run_killing({name: node(folder, kit, killed if name == LAST else Node) for name, kit in kits.items()}, LAST)
+
+
+def run_killing(nodes: dict[str, Node], killed: str) -> None:
+    """This one does not come to an end."""
     with ThreadPoolExecutor(len(nodes)) as pool:
         futures = {name: pool.submit(one.run) for name, one in nodes.items()}
         with pytest.raises(MtcdError, match="Stopped before"):
-            futures.pop(LAST).result(PATIENCE)
+            futures.pop(killed).result(PATIENCE)
         for future in futures.values():
             future.result(PATIENCE)
 
@@ -120,6 +125,30 @@ def test_who_missed_the_verdict_and_is_alone_names_the_holder(tmp_path: Path) ->
     (tmp_path / "runs" / LAST / "verdict.json").unlink(missing_ok=True)
     assert run_all({LAST: node(tmp_path, kits[LAST])}) == {LAST: KEPT}
     assert f"is not known: {HOLDER} took no part" in read_summary(tmp_path / "runs" / LAST).message
+
+
+class Answering(SimpleNamespace):
+    """A request that can be answered."""
+
+    def answer(self) -> None:
+        self.answered = True
+
+
+def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) -> None:
+    kit, concluded = kits_for(tmp_path, FINE_STEP)[OTHER], list[Outcome]()
+    loop, kept = SimpleNamespace(later=lambda seconds, act: act()), RunFolder(tmp_path / "run")
+    link = SimpleNamespace(peers={HOLDER}, up=set())
+    mail = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
+    station: Any = SimpleNamespace(mail=mail, questions=SimpleNamespace(waits_for=set()), loop=loop, log=None)
+    one = verdict.Verdict(station, kit.config, "run-7", SimpleNamespace(), kept)  # type: ignore[arg-type]
+    one.begin(concluded.append)
+    for told in ("missing " + HOLDER, "diverged", "fine"):
+        asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())
+        one._hear(asked)
+        assert asked.answered
+    assert concluded == [Outcome(away=(HOLDER,)), Outcome(diverged=True)]
+    assert kept.verdict() == (True, set())
+    kept.close()
 
 
 @pytest.mark.parametrize("outcome", [Outcome(), Outcome(diverged=True), Outcome(away=("a",)), Outcome(away=("a", "b"))])

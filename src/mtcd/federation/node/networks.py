@@ -167,6 +167,7 @@ class SplitParticipant(ParticipantTable):
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
         if not block.finite or summary.status == DIVERGED:
             summary = summary.diverged()
+            (folder / WEIGHTS).unlink(missing_ok=True)
             keep_run(folder, summary, {})
         else:
             keep_run(folder, summary, block.files())

@@ -93,7 +93,7 @@ class Evidence(Protocol):
 
 
 class Verdict:
-    """Of one party, or of the server. ``then`` is called once, with what came of it."""
+    """Of one party, or of the server. ``then`` is called with what came of it; again if the verdict comes late."""
 
     def __init__(self, station: Station, config: KitConfig, run: str, own: Evidence, kept: Kept) -> None:
         self.mail, self.questions, self.loop, self.log = station.mail, station.questions, station.loop, station.log
@@ -105,7 +105,7 @@ class Verdict:
         self._kept = kept
         self._told: set[str] = set()
         self._part: NDArray[np.float64] | None = None
-        self.known = False
+        self.known = self._missing = False
         seen = config.model_copy(update={"predictions": config.predictions.model_copy(update={"seen_by": self.holder})})
         if self.name == self.holder:
             self._seeing = Seeing(self.mail, self.questions, seen)
@@ -117,7 +117,7 @@ class Verdict:
 
     def begin(self, then: Callable[[Outcome], None]) -> None:
         """This party has ended. If it knew the verdict before it was started again, that stands."""
-        self._then, self._part, self.known = then, None, False
+        self._then, self._part, self.known, self._missing = then, None, False, False
         kept = self._kept.verdict()
         if kept is not None:
             diverged, self._told = kept
@@ -154,9 +154,13 @@ class Verdict:
         """Whether it is still to come."""
         return self._then is not None and not self.known
 
+    def _is_new(self, outcome: Outcome) -> bool:
+        """A verdict that comes late still counts, if there was none before."""
+        return self.pending or (self._missing and not outcome.away)
+
     def _conclude(self, outcome: Outcome) -> None:
-        if self.pending and self._then is not None:
-            self.known = True
+        if self._is_new(outcome) and self._then is not None:
+            self.known, self._missing = True, bool(outcome.away)
             if not outcome.away:
                 self._kept.keep_verdict(outcome.diverged, self._told)
             self._then(outcome)
@@ -171,7 +175,7 @@ class Verdict:
             self._tell(Outcome(self.own.has_diverged(own)))
         elif unsound := {name for name, told in answers.items() if not self._is_sound(name, told)}:
             self._tell(self._without(unsound))  # as if they were away
-        elif not self.known:
+        elif not self.known or self._missing:
             certificates = {name: b64encode(told).decode() for name, told in answers.items()}
             certificates[self.name] = b64encode(self._certificate()).decode()
             self._seeing.begin(own.shape, certificates, self._see)
@@ -190,7 +194,7 @@ class Verdict:
 
     def _tell(self, outcome: Outcome) -> None:
         """It is known; the holder tells those who do not know yet."""
-        if self.pending:
+        if self._is_new(outcome):
             self._conclude(outcome)
             if self.name == self.holder:
                 groups = [[name for name in one if name not in self._told] for one in farthest_first(self.config)]
