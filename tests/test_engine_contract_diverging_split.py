@@ -12,9 +12,9 @@ from live import run_all
 from mtcd.divergence import DIVERGED, HOPELESS, WORST_NOISY_END
 from mtcd.federation.node import leaving, networks, verdict
 from mtcd.federation.node.node import Node
-from mtcd.federation.own.keeping import read_summary
+from mtcd.federation.participant.keeping import read_summary
 from test_engine_contract_split import (
-    Brings,
+    Participant,
     assert_same_networks,
     federate,
     four_clinics,
@@ -124,7 +124,7 @@ def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_p
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.1}
     model = {"kind": "split", "client": "mlp", "aggregation": "sum"}
     kits, _ = federate(tmp_path, data, 3, model=model, method=method)
-    again = Node(kits["b"], tmp_path / "runs" / "b", Brings(kits["b"], table_of(data, kits["b"])), None)
+    again = Node(kits["b"], tmp_path / "runs" / "b", Participant(kits["b"], table_of(data, kits["b"])), None)
     assert run_all({"b": again}) == {"b": KEPT}
     assert read_summary(tmp_path / "runs" / "b").unjudged == ""
     assert_same_networks(tmp_path, kits, in_process(data, kits["a"]))
@@ -141,7 +141,7 @@ def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
     def nodes(last: type[Node] = Node) -> dict[str, Node]:
         kinds = {"d": last}
         return {
-            name: kinds.get(name, Node)(kit, tmp_path / "runs" / name, Brings(kit, table_of(data, kit)), None)
+            name: kinds.get(name, Node)(kit, tmp_path / "runs" / name, Participant(kit, table_of(data, kit)), None)
             for name, kit in kits.items()
         }
 

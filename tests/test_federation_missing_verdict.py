@@ -15,11 +15,11 @@ from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.node import leaving, verdict
-from mtcd.federation.node.brings import LinearBrings
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.node import Node
+from mtcd.federation.node.participant import LinearParticipant
 from mtcd.federation.node.verdict import Outcome
-from mtcd.federation.own.keeping import Summary, read_summary
+from mtcd.federation.participant.keeping import Summary, read_summary
 from own_parts import model_section
 from problems import MODELS, make_data
 from waiting import PATIENCE
@@ -59,7 +59,7 @@ def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
 
 
 def node(folder: Path, kit: Kit, kind: type[Node] = Node) -> Node:
-    return kind(kit, folder / "runs" / kit.config.name, LinearBrings(kit, own_table_of(DATA, kit)), None)
+    return kind(kit, folder / "runs" / kit.config.name, LinearParticipant(kit, own_table_of(DATA, kit)), None)
 
 
 def run_with(folder: Path, kits: dict[str, Kit], killed: type[Node]) -> None:
