@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Literal
+from dataclasses import replace
+from typing import Literal, TypeVar
 
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
@@ -14,13 +15,14 @@ from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Parties
+from mtcd.protocol.party import OnDemand, Parties, Party
 from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 from mtcd.transports import DEFAULT, TRANSPORTS, make_transport
 
 Stepsize = float | Literal["auto"]
+P = TypeVar("P", bound=Party)
 
 
 class Method(ABC):
@@ -95,10 +97,16 @@ class Method(ABC):
 
     def equip(self, parties: Parties) -> Parties:
         """The same parties, each with a transport of its own."""
-        if self.transport != DEFAULT:
-            for party in (*parties.clients, *([] if parties.server is None else [parties.server])):
-                party.transport = make_transport(self.transport)
-        return parties
+        if self.transport == DEFAULT:
+            return parties
+
+        def equipped(party: P) -> P:
+            party.transport = make_transport(self.transport)
+            return party
+
+        clients = OnDemand(len(parties.clients), lambda k: equipped(parties.clients[k]))
+        server = None if parties.server is None else equipped(parties.server)
+        return replace(parties, clients=clients, server=server)
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         """The general bounds of a run, with the payloads that this method sends and the limits of their fields."""

@@ -34,7 +34,7 @@ from mtcd.network.walks import WALKS
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Parties, Progress
+from mtcd.protocol.party import OnDemand, Parties, Progress
 from mtcd.protocol.token import SURVEYED, Token
 from mtcd.schema.bounds import MOST, Bounds
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
@@ -273,10 +273,10 @@ class MTCD(Method):
         if self._accelerated and self._accelerated.smooth_only and problem.nonsmooth:
             raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
-        clients = [role(k, problem.client(k), plan) for k in range(network.size)]
+        clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
         if self.hops is None:
-            parties = [Relay(client) for client in clients] if network.changes else clients
-            return self.equip(Parties(parties, None, plan.lone_token()))
+            relays = OnDemand(network.size, lambda k: Relay(clients[k]))
+            return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
         server = host(network.size, plan, problem)
         return self.equip(Parties(clients, server, server.start_iteration()))
 

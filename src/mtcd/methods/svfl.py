@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem
-from mtcd.protocol.party import MONITOR, SERVER, Client, Message, Parties, Party, Progress, Recovery, send
+from mtcd.protocol.party import MONITOR, SERVER, Client, Message, OnDemand, Parties, Party, Progress, Recovery, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Aggregate, Iteration
@@ -83,7 +83,7 @@ class SVFL(Method):
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
         batches = Batches(problem.samples, self.batch, seed)
-        clients = [SVFLClient(k, problem.client(k), self, batches) for k in range(network.size)]
+        clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
         return self.equip(Parties(clients, server, server.start_round()))
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.arrays import Array
 from mtcd.protocol.keeping import Keeper, Snapshot
@@ -134,6 +134,34 @@ class Client(Party):
     @abstractmethod
     def parameters(self) -> Array:
         """theta_k as of now."""
+
+
+C = TypeVar("C", bound=Client)
+
+
+class OnDemand(Sequence[C]):
+    """Clients 0, ..., K - 1, each made when it is first used: a party of a federation makes itself only."""
+
+    def __init__(self, size: int, make: Callable[[int], C]) -> None:
+        self._size, self._make = size, make
+        self._made: dict[int, C] = {}
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, k: int) -> C: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> list[C]: ...
+
+    def __getitem__(self, k: int | slice) -> C | list[C]:
+        if isinstance(k, slice):
+            return [self[i] for i in range(self._size)[k]]
+        number = range(self._size)[k]
+        if number not in self._made:
+            self._made[number] = self._make(number)
+        return self._made[number]
 
 
 class RoundClient(Client):

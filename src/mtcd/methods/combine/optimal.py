@@ -9,7 +9,7 @@ from mtcd.methods.combine.rule import RULES, Combine
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.protocol.model import Problem
-from mtcd.protocol.party import Parties
+from mtcd.protocol.party import OnDemand, Parties
 
 
 @RULES.register("optimal")
@@ -25,7 +25,7 @@ class Optimal(Combine):
 
     def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
         """What the model is, only clients and server together know."""
-        hosts = [OptimalClient(k, problem.client(k), plan) for k in range(clients)]
+        hosts = OnDemand(clients, lambda k: OptimalClient(k, problem.client(k), plan))
         server = OptimalServer(clients, plan, problem)
         return Parties(hosts, server, server.start_iteration(), gather=_gather)
 
