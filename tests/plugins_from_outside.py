@@ -62,7 +62,7 @@ class LogCosh(Loss):
 class HeavyBall(Acceleration):
     """Goes on by a fifth of what the last tour changed, always."""
 
-    kept = ("tour", "_last", "_ended")
+    state_fields = ("tour", "_last", "_ended")
     uses_depth = False
     planned = frozenset({"smooth"})
 

@@ -32,8 +32,8 @@ from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.topology import make_network
-from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.party import MONITOR, SERVER, Parties
+from mtcd.protocol.state import Snapshot
 from mtcd.stop import Stop
 from mtcd.training import run_training, train
 from problems import ALL, MODELS, cases, make_data, mtcd_settings
@@ -213,7 +213,7 @@ def _copied(value: Any) -> Any:
 def test_parties_without_checkpoints_say_so(engine: Any) -> None:
     made = engine(BY_NAME["dcpa"].parties(), Ledger())
     for asked in (made.snapshot, lambda: made.resume(Snapshot({}, {}))):
-        with pytest.raises(MtcdError, match="keep no checkpoints"):
+        with pytest.raises(MtcdError, match="does not support checkpoints"):
             asked()
 
 

@@ -32,7 +32,7 @@ def test_to_look_at_the_loss_changes_nothing(head: Any, method: Any, monkeypatch
     looked = case(head=head).train(method, mtcd.Stop(epochs=4))
     monkeypatch.setattr("mtcd.observing.looks_hopeless", lambda seen: False)
     monkeypatch.setattr("mtcd.methods.split_parties.SplitServer._first_loss", lambda self: 1.0)
-    monkeypatch.setattr("mtcd.methods.split_parties.SplitServer.seen", lambda self: None)
+    monkeypatch.setattr("mtcd.methods.split_parties.SplitServer.epoch_loss", lambda self: None)
     ignored = case(head=head).train(method, mtcd.Stop(epochs=4))
     assert same_weights(weights_of(looked), weights_of(ignored))
     assert rows_but_seconds(looked) == rows_but_seconds(ignored)

@@ -105,15 +105,15 @@ def token(**others: object) -> Token:
 )
 def test_a_message_outside_the_plan_is_refused_by_the_name_of_its_field(frame: bytes, field: str) -> None:
     with pytest.raises(WireError) as refused:
-        decode(frame, expected(kept=50))  # leaves room for longer messages, so that not all are just too large
+        decode(frame, expected(snapshots=50))  # leaves room for longer messages, so that not all are just too large
     assert refused.value.field == field
     assert isinstance(refused.value, MtcdError)
 
 
 def test_instructions_are_for_accelerated_tours() -> None:
     frame = sent(token(instruction=Instruction(0, trial=True)))
-    assert decode(frame, expected(kept=2))[0].payload.instruction.trial
-    with pytest.raises(WireError, match="instruction is none that this run gives"):
+    assert decode(frame, expected(snapshots=2))[0].payload.instruction.trial
+    with pytest.raises(WireError, match="instruction is set, but this run has no acceleration"):
         decode(frame, expected())
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from mtcd.methods.method import Method
-from mtcd.protocol.model import Seen
+from mtcd.protocol.model import EpochLoss
 
 DIVERGED = "diverged"
 # a training whose objective is this many times that of the start has diverged ...
@@ -40,7 +40,7 @@ class Divergence:
         return self.start + (factor - 1) * abs(self.start)
 
 
-def looks_hopeless(seen: Seen | None) -> bool:
+def looks_hopeless(seen: EpochLoss | None) -> bool:
     """Whether a split network has diverged on the way, in any engine, by what one party of a federation sees.
 
     The objective on all samples takes the networks of all parties, so it is left for the end.

@@ -162,7 +162,7 @@ class Observer:
 
     def _is_hopeless(self, objective: float) -> bool:
         """Whether training need not go on."""
-        seen = self.engine.seen()
+        seen = self.engine.epoch_loss()
         return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
 
     def _rule(self, start: float = math.nan) -> Divergence:

@@ -19,7 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network
 from mtcd.observing import Observer
-from mtcd.protocol.keeping import Snapshot
+from mtcd.protocol.state import Snapshot
 from mtcd.splitnet.checkpoint import Checkpoint
 from mtcd.splitnet.optimiser import describe_optimiser
 from mtcd.splitnet.problem import NetProblem

@@ -1,4 +1,4 @@
-"""Which engine runs parties that are in this process: they declare what they can do, the choice follows."""
+"""The choice of the engine for parties in this process, by what the parties declare."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ MakeEngine = Callable[[Parties, Ledger], Engine]
 
 
 def engine_for(parties: Parties, ledger: Ledger) -> Engine:
-    """Whole rounds at once where the parties can work in rounds, message by message otherwise."""
+    """A lockstep engine where the parties support rounds, a local engine otherwise."""
     return LocalEngine(parties, ledger) if parties.rounds is None else LockstepEngine(parties, ledger)

@@ -1,4 +1,4 @@
-"""What engines have in common whose parties are objects in this process."""
+"""The base class of engines whose parties are objects in this process."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
-from mtcd.protocol.keeping import Snapshot
-from mtcd.protocol.model import Seen
+from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import Checkpointed, Parties
+from mtcd.protocol.state import Snapshot
 
 
 class InProcessEngine(Engine):
-    """Asks the party objects for parameters and snapshots. Between two observations they stand still."""
+    """Reads parameters and snapshots from the party objects, which do not change during an observation."""
 
     def __init__(self, parties: Parties, ledger: Ledger) -> None:
         self.parties, self.ledger = parties, ledger
@@ -21,15 +21,15 @@ class InProcessEngine(Engine):
     def parameters(self) -> list[Any]:
         return self.parties.parameters()
 
-    def seen(self) -> Seen | None:
-        return self.parties.seen()
+    def epoch_loss(self) -> EpochLoss | None:
+        return self.parties.epoch_loss()
 
     def snapshot(self) -> Snapshot:
         return self.checkpointed.snapshot()
 
     @property
     def checkpointed(self) -> Checkpointed:
-        """What takes and restores snapshots of these parties."""
+        """The object that takes and restores snapshots of these parties."""
         if self.parties.checkpointed is None:
-            raise MtcdError("The parties of this method keep no checkpoints: train without checkpoint and resume.")
+            raise MtcdError("This method does not support checkpoints: train without checkpoint and resume.")
         return self.parties.checkpointed

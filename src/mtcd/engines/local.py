@@ -1,4 +1,4 @@
-"""The in-process engine: all parties in one process, messages delivered in the order they were sent."""
+"""The in-process engine: all parties in one process, messages delivered in the order in which they were sent."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any, cast
 from mtcd.engines.in_process import InProcessEngine
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
-from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
+from mtcd.protocol.state import Snapshot
 
 
 class LocalEngine(InProcessEngine):
     """Delivers message by message."""
 
     queue: Callable[[], deque[Message]] = deque
-    """Holds the messages under way. Tests use one that delivers in another order."""
+    """Makes the queue of messages under way. Tests use one that delivers in another order."""
 
     def __init__(self, parties: Parties, ledger: Ledger) -> None:
         super().__init__(parties, ledger)
@@ -26,7 +26,7 @@ class LocalEngine(InProcessEngine):
         self.monitor = Monitor(len(parties.clients))
         self._ahead: dict[int, list[Message]] = {}
         self._observed: Sequence[Any] | None = None
-        """The parameters of the latest observation, where clients reported theirs and may be ahead of it by now."""
+        """The parameters of the latest observation, where clients reported them and may be ahead of it."""
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         parties: dict[int, Party | None] = {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
@@ -45,8 +45,8 @@ class LocalEngine(InProcessEngine):
                     else:
                         record(message, ledger)
                     waiting.append(message)
-                elif isinstance(message.payload, Part):  # of a method in which no party knows the whole model
-                    progress = self.monitor.hear(message)
+                elif isinstance(message.payload, Part):  # of a method in which no party has the whole model
+                    progress = self.monitor.collect(message)
                     if progress is not None:
                         self._observed = progress.parameters
                         yield progress
@@ -62,7 +62,7 @@ class LocalEngine(InProcessEngine):
                 yield None
 
     def _transport(self, message: Message, parties: Mapping[int, Party | None]) -> None:
-        """What the transports of both parties make of the arrays, unless a party sends to itself."""
+        """Encode and decode the arrays of the message, unless a party sends to itself."""
         sender, receiver = parties[message.sender], parties[message.to]
         if sender is not receiver and sender is not None and sender.transport is not None:
             message.payload = sender.transport.received(sender.transport.sent(message.payload))
@@ -74,7 +74,7 @@ class LocalEngine(InProcessEngine):
         self.opening = self.checkpointed.resume(snapshot)
 
     def _record(self, message: Message) -> None:
-        """A client that is ahead of others sends for the next iteration: that counts after the observation of this."""
+        """Record a message; one of a client that is ahead of others is recorded after the pending observation."""
         iteration = self.monitor.ahead(message.sender)
         if iteration is None:
             record(message, self.ledger)

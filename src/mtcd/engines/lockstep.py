@@ -1,7 +1,7 @@
-"""The in-process engine of methods whose clients all do the same at the same time: a round at once.
+"""The in-process engine of synchronous methods: it runs a whole round at once.
 
-The parties are the same objects as elsewhere, but their offers are mixed by one product with a matrix
-instead of travelling one by one: on a complete network of 40 clients that saves 1,560 messages a round.
+The parties are the same objects as in other engines, but one product with a matrix replaces the messages of a round:
+1,560 of them on a complete network of 40 clients.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ DENSE = 0.1  # with more nonzeros than this, BLAS on the full matrix is quicker
 
 
 class LockstepEngine(InProcessEngine):
-    """Runs parties that can work in rounds."""
+    """Runs parties that support rounds."""
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
-        """An observation before the first round and after each: a round is as short as it gets."""
+        """Yield an observation before the first round and after each round; ``pausing`` has no effect."""
         assert self.parties.rounds is not None
         clients, weights, messages, floats = self.parties.rounds
         mix = weights.toarray() if weights.nnz > DENSE * weights.shape[0] ** 2 else weights
@@ -29,7 +29,7 @@ class LockstepEngine(InProcessEngine):
         while True:
             yield Progress(done, 0, None, 0.0)
             mixed = mix @ np.stack([client.offer() for client in clients])
-            for client, its_mix in zip(clients, mixed, strict=True):
-                client.take(its_mix)
+            for client, offers in zip(clients, mixed, strict=True):
+                client.take(offers)
             self.ledger.record(CLIENT_CLIENT, floats, messages)
             done += 1

@@ -38,9 +38,9 @@ from mtcd.federation.node.role import Participant
 from mtcd.federation.node.watch import reached
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
-from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, Message, Progress
+from mtcd.protocol.state import Snapshot
 
 PAUSE_SECONDS = 0.05  # between two looks at the clock, for an observer that may pause
 END_SECONDS = 120.0  # for all parties to learn of the end
@@ -190,7 +190,7 @@ class FederationEngine(Engine):
             if status is not None:
                 self._limit_reached = True
             if hop >= self._due and hop > self._released:
-                progress = self._monitor.hear(Message(number, MONITOR, payload))
+                progress = self._monitor.collect(Message(number, MONITOR, payload))
                 if progress is not None:
                     self._observed = _progress(progress)
                     self._changed.notify_all()

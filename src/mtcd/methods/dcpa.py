@@ -164,7 +164,7 @@ class DCPA(Method):
 class DCPAClient(RoundClient):
     """Client k: offers a vector to its neighbours, and takes the mix of all offers of an iteration."""
 
-    kept: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
+    state_fields: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
     recovery = Recovery.IN_STEP
 
     def __init__(
@@ -215,7 +215,7 @@ class DCPAClient(RoundClient):
 class ClientB(DCPAClient):
     """Variant (B): offers psi."""
 
-    kept = (*DCPAClient.kept, "psi")
+    state_fields = (*DCPAClient.state_fields, "psi")
     psi: Array | None = None
     """What was offered last; None at first."""
 

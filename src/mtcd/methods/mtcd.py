@@ -284,7 +284,7 @@ class MTCD(Method):
         split, outputs = general.split is not None, math.prod(general.shape[1:])
         plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
         optimal = plan.combine.server_chooses
-        kept = 0 if plan.acceleration is None else plan.depth + 1
+        snapshots = 0 if plan.acceleration is None else plan.depth + 1
         return replace(
             general,
             kinds=_payloads(plan, split),
@@ -293,8 +293,8 @@ class MTCD(Method):
             hops=MOST - 1 if plan.hops is None or plan.tokens_return else plan.hops,
             first_pass=max(0, len(self.first_visits(network, plan.roaming)) - 1) if split else 0,
             carries_change=plan.carries_change,
-            kept=kept,
-            products=plan.tokens if optimal else 2 * kept + 1 + SURVEYED if kept else 0,
+            snapshots=snapshots,
+            products=plan.tokens if optimal else 2 * snapshots + 1 + SURVEYED if snapshots else 0,
             past=network.size if optimal else 0,
         )
 

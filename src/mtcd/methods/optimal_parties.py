@@ -77,7 +77,7 @@ class OptimalClient(TokenClient):
 class OptimalServer(TokenServer):
     """As any server, but it combines the tokens with the weights at which f is least."""
 
-    kept = (*TokenServer.kept, "last", "past")
+    state_fields = (*TokenServer.state_fields, "last", "past")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)

@@ -16,7 +16,7 @@ class Relay(Client):
     That happens when the token was at a client that left, and all its neighbours had left too.
     """
 
-    kept = ("client",)
+    state_fields = ("client",)
 
     def __init__(self, client: TokenClient) -> None:
         self.client = client

@@ -17,7 +17,7 @@ from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.methods.token_parties import TokenServer
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.model import ClientNetwork, Seen, SplitStage, State, Tensor, Visit
+from mtcd.protocol.model import ClientNetwork, EpochLoss, SplitStage, State, Tensor, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message, Progress, send
 from mtcd.protocol.token import HOPS, Token
 from mtcd.schema.arrays import FusionField
@@ -77,7 +77,7 @@ class FusionPlan:
 class SplitClient(TokenHost):
     """Client k: its network holds theta_k, or the copy of the token that came last; the other copies are kept."""
 
-    kept = ("t", "start", "copies", "in_hand")
+    state_fields = ("t", "start", "copies", "in_hand")
 
     def __init__(self, number: int, network: ClientNetwork, plan: Plan, stage: SplitStage, fuses: bool = False) -> None:
         self.number, self.network, self.plan, self.stage, self.fuses = number, network, plan, stage, fuses
@@ -107,7 +107,7 @@ class SplitClient(TokenHost):
             local_updates=plan.local_updates,
             stepsize=plan.stepsize_at(token.t),
             fuses=self.fuses,
-            settles=full_batch and (plan.hops is None or plan.tokens_return),
+            updates_statistics=full_batch and (plan.hops is None or plan.tokens_return),
         )
         if token.t != self.t:
             self.apply_sync(token.t)
@@ -176,7 +176,7 @@ class SplitClient(TokenHost):
 class SplitServer(TokenServer):
     """The server: gathers Z^t, sends it out, and updates theta_0 while the tokens roam (Algorithm 2)."""
 
-    kept = (*TokenServer.kept, "uploads", "awaited", "fused", "start_loss", "losses")
+    state_fields = (*TokenServer.state_fields, "uploads", "awaited", "fused", "start_loss", "losses")
 
     def __init__(self, clients: int, plan: Plan, stage: SplitStage, fusion: FusionPlan) -> None:
         super().__init__(clients, plan, None)
@@ -224,7 +224,7 @@ class SplitServer(TokenServer):
         self.theta_0 = self.stage.fusion.values()
         if self.start_loss is None:
             self.start_loss = self._first_loss()
-        self.stage.seen = self.seen
+        self.stage.epoch_loss = self.epoch_loss
         return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
 
     def _first_loss(self) -> float:
@@ -232,13 +232,13 @@ class SplitServer(TokenServer):
         first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
         return first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
 
-    def seen(self) -> Seen | None:
+    def epoch_loss(self) -> EpochLoss | None:
         """The mean loss of as many batches as there are in an epoch, up to that of Z^t; where an epoch begins."""
         per_epoch = self.plan.batches.per_epoch
         if self.t % per_epoch or self.start_loss is None:
             return None
         latest = self.stage.fusion.loss(self.aggregate, self.theta_0, self.t)
-        return Seen(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
+        return EpochLoss(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
 
     def token(self, index: int) -> Token:
         """A token as it sets out. All share one Z^t: no client writes into what it is given, theta_0 is not theirs."""
@@ -288,5 +288,5 @@ def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
 
     if not token.start_loss:  # the first moment
         token.start_loss = loss()
-    stage.seen = lambda: Seen(token.start_loss, loss())
+    stage.epoch_loss = lambda: EpochLoss(token.start_loss, loss())
     return Progress(token.hop, token.t, None, 0.0)

@@ -9,9 +9,9 @@ from mtcd.errors import MtcdError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
-from mtcd.protocol.keeping import Snapshot
 from mtcd.protocol.model import SplitStage, State, Tensor
 from mtcd.protocol.party import MONITOR, Message, Parties
+from mtcd.protocol.state import Snapshot
 
 PLACES = ("t", "hop", "previous", "heading")  # of a token
 
@@ -28,9 +28,9 @@ class SplitParties:
     def parties(self) -> Parties:
         """From the start: the server asks everybody, or the token sets out, on its first pass if it makes one."""
         if self.server is not None:
-            return self._cast(self.server.ask(range(len(self.clients))))
+            return self._parties(self.server.ask(range(len(self.clients))))
         assert self.token is not None
-        return self._cast(_arriving(self.token, self.stage))
+        return self._parties(_arriving(self.token, self.stage))
 
     def snapshot(self) -> Snapshot:
         """The networks of all parties, and where the training is."""
@@ -75,9 +75,14 @@ class SplitParties:
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
         return _arriving(token, self.stage)
 
-    def _cast(self, opening: Sequence[Message]) -> Parties:
+    def _parties(self, opening: Sequence[Message]) -> Parties:
         return Parties(
-            self.clients, self.server, opening, gather=self._gather, checkpointed=self, seen=lambda: self.stage.seen()
+            self.clients,
+            self.server,
+            opening,
+            gather=self._gather,
+            checkpointed=self,
+            epoch_loss=lambda: self.stage.epoch_loss(),
         )
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:

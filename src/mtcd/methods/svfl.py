@@ -117,7 +117,7 @@ class SVFL(Method):
 class SVFLClient(Client):
     """Client k: Q steps on a private copy of the aggregate."""
 
-    kept = ("theta",)
+    state_fields = ("theta",)
     recovery = Recovery.ROUNDS
 
     def __init__(self, number: int, model: ClientModel, method: SVFL, batches: Batches) -> None:
@@ -142,7 +142,7 @@ class SVFLClient(Client):
 class SVFLServer(Party):
     """Sums the representations and sends the sum to all. Of those who have left, the last one stays in it."""
 
-    kept = ("round", "aggregate", "penalty", "gathering")
+    state_fields = ("round", "aggregate", "penalty", "gathering")
     recovery = Recovery.ROUNDS
 
     def __init__(self, network: Network, aggregate: Array, batches: Batches) -> None:

@@ -29,7 +29,7 @@ class TokenClient(TokenHost):
     Parameters are kept together with their penalty r(theta_k), so that it is computed once.
     """
 
-    kept: ClassVar[tuple[str, ...]] = ("t", "theta", "copies", "combined")
+    state_fields: ClassVar[tuple[str, ...]] = ("t", "theta", "copies", "combined")
     recovery = Recovery.RESTART
 
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
@@ -111,7 +111,7 @@ class TokenClient(TokenHost):
 class TokenServer(Party):
     """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
-    kept: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
+    state_fields: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
     recovery = Recovery.RESTART
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:

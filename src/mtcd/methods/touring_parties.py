@@ -26,7 +26,7 @@ class TouringClient(TokenClient):
     will hold when it is visited. So progress is told only when the token has met all clients on its tour.
     """
 
-    kept = (*TokenClient.kept, "memory", "acceleration")
+    state_fields = (*TokenClient.state_fields, "memory", "acceleration")
 
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         super().__init__(number, model, plan)
@@ -133,7 +133,7 @@ class TouringClient(TokenClient):
 class TouringServer(TokenServer):
     """As any server, but the next tours start from a mix of the last syncs."""
 
-    kept = (*TokenServer.kept, "instruction", "products", "acceleration")
+    state_fields = (*TokenServer.state_fields, "instruction", "products", "acceleration")
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -153,7 +153,7 @@ class TreeCG(Method):
 class TreeClient(Client):
     """Client k of the tree: adds its summand to those of its children, passes directions on. The root finds them."""
 
-    kept: ClassVar[tuple[str, ...]] = ("theta", "direction", "aggregate", "product", "iteration", "gradient", "heard")
+    state_fields = ("theta", "direction", "aggregate", "product", "iteration", "gradient", "heard")
 
     def __init__(self, number: int, model: GradientModel, tree: SpanningTree) -> None:
         self.number, self.model = number, model

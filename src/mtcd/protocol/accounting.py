@@ -1,4 +1,4 @@
-"""What a message means for the ledger: the same in every engine."""
+"""Records messages on the ledger, in the same way for every engine."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mtcd.protocol.party import SERVER, Message
 
 
 def record(message: Message, ledger: Ledger) -> None:
-    """Called by the engine when it sends the message. Signals without floats do not count."""
+    """Record a message that the engine sends. Messages without floats do not count."""
     sender, to, floats, hop_floats = message.sender, message.to, message.floats, message.hop_floats
     if hop_floats:
         ledger.hops += 1

@@ -1,4 +1,4 @@
-"""Mini-batches that all parties agree on without a word: they share a seed."""
+"""Mini-batches that every party computes from a shared seed, without communication."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Batches:
         return self.samples // self.length
 
     def zeros(self, outputs: int) -> Array:
-        """The aggregate of nothing on a batch: what theta = 0 gives, so that nobody has to send it."""
+        """The aggregate of a batch at theta = 0, which no party has to send."""
         return np.zeros(self.length if outputs == 1 else (self.length, outputs))
 
     def rows(self, iteration: int) -> Rows | None:

@@ -1,9 +1,8 @@
 """The engine protocol: how the parties of one training are run, observed, stopped and resumed.
 
 An engine delivers messages between the parties, wherever they are: in this process, in worker processes, on other
-hosts. Whoever trains, plans or measures sees the parties through an engine only, and never touches a party object.
-``engines/choose.py`` picks the engine for parties in this process; ``tests/test_engine_contract.py`` holds every engine
-against the same assertions.
+hosts. Training, planner and measurements access the parties through an engine only. ``engines/choose.py`` picks the
+engine for parties in this process; ``tests/test_engine_contract.py`` runs the same assertions on every engine.
 """
 
 from __future__ import annotations
@@ -15,26 +14,26 @@ from typing import Any, Self
 
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.keeping import Snapshot
-from mtcd.protocol.model import Seen
+from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import Progress
+from mtcd.protocol.state import Snapshot
 
 
 class Engine(ABC):
-    """Runs the parties of one training. Used as a context manager, it starts and stops by itself.
+    """Runs the parties of one training. As a context manager, it calls ``start`` and ``stop``.
 
     Rules for every engine:
 
     - The order of deliveries is the engine's own; a message is delivered exactly once.
     - Every message is recorded on the ledger as it is sent (``protocol/accounting.py``).
-    - What parties send to ``MONITOR`` becomes an observation. Until the next observation is asked for, ``parameters``,
+    - A message to ``MONITOR`` becomes an observation. Until the next observation is requested, ``parameters``,
       ``ledger`` and ``snapshot`` are those of the last one. An engine in this process delivers nothing meanwhile. An
       engine with remote parties holds back the party that reported the progress (no other token is under way then),
       or has each party send its parameters along with its report.
     """
 
     ledger: Ledger
-    """What the parties have sent, up to the latest observation."""
+    """The messages sent up to the latest observation."""
     status: str | None = None
     """How the parties ended the training, where they have stop rules of their own; None: only the observer ends it."""
 
@@ -46,7 +45,7 @@ class Engine(ABC):
         """Deliver messages; yield whenever the parties hold one model, before it changes. Called once.
 
         With ``pausing``, None is yielded now and then between two observations, so that the caller can look at the
-        clock. The iterator stays valid while it is not advanced: a pause lasts until the next item is asked for. It is
+        clock. The iterator stays valid while it is not advanced: a pause lasts until the next item is requested. It is
         exhausted when no message is under way, or when the parties have ended the training (``status``).
         """
 
@@ -61,27 +60,27 @@ class Engine(ABC):
     def parameters(self) -> list[Any]:
         """theta of the latest observation, client by client; of split networks, theta_0 comes last.
 
-        After an interrupt in between, those that the clients hold. An engine in this process may return the clients'
-        own arrays: read them before the next observation is asked for.
+        After an interrupt between two observations, the current ones. An engine in this process may return the clients'
+        own arrays: read them before the next observation is requested.
         """
 
-    def seen(self) -> Seen | None:
-        """What shows at the latest observation whether a split network diverges.
+    def epoch_loss(self) -> EpochLoss | None:
+        """The loss of a split network at the latest observation, for the divergence rule.
 
-        None: the objective shows it, as of linear models, or the parties look themselves.
+        None if the rule uses the objective (linear models), or if the parties apply it themselves.
         """
         return None
 
     def snapshot(self) -> Snapshot:
         """The state of all parties at the latest observation."""
-        raise MtcdError("These parties keep no checkpoints: train without checkpoint.")
+        raise MtcdError("This engine does not support checkpoints: train without checkpoint.")
 
     def resume(self, snapshot: Snapshot) -> None:
         """Continue from this snapshot, of the same training. Called after ``start``, before ``run``."""
-        raise MtcdError("These parties keep no checkpoints: train without resume.")
+        raise MtcdError("This engine does not support checkpoints: train without resume.")
 
     def stop(self) -> None:  # noqa: B027 - parties in this process need nothing
-        """End all that ``start`` began. ``parameters`` can be asked for afterwards. Calling it again does nothing."""
+        """Stop all that ``start`` started. ``parameters`` stays available. A second call does nothing."""
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,4 +1,4 @@
-"""The server's side of an upload by everybody: representations and penalties, summed when all are there."""
+"""The server's side of an upload by all clients: it sums representations and penalties when all have arrived."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mtcd.schema.types import Number, Representation
 @payload(6, "c>s")
 @dataclass(frozen=True, slots=True)
 class Fresh(Payload):
-    """A client's representation on the batch asked for, and its penalty."""
+    """A client's representation on the requested batch, and its penalty."""
 
     representation: Representation
     penalty: Number
@@ -29,16 +29,16 @@ class Fresh(Payload):
 @stored
 @dataclass
 class Gathering:
-    """One upload from each of K clients, in whatever order they come. Those of absent clients are ``here`` already."""
+    """Collects one upload from each of K clients, in any order. Those of absent clients are ``here`` from the start."""
 
     clients: int
     here: dict[int, Fresh] = field(default_factory=dict)
 
     def add(self, client: int, fresh: Fresh, leaving: Collection[int] = ()) -> tuple[Array, float] | None:
-        """The sums of both when the last client has come (then it starts anew), None before.
+        """Add an upload. Returns the sums of both once all have arrived, and resets; None before.
 
-        Summed in the order of the clients, so that it does not matter who came first. The uploads of those
-        who are away next time stay.
+        Sums are formed in the order of the clients, so the order of arrival does not matter. The uploads of the
+        clients that leave before the next round are retained.
         """
         self.here[client] = fresh
         if len(self.here) < self.clients:

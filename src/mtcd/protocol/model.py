@@ -1,6 +1,6 @@
-"""What the protocol asks of a client's model. Any model with these methods can be trained.
+"""The interfaces of models. Any model that implements them can be trained.
 
-Linear models keep no parameters: these pass through. Networks are large, and keep theirs.
+Linear models are stateless: parameters are arguments and results. Networks hold their parameters.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mtcd.protocol.batches import Batches
 
 
 class Fit(Protocol):
-    """The loss of an aggregate, the labels being known."""
+    """The loss as a function of the aggregate, for given labels."""
 
     @property
     def curvature(self) -> float:
         """The largest second derivative of the loss of one sample."""
 
     def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token."""
+        """f, from the aggregate and the sum of penalties of a token."""
 
     def gradient(self, aggregate: Array) -> Array:
         """The derivative of the loss in the aggregate."""
@@ -31,7 +31,7 @@ class Fit(Protocol):
 
 
 class ClientModel(Protocol):
-    """The representation model h_k of one client, with its data. It holds no parameters: they pass through."""
+    """The representation model h_k of one client, with its data. It holds no parameters."""
 
     def initial(self) -> Array:
         """theta_k at the start."""
@@ -50,21 +50,21 @@ class ClientModel(Protocol):
 
     @property
     def fit(self) -> Fit:
-        """The loss with the labels: every client knows them."""
+        """The loss with the labels, which every client has."""
 
     @property
     def smoothness(self) -> float:
         """L_k."""
 
     def survey(self) -> Array:
-        """What the home client of adaptive tours wants to know of the columns: see ``methods/survey.py``."""
+        """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/survey.py``."""
 
     def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
-        """Q local updates of theta_k; the aggregate is kept true in place."""
+        """Q local updates of theta_k of size eta; the aggregate is updated in place. Returns the new theta_k."""
 
 
 class Problem(Protocol):
-    """All the clients' models, as a method sees them."""
+    """The models of all clients."""
 
     @property
     def samples(self) -> int:
@@ -79,7 +79,7 @@ class Problem(Protocol):
 
     @property
     def fit(self) -> Fit:
-        """The loss with the labels: the server knows them."""
+        """The loss with the labels, which the server has."""
 
     @property
     def nonsmooth(self) -> bool:
@@ -87,17 +87,17 @@ class Problem(Protocol):
 
 
 Tensor: TypeAlias = Any
-"""Of PyTorch, which the protocol knows nothing of: it passes them on."""
+"""A tensor of PyTorch. This layer does not import PyTorch."""
 State: TypeAlias = Mapping[str, Tensor]
-"""A copy theta_k(gamma) of a network: its parameters, what its optimiser remembers, what it put into the token."""
+"""A copy theta_k(gamma) of a network: parameters, state of the optimiser, and its contribution to the aggregate."""
 
 
 class Visit(NamedTuple):
-    """What a token's visit asks of a client: Q ``local_updates`` of this ``stepsize`` on the batch of iteration t.
+    """One visit of a token at a client: Q ``local_updates`` of this ``stepsize`` on the batch of iteration t.
 
-    ``hop`` tells the visits of a full batch apart; it is None where the batch changes with t, so that all visits in it
-    see the same. ``fuses``: theta_0 is updated too. ``settles``: no upload follows, so this is where running statistics
-    take the batch in.
+    ``hop`` distinguishes the visits of a full batch; it is None with mini-batches, where all visits of an iteration use
+    the same dropout masks. ``fuses``: theta_0 is updated too. ``updates_statistics``: the visit updates running
+    statistics (of batch norm), because no upload on this batch follows.
     """
 
     t: int
@@ -105,17 +105,18 @@ class Visit(NamedTuple):
     local_updates: int
     stepsize: float
     fuses: bool = False
-    settles: bool = False
+    updates_statistics: bool = False
 
     @property
     def draw(self) -> tuple[int, ...]:
-        """What dropout depends on: one draw for each batch, or for each visit of the full batch."""
+        """The seed of dropout masks: one draw for each batch, or for each visit of the full batch."""
         return (self.t,) if self.hop is None else (self.t, self.hop)
 
 
-class Seen(NamedTuple):
-    """What shows, at a moment of the training, whether it diverges: the mean loss of the batches of the last epoch, and
-    what it was at the start. It takes Z = (H, theta_0) and the labels only, so one party of a federation sees it.
+class EpochLoss(NamedTuple):
+    """The mean loss of the batches of the last epoch, and that at the start, for the divergence rule.
+
+    It depends on Z = (H, theta_0) and the labels only, so one party of a federation can compute it.
     """
 
     start: float
@@ -126,51 +127,51 @@ class ClientNetwork(Protocol):
     """The representation network of one client, with its data and parameters."""
 
     def represent(self, t: int) -> Tensor:
-        """h_k on the batch of iteration t: what the client puts into the aggregate."""
+        """h_k on the batch of iteration t: the client's contribution to the aggregate."""
 
     def join(self, H: Tensor, t: int) -> Tensor:
-        """H with h_k on the batch of iteration t added, unless it is in there already."""
+        """H with h_k on the batch of iteration t added, unless H contains it."""
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Local updates of theta_k, and of theta_0 in place where the visit asks for it; returns H, kept true."""
+        """Local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H."""
 
     def state(self) -> State:
-        """The copy that the network holds."""
+        """The copy that is loaded."""
 
     def load(self, state: State) -> None:
-        """Hold this copy."""
+        """Load this copy."""
 
     def memory(self) -> State:
-        """All that the network must not forget: that copy, running statistics, what it knows of theta_0."""
+        """The complete state: the loaded copy, running statistics, state of theta_0's optimiser."""
 
     def remember(self, memory: State) -> None:
-        """Go on from such a memory."""
+        """Restore a complete state."""
 
     def weights(self) -> State:
-        """Parameters and statistics, to measure with: the network's own tensors, not copies."""
+        """Parameters and statistics, for measurements: the network's own tensors, not copies."""
 
     def mixed(self, start: State, copies: Sequence[State], weight: float) -> State:
         """start + weight * sum of (copy - start)."""
 
 
 class FusionNetwork(Protocol):
-    """theta_0, where there is a server to hold it."""
+    """The fusion module theta_0 at the server."""
 
     @property
     def size(self) -> int:
         """Numbers in theta_0."""
 
     def values(self) -> Sequence[Tensor]:
-        """theta_0 as of now, to go with a token."""
+        """The current theta_0, as a token carries it."""
 
     def weights(self) -> State:
-        """Parameters and statistics, to measure with: the network's own tensors, not copies."""
+        """Parameters and statistics, for measurements: the network's own tensors, not copies."""
 
     def memory(self) -> State:
-        """All that the network must not forget."""
+        """The complete state."""
 
     def remember(self, memory: State) -> None:
-        """Go on from such a memory."""
+        """Restore a complete state."""
 
     def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
         """Steps of theta_0 on this aggregate of iteration t; returns the loss before the first."""
@@ -183,10 +184,10 @@ class FusionNetwork(Protocol):
 
 
 class SplitStage(Protocol):
-    """The networks of all parties, ready to train on batches that are agreed on."""
+    """The networks of all parties, with their data in batches."""
 
-    seen: Callable[[], Seen | None]
-    """What the party that has last told of a moment sees there; None where an epoch is not complete."""
+    epoch_loss: Callable[[], EpochLoss | None]
+    """The loss at the latest progress, as the reporting party computes it; None before the end of an epoch."""
 
     @property
     def clients(self) -> Sequence[ClientNetwork]:
@@ -200,17 +201,17 @@ class SplitStage(Protocol):
         """H, of all clients in order."""
 
     def nothing(self) -> Tensor:
-        """H before any client has put anything in."""
+        """H without any contribution."""
 
     def lane(self, token: int) -> AbstractContextManager[object]:
-        """What is done for this token; lanes of different tokens may run at the same time."""
+        """The context in which the work for this token runs; lanes of different tokens may run concurrently."""
 
     def join(self) -> None:
         """Wait for all lanes."""
 
 
 class SplitProblem(Protocol):
-    """A split network on data, as a method sees it."""
+    """A split network with its data."""
 
     @property
     def samples(self) -> int:
@@ -222,7 +223,7 @@ class SplitProblem(Protocol):
 
     @property
     def fusion_keeps_statistics(self) -> bool:
-        """Whether theta_0 comes with running statistics, which need a party to hold them."""
+        """Whether the fusion module has running statistics, which one party must hold."""
 
     def stage(self, batches: Batches, lanes: int) -> SplitStage:
-        """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""
+        """The networks, with their data in these batches; up to ``lanes`` lanes run concurrently."""

@@ -1,4 +1,4 @@
-"""The monitor's side of progress: what an engine yields to those who watch."""
+"""The monitor: turns the reports of parties into progress, which the engine yields."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from mtcd.protocol.party import Message, Part, Progress
 
 
 class Monitor:
-    """Passes progress on; where clients tell their parts of it, waits until all K have told theirs."""
+    """Passes progress on. Of methods in which each client reports a part, it waits for the parts of all K clients."""
 
     def __init__(self, clients: int) -> None:
         self.clients = clients
         self.reports: dict[int, dict[int, Part]] = {}
-        """Of iterations of which some clients have told their parts, and others have not."""
+        """The parts received, by iteration and client, of iterations with missing parts."""
         self._latest: dict[int, int] = {}
 
-    def hear(self, message: Message) -> Any:
-        """The progress that this message completes, or None."""
+    def collect(self, message: Message) -> Any:
+        """Add a report; returns the progress that it completes, or None."""
         part = message.payload
         if not isinstance(part, Part):
             return part
@@ -30,6 +30,6 @@ class Monitor:
         return Progress(part.iteration, 0, None, 0.0, [parts[k].parameters for k in range(self.clients)])
 
     def ahead(self, sender: int) -> int | None:
-        """The iteration of which this client has told its part, as long as others have yet to tell theirs."""
+        """The latest iteration that this client has reported, while reports of other clients are missing; else None."""
         latest = self._latest.get(sender)
         return latest if latest in self.reports else None

@@ -1,7 +1,7 @@
-"""Parties and messages: a party is what it does when a message arrives. No I/O, no engine.
+"""Parties and messages. A party is a state machine: each message that arrives returns the messages to send.
 
-An engine carries messages between parties and records them on the ledger; the parties are the same
-objects in every engine.
+There is no I/O here. An engine delivers messages between parties and records them on the ledger; the parties are the
+same objects in every engine.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.arrays import Array
-from mtcd.protocol.keeping import Keeper, Snapshot
-from mtcd.protocol.model import Seen
+from mtcd.protocol.model import EpochLoss
+from mtcd.protocol.state import Snapshot, Stateful
 from mtcd.protocol.transport import Transport
 from mtcd.schema.arrays import AggregateField, FusionField
 from mtcd.schema.fields import Optional
@@ -28,11 +28,11 @@ MONITOR = -2
 @stored
 @dataclass(slots=True)
 class Message:
-    """From one party to another. Clients are 0..K-1, the server is SERVER.
+    """A message from one party to another. Clients are 0..K-1, the server is SERVER.
 
-    ``floats`` counts the numbers it carries (0: a signal). ``hop_floats`` is the size of the hop that the
-    paper charges for it: a visit ends with a hop, wherever the token then goes.
-    MONITOR is no party: progress sent there costs nothing and is for those who watch.
+    ``floats`` is the count of numbers in it (0: a signal). ``hop_floats`` is the size of the hop that the paper charges
+    for it: every visit ends with a hop, also one to the server or to the same client. MONITOR is not a party: progress
+    reports to it are free.
     """
 
     sender: int
@@ -43,7 +43,7 @@ class Message:
 
 
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
-    """The message that carries this payload, with its size; with ``hop``, the paper charges a hop for it."""
+    """A message with this payload and its size; with ``hop``, the paper charges a hop for it."""
     floats = payload.floats
     return Message(sender, to, payload, floats, floats if hop else 0)
 
@@ -51,12 +51,11 @@ def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:
 @payload(11, "s>m c>m")
 @dataclass(frozen=True, slots=True)
 class Progress(Payload):
-    """Told to the monitor when the parties hold one model: no other token is under way.
+    """A report to the monitor when the parties hold one model: no other token is under way.
 
-    ``hop`` counts hops per token (t*S + s), ``t`` syncs. Where the full aggregate is known it comes
-    along with the penalty, so that the objective can be read off; otherwise it is None. A token that
-    is alone tells the same, so it can stand for it. ``parameters``: those of all clients, where the
-    clients themselves may be further on by now.
+    ``hop`` counts hops per token (t*S + s), ``t`` syncs. ``aggregate`` and ``penalty`` give the objective; the
+    aggregate is None where the sender does not have it for all samples. A lone token has the same attributes and is
+    sent instead. ``parameters``: those of all clients, where clients may be ahead of this progress.
     """
 
     hop: Count
@@ -71,7 +70,7 @@ class Progress(Payload):
 @payload(10, "c>m")
 @dataclass(frozen=True, slots=True)
 class Part(Payload):
-    """Told to the monitor by a client of a method in which nobody knows all: where it is, and its parameters."""
+    """A client's report to the monitor in methods without a global model: its iteration and its parameters."""
 
     iteration: Iteration
     parameters: Parameters
@@ -80,7 +79,7 @@ class Part(Payload):
 @payload(1, "c>itself")
 @dataclass(frozen=True, slots=True)
 class Begin(Payload):
-    """A client starts its first iteration."""
+    """The signal by which a client starts its next iteration."""
 
 
 class Recovery(Enum):
@@ -92,13 +91,13 @@ class Recovery(Enum):
     IN_STEP = "wait, and stop at the same iteration"
 
 
-class Party(Keeper, ABC):
-    """A client or the server. Its state is written down between two messages."""
+class Party(Stateful, ABC):
+    """A client or the server. Its state can be saved between two messages."""
 
     transport: Transport | None = None
-    """What the engine does to arrays that leave this party, or arrive; None: nothing."""
+    """The transform of arrays that this party sends and receives; None: no transform."""
     recovery: ClassVar[Recovery] = Recovery.WAIT
-    """A subclass does not inherit RESTART: it may remember more than its base, which cannot be undone."""
+    """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -107,33 +106,33 @@ class Party(Keeper, ABC):
 
     def state(self) -> dict[str, Any]:
         state = super().state()
-        if self.transport is not None and self.transport.kept:
+        if self.transport is not None and self.transport.state_fields:
             state["transport"] = self.transport.state()
         return state
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        if self.transport is not None and self.transport.kept:
+        if self.transport is not None and self.transport.state_fields:
             self.transport.restore(state["transport"])
 
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:
-        """Do what this message asks for; return what is to be sent, in order."""
+        """Process a message; returns the messages to send, in order."""
 
     def last_sync(self) -> tuple[int, int] | None:
-        """The iteration of the last sync, and hops per token until then; None if only a server knows."""
+        """The iteration of the last sync, and hops per token until then; None for parties without that record."""
         return None
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
-        """The training has ended at sync t: hold the model of that moment. ``past``: see ``Token.past``."""
+        """The training has ended at sync t: adopt the model of that sync. ``past``: see ``Token.past``."""
 
 
 class Client(Party):
-    """A client of any method: it can say which parameters it holds."""
+    """A client of any method, with its parameters."""
 
     @abstractmethod
     def parameters(self) -> Array:
-        """theta_k as of now."""
+        """The current theta_k."""
 
 
 C = TypeVar("C", bound=Client)
@@ -165,21 +164,21 @@ class OnDemand(Sequence[C]):
 
 
 class RoundClient(Client):
-    """A client of a method in which all do the same at the same time: offer a vector, take a mix of all offers."""
+    """A client of a synchronous method: in each round it sends a vector and receives a weighted sum of all vectors."""
 
     @abstractmethod
     def offer(self) -> Array:
-        """Begin an iteration: what the neighbours are told."""
+        """Begin an iteration: the vector to send to the neighbours."""
 
     @abstractmethod
     def take(self, mixed: Array) -> None:
-        """End it, with the weighted sum of the offers."""
+        """End the iteration with the weighted sum of the offers."""
 
 
 class Rounds(NamedTuple):
-    """Such a method as a whole: the mix of client k is row k of ``weights``, a sparse matrix, times the offers.
+    """All clients of a synchronous method: client k takes row k of ``weights``, a sparse matrix, times the offers.
 
-    In a round ``messages`` of ``floats`` numbers each are sent.
+    A round sends ``messages`` of ``floats`` numbers each.
     """
 
     clients: Sequence[RoundClient]
@@ -189,21 +188,21 @@ class Rounds(NamedTuple):
 
 
 class Checkpointed(Protocol):
-    """Parties that can be saved when they hold one model, and put back there."""
+    """Saves and restores the parties at a moment when they hold one model."""
 
     def snapshot(self) -> Snapshot:
-        """The state of all of them."""
+        """The state of all parties."""
 
     def resume(self, snapshot: Snapshot) -> Sequence[Message]:
-        """Put all of them back; returns the messages that set the training going again."""
+        """Restore all parties; returns the messages that continue the training."""
 
 
 @dataclass(frozen=True)
 class Parties:
-    """All parties of a training, and the messages that set it going. With ``rounds`` they can do without messages.
+    """All parties of a training, and its first messages. With ``rounds`` they can also run in synchronous rounds.
 
-    ``gather`` puts the model together, of clients and server, where the clients alone do not know it;
-    ``checkpointed`` saves the parties; ``seen`` is what shows of a split network whether it diverges.
+    ``gather`` computes the model from clients and server, where it does not follow from the clients alone;
+    ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for the divergence rule.
     """
 
     clients: Sequence[Client]
@@ -212,10 +211,10 @@ class Parties:
     rounds: Rounds | None = None
     gather: Callable[[Sequence[Any], Any], list[Any]] | None = None
     checkpointed: Checkpointed | None = None
-    seen: Callable[[], Seen | None] = lambda: None
+    epoch_loss: Callable[[], EpochLoss | None] = lambda: None
 
     def parameters(self) -> list[Any]:
-        """theta as of now, client by client; of split networks, theta_0 comes last."""
+        """The current theta, client by client; of split networks, theta_0 comes last."""
         return (
             [client.parameters() for client in self.clients]
             if self.gather is None

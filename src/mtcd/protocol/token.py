@@ -1,4 +1,4 @@
-"""The token: the aggregate that roams, with what is needed to read the objective off it."""
+"""The token: the aggregate that roams, with the numbers from which the objective follows."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from mtcd.schema.types import Aggregate, Bool, Iteration, Number, TokenIndex, la
 
 NOTHING = np.zeros(0)
 SURVEYED = 5
-"""Numbers that a client tells of its columns in a survey."""
+"""The count of numbers in a client's survey."""
 
 
 @stored
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """What every client does at the start of an accelerated tour: theta_k <- sum of its last snapshots, weighted.
+    """The operation of every client at the start of an accelerated tour: theta_k <- weighted sum of its last snapshots.
 
-    The last of them is theta_k itself. Without weights it goes on with what it has. It then keeps ``keep``
-    snapshots: of where tours ended, or with ``starts`` of where they started, this one too. With ``starts`` it makes
+    The last snapshot is theta_k itself. Without weights theta_k stays as it is. The client then keeps ``keep``
+    snapshots: of the ends of tours, or with ``starts`` of their starts, this one included. With ``starts`` it makes
     two updates a tour, at its first and at its last visit, and adds to the token's inner products: of the start s of
     this tour with every snapshot s_i; of its change since, d, with every s_i - s; of d with s; and of d with itself.
-    ``stepsize``: the sum of the steps of an update, where the home client chooses it (0: as the plan says).
-    ``survey``: the client also adds what there is to know of its columns (``ClientModel.survey``).
+    ``stepsize``: the sum of the steps of an update, where the home client chooses it (0: that of the plan).
+    ``survey``: the client also adds the statistics of its columns (``ClientModel.survey``).
     """
 
-    tour: Annotated[int, Whole(lambda bounds: MOST - 1 if bounds.kept else 0)]
-    weights: Annotated[tuple[float, ...], Row("kept", lambda found: tuple(found.tolist()))] = ()
-    keep: Annotated[int, Whole("kept")] = 0
+    tour: Annotated[int, Whole(lambda bounds: MOST - 1 if bounds.snapshots else 0)]
+    weights: Annotated[tuple[float, ...], Row("snapshots", lambda found: tuple(found.tolist()))] = ()
+    keep: Annotated[int, Whole("snapshots")] = 0
     starts: Bool = False
     trial: Bool = False
     """Whether the tour may be undone, so that its end is no progress yet."""
@@ -62,11 +62,11 @@ NO_INSTRUCTION = Instruction(0)
 @stored
 @dataclass(slots=True)
 class Tally:
-    """What a token collects on its way, so that f can be told at any weights of a sync or an extrapolation.
+    """Sums that a token collects during visits, from which f follows at any weights of a sync or an extrapolation.
 
-    ``products``: inner products, as the regulariser weighs them, of its change of theta with that of each token
-    (optimal sync; as far as this token's visits made them) or with each snapshot (conjugate tours);
-    ``slope``: of the regulariser along its change; ``visited``: whom it met (both for optimal sync).
+    ``products``: inner products, weighted by the regulariser, of its change of theta with that of each token
+    (optimal sync; the contributions of this token's visits) or with each snapshot (conjugate tours);
+    ``slope``: derivative of the regulariser along its change; ``visited``: clients visited (both for optimal sync).
     """
 
     products: Annotated[Array, Row("products")]
@@ -91,8 +91,8 @@ class Token(Payload):
     Invariant, at all times: ``aggregate`` equals sum_k h_k(theta_k(index)), and ``penalty`` equals
     sum_k r(theta_k(index)), over the copies theta_k(index) that the clients hold for this token.
 
-    Clients average their copies at the sync, which the token's own sums cannot report_sync_change. So each visit
-    also adds what it changes in the *combined* model: ``sync_penalty``, and ``sync_change`` where the
+    Clients average their copies at the sync; the penalty of the average does not follow from the tokens' own sums. So
+    each visit also adds its change of the *combined* model: ``sync_penalty``, and ``sync_change`` where the
     server could not compute the combined aggregate from the tokens (None otherwise).
     """
 
@@ -114,7 +114,7 @@ class Token(Payload):
         default_factory=lambda: Tally(NOTHING)
     )
     extra: Annotated[int, Whole("extra")] = 0
-    """Numbers that it carries beside its aggregates."""
+    """The count of numbers that it carries beside its aggregates."""
 
     @property
     def floats(self) -> int:
@@ -126,8 +126,8 @@ class Token(Payload):
 
     def check(self, bounds: Bounds) -> None:
         instruction, tally = self.instruction, self.tally
-        if instruction != NO_INSTRUCTION and not bounds.kept:
-            raise WireError("instruction", "is none that this run gives")
+        if instruction != NO_INSTRUCTION and not bounds.snapshots:
+            raise WireError("instruction", "is set, but this run has no acceleration")
         if math.copysign(1.0, instruction.stepsize) < 0:
             raise WireError("instruction.stepsize", "is negative")
         if len(tally.products) != (bounds.tokens if bounds.past else instruction.products):
@@ -135,10 +135,10 @@ class Token(Payload):
         if any(t >= self.t for t in self.past):
             raise WireError("past", "is of an iteration that is still to come")
         if self.extra != self.expected_extra(bounds):
-            raise WireError("extra", "is not how much the token carries")
+            raise WireError("extra", "is not the count of numbers that the token carries")
 
     def expected_extra(self, bounds: Bounds) -> int:
-        """What ``extra`` must be."""
+        """The value that ``extra`` must have."""
         if bounds.past:
             return bounds.tokens * (len(self.past) + 1) + 1 + len(self.tally.visited)
         return self.instruction.floats

@@ -1,4 +1,4 @@
-"""What happens to the arrays of a message between leaving one party and arriving at another."""
+"""Transports: transforms of the arrays of a message between sender and receiver."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mtcd.protocol.keeping import Keeper
+from mtcd.protocol.state import Stateful
 from mtcd.schema.arrays import AggregateField
 from mtcd.schema.bounds import F8
 from mtcd.schema.fields import Optional
@@ -17,13 +17,13 @@ from mtcd.schema.payloads import Payload, declared_fields
 P = TypeVar("P", bound=Payload)
 
 
-class Transport(Keeper, ABC):
+class Transport(Stateful, ABC):
     """A transform of the aggregates and representations that travel. Each party has an instance of its own.
 
-    A subclass declares its wire form (``dtype``), from which the ledger knows the bytes; ``encode``, what leaves, and
-    ``decode``, what arrives; the state that must survive a restart (``kept``); and ``reads_objective``. ``encode`` must
-    leave an array that is encoded already as it is: a message that was lost is sent again as it was. What a party sends
-    to itself does not travel.
+    A subclass declares its wire form (``dtype``), from which the ledger computes the bytes; ``encode`` for the sender
+    and ``decode`` for the receiver; the state that must survive a restart (``state_fields``); and ``reads_objective``.
+    ``encode`` must return an encoded array unchanged, because lost messages are sent again. Messages of a party to
+    itself are not transformed.
     """
 
     dtype: np.dtype[Any] = F8
@@ -36,7 +36,7 @@ class Transport(Keeper, ABC):
 
     @abstractmethod
     def decode(self, numbers: Any) -> Any:
-        """The array as the receiver computes with it."""
+        """The array in the form in which the receiver computes."""
 
     def sent(self, payload: P) -> P:
         """The payload as it leaves."""
@@ -48,7 +48,7 @@ class Transport(Keeper, ABC):
 
 
 def _mapped(payload: P, transform: Any) -> P:
-    """The payload with its arrays transformed; a token is changed in place, as its holder is about to let go of it."""
+    """The payload with its arrays transformed; a token is changed in place, because its sender no longer uses it."""
     kind = type(payload)
     names = _ARRAYS.get(kind)
     if names is None:

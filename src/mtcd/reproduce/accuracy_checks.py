@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from mtcd.reproduce.accuracy import accuracy_after, accuracy_at_end, best_of_all, cost_per_epoch, quarters
 from mtcd.reproduce.checks import Check
-from mtcd.reproduce.reading import NOTABLE, NotThereError, Reader, Seen, Verdict, less, number, percent, verdict
+from mtcd.reproduce.reading import NOTABLE, NotThereError, Outcome, Reader, Verdict, less, number, percent, verdict
 from mtcd.reproduce.results import COST_AXES, CurveResult
 
 CLOSE = 0.02  # accuracies that differ by less are about the same
@@ -61,7 +61,7 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
     def check(read: Reader) -> tuple[str, Verdict]:
         level = read.results.experiment.target_accuracy or best_of_all(read.results)
         told = []
-        seen: list[Seen] = []
+        seen: list[Outcome] = []
         for per, axis in COST_AXES.items():
             parts = []
             for case in read.cases(theirs, *ours):
@@ -88,7 +88,7 @@ def _way(read: Reader, curve: CurveResult) -> str:
     return " → ".join("not there" if one is None else percent(one) for one in _accuracies(read, curve))
 
 
-def _close(ours: float | None, theirs: float | None) -> Seen:
+def _close(ours: float | None, theirs: float | None) -> Outcome:
     """Whether ours is at most a little behind; one that never came so far is, if the other did."""
     if theirs is None:
         return None

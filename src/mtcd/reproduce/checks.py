@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 
-from mtcd.reproduce.reading import Amount, Reader, Seen, Verdict, gain, helps, less, opposite, verdict
+from mtcd.reproduce.reading import Amount, Outcome, Reader, Verdict, gain, helps, less, opposite, verdict
 
 Check = Callable[[Reader], tuple[str, Verdict]]
 
@@ -25,7 +25,7 @@ def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: 
 
     def check(read: Reader) -> tuple[str, Verdict]:
         told, names = [], []
-        seen: list[Seen] = []
+        seen: list[Outcome] = []
         for case, factor in least.items():
             mine = read.amount(case, ours, x)
             for other in theirs:
@@ -51,7 +51,7 @@ def not_always_faster(ours: str, theirs: str) -> Check:
     return check
 
 
-def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Seen]]:
+def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Outcome]]:
     told, seen = [], []
     for case in read.cases(ours, theirs):
         mine, other = read.amount(case, ours, x), read.amount(case, theirs, x)
@@ -88,7 +88,7 @@ def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
     """More iterations than all others, at less cost than all others."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        seen: list[Seen] = []
+        seen: list[Outcome] = []
         for other in others:
             seen.append(less(read.amount(case, other), read.amount(case, curve)))
             seen.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
@@ -160,7 +160,7 @@ def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
     return check
 
 
-def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Seen]]:
+def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Outcome]]:
     told, seen = [], []
     for case in read.cases(*curves):
         divisors = per or [1.0] * len(curves)
@@ -192,13 +192,13 @@ def _cheapest(read: Reader, case: str, curves: Sequence[str], ratio: float) -> s
     return min(there, key=lambda curve: costs[curve].value, default=None)
 
 
-def _all(seen: Sequence[Seen]) -> Seen:
+def _all(seen: Sequence[Outcome]) -> Outcome:
     if False in seen:
         return False
     return None if None in seen else True
 
 
-def _exceptions(names: Sequence[str], seen: Sequence[Seen]) -> str:
+def _exceptions(names: Sequence[str], seen: Sequence[Outcome]) -> str:
     """Where it is otherwise, and where that could not be told, if it holds anywhere."""
     wrong = [name for name, one in zip(names, seen, strict=True) if one is False]
     open_ = [name for name, one in zip(names, seen, strict=True) if one is None]

@@ -11,7 +11,7 @@ from mtcd.reproduce.results import COST_AXES, CurveResult, Results
 from mtcd.reproduce.schema import Measure
 
 Verdict = Literal["yes", "no", "in part", "open"]
-Seen = bool | None
+Outcome = bool | None
 """The outcome of a comparison; None where it could not be decided."""
 
 # closer than this is about the same
@@ -53,7 +53,7 @@ class Amount:
         return f"more than {number(self.value)} ({end} there{few})"
 
 
-def less(ours: Amount, theirs: Amount) -> Seen:
+def less(ours: Amount, theirs: Amount) -> Outcome:
     """Whether ours is notably less. One that did not get there can only be known to be more."""
     if ours.exact and ours.value * NOTABLE <= theirs.value:
         return True
@@ -71,7 +71,7 @@ def gain(amounts: Sequence[Amount]) -> tuple[float, int] | None:
     return amounts[0].value / later[least].value, least
 
 
-def helps(amounts: Sequence[Amount]) -> Seen:
+def helps(amounts: Sequence[Amount]) -> Outcome:
     """Whether some later one is notably less than the first."""
     seen = [less(later, amounts[0]) for later in amounts[1:]]
     if any(seen):
@@ -81,7 +81,7 @@ def helps(amounts: Sequence[Amount]) -> Seen:
     return None if undecided or not amounts[0].exact else False
 
 
-def verdict(seen: Sequence[Seen]) -> Verdict:
+def verdict(seen: Sequence[Outcome]) -> Verdict:
     """Over several comparisons: 'yes' and 'no' only where all say so."""
     decided = {one for one in seen if one is not None}
     if not decided:
@@ -91,7 +91,7 @@ def verdict(seen: Sequence[Seen]) -> Verdict:
     return "no" if decided == {False} and None not in seen else "in part"
 
 
-def opposite(seen: Sequence[Seen]) -> list[Seen]:
+def opposite(seen: Sequence[Outcome]) -> list[Outcome]:
     """Each turned round; what was not decided stays so."""
     return [None if one is None else not one for one in seen]
 

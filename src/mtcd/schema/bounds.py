@@ -44,7 +44,7 @@ class Bounds:
     """Every iteration number t is smaller than this."""
     carries_change: bool = False
     """Whether a token also carries the change of the combined aggregate."""
-    kept: int = 0
+    snapshots: int = 0
     """With acceleration: the most snapshots that a client keeps, and the most weights of a mix."""
     products: int = 0
     """The most inner products that a message carries."""
@@ -84,7 +84,7 @@ class Bounds:
 
     @cached_property
     def most_visited(self) -> int:
-        """The most clients that a token, or a 'done', may list."""
+        """The most clients that a ``Token`` or a ``Done`` may list."""
         return self.clients if self.past or self.split is not None else 0
 
     @cached_property
@@ -95,7 +95,7 @@ class Bounds:
     @cached_property
     def extra(self) -> int:
         """The most numbers that a token carries beside its aggregates."""
-        lists = self.kept + self.products + self.past * self.tokens + self.most_visited + 2
+        lists = self.snapshots + self.products + self.past * self.tokens + self.most_visited + 2
         return lists + sum(math.prod(shape) for shape in self.theta_0)
 
     @cached_property

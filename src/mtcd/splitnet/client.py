@@ -86,7 +86,7 @@ class NetClient:
         self.fusion.put(theta_0)
         for _ in range(visit.local_updates):
             self.update(rest, x, y, visit.draw, visit.stepsize, visit.fuses)
-        self.contribution = self.forward(x, visit.draw, track=visit.settles)
+        self.contribution = self.forward(x, visit.draw, track=visit.updates_statistics)
         for kept, updated in zip(theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True):
             kept.copy_(updated)
         return aggregation.put(rest, self.k, self.contribution)

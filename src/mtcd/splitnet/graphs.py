@@ -105,7 +105,7 @@ class GraphClient(NetClient):
         for _ in range(visit.local_updates):
             with self.around.drawing(self.k, visit.draw):
                 update.replay()
-        self._pass(visit.draw, track=visit.settles)
+        self._pass(visit.draw, track=visit.updates_statistics)
         if visit.fuses:
             torch._foreach_copy_(list(theta_0), self.fusion.parameters)
         return aggregation.put(self.rest, self.k, self.h)

@@ -14,7 +14,7 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.errors import ConfigError
 from mtcd.model.score import Score
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.model import ClientNetwork, Seen
+from mtcd.protocol.model import ClientNetwork, EpochLoss
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.client import NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
@@ -41,7 +41,7 @@ class Stage:
     ) -> None:
         self.clients, self.fusion, self.around, self.samples = clients, fusion, around, samples
         self.lane, self.join = lanes.lane, lanes.join
-        self.seen: Callable[[], Seen | None] = lambda: None
+        self.epoch_loss: Callable[[], EpochLoss | None] = lambda: None
 
     def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
         """H, of all clients in order."""

@@ -23,21 +23,21 @@ class RecoveryPolicy:
 
     delivery: ReliableParty
     """Set by the reliable party that the policy is given to."""
-    kept: tuple[str, ...] = ()
+    state_fields: tuple[str, ...] = ()
     """The attributes that the journal keeps, each under its name."""
 
     # The journal
 
     def snapshot(self, record: dict[str, Any]) -> dict[str, Any]:
         """Add the state of the policy to the record of a commit."""
-        for name in self.kept:
+        for name in self.state_fields:
             record[name] = getattr(self, name)
         return record
 
     def restore(self, record: dict[str, Any] | None) -> None:
         """Continue from the last record of the journal; None if there is none. The party is restored before."""
         if record is not None:
-            for name in self.kept:
+            for name in self.state_fields:
                 setattr(self, name, record[name])
 
     def started(self) -> None:

@@ -125,7 +125,7 @@ class SplitParticipant(ParticipantTable):
             sizes=sizes,
             opening_cost=opening,
             finite=lambda: self.problem.is_finite,
-            seen=lambda: self.stage.seen(),
+            seen=lambda: self.stage.epoch_loss(),
             pace=pace_of(method, self.stop, samples),
         )
         evaluated = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)

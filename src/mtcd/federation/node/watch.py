@@ -16,7 +16,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.svfl import Shared
 from mtcd.network.topology import Network
 from mtcd.pace import Growing, Pace
-from mtcd.protocol.model import Seen
+from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
 from mtcd.stop import Stop
 
@@ -42,7 +42,7 @@ class Watch:
         sizes: Sizes = UNIT,
         opening_cost: float = 0.0,
         finite: Callable[[], bool] = lambda: True,
-        seen: Callable[[], Seen | None] = lambda: None,
+        seen: Callable[[], EpochLoss | None] = lambda: None,
         pace: Pace | None = None,
     ) -> None:
         self.log, self.stop = log, stop

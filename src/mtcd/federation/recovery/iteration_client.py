@@ -20,7 +20,7 @@ from mtcd.seeding import uniform
 class IterationClient(RecoveryPolicy):
     """The policy of a client of MTCD. It uses the network to route tours around clients that are down."""
 
-    kept = ("uploaded", "checkpoints", "passed_to")
+    state_fields = ("uploaded", "checkpoints", "passed_to")
 
     def __init__(self, party: TokenClient, network: Network) -> None:
         self.party, self.network = party, network

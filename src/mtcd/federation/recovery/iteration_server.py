@@ -19,7 +19,7 @@ from mtcd.seeding import uniform
 class IterationServer(RecoveryPolicy):
     """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``."""
 
-    kept = ("tokens_out", "uploaders")
+    state_fields = ("tokens_out", "uploaders")
 
     def __init__(self, party: TokenServer) -> None:
         self.party = party

@@ -72,7 +72,7 @@ from mtcd.seeding import uniform
 class LoneToken(RecoveryPolicy):
     """The policy of a client of STCD."""
 
-    kept = ("search",)
+    state_fields = ("search",)
 
     def __init__(self, party: TokenClient, network: Network) -> None:
         self.party, self.network = party, network
@@ -88,7 +88,7 @@ class LoneToken(RecoveryPolicy):
         record = super().snapshot(record)
         record["down"] = self.delivery.down
         for part in (self.history, self.promises):
-            for name in part.kept:
+            for name in part.state_fields:
                 record[name] = getattr(part, name)
         return record
 
@@ -97,7 +97,7 @@ class LoneToken(RecoveryPolicy):
         if record is not None:
             self.delivery.down = record["down"]
             for part in (self.history, self.promises):
-                for name in part.kept:
+                for name in part.state_fields:
                     setattr(part, name, record[name])
 
     # Envelopes that arrive

@@ -8,7 +8,7 @@ from mtcd.federation.delivery.envelopes import Prepare, Terms
 class Promises:
     """What one client has promised."""
 
-    kept = ("promised", "released", "highest")
+    state_fields = ("promised", "released", "highest")
 
     def __init__(self) -> None:
         self.promised: dict[int, tuple[Prepare, int]] = {}

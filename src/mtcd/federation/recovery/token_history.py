@@ -12,7 +12,7 @@ from mtcd.protocol.token import Token
 class TokenHistory:
     """What one client knows of its last stay of the token: see ``lone_token.py``."""
 
-    kept = ("last_sent", "checkpoint", "arrival", "hop", "moved_on")
+    state_fields = ("last_sent", "checkpoint", "arrival", "hop", "moved_on")
 
     def __init__(self, party: TokenClient) -> None:
         self.party = party

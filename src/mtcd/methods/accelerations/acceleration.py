@@ -22,17 +22,17 @@ import numpy as np
 
 from mtcd.arrays import Array
 from mtcd.errors import ConfigError
-from mtcd.protocol.keeping import Keeper
 from mtcd.protocol.model import Fit
+from mtcd.protocol.state import Stateful
 from mtcd.protocol.token import Instruction
 from mtcd.registry import Registry
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 
-class Memory(Keeper):
+class Memory(Stateful):
     """A client's side: its parameters at the ends, or the starts, of the last tours."""
 
-    kept = ("tour", "snapshots")
+    state_fields = ("tour", "snapshots")
 
     def __init__(self) -> None:
         self.tour = 0
@@ -56,8 +56,8 @@ class Memory(Keeper):
         return np.asarray(base + sum(c * (one - base) for c, one in zip(instruction.weights, last, strict=True)))
 
 
-class Acceleration(Keeper, ABC):
-    """The home client's side, or the server's: ``kept`` names what of it must survive a restart.
+class Acceleration(Stateful, ABC):
+    """The home client's side, or the server's: ``state_fields`` names what of it must survive a restart.
 
     ``depth`` is the most tours that it may mix, ``z`` the first token, ``penalty`` r of the first model, ``fit`` the
     loss with the labels, ``tour`` the number of the first tour. Above 0, ``stepsize`` is that of the first tour, and

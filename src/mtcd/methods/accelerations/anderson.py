@@ -29,7 +29,7 @@ class Anderson(Acceleration):
 
     planned = frozenset({"nonsmooth"})  # elsewhere it has never been seen to be better than conjugate tours
 
-    kept = ("tour", "patience", "_start", "_ends", "_anchor")
+    state_fields = ("tour", "patience", "_start", "_ends", "_anchor")
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(depth, z, penalty, fit, tour)

@@ -43,7 +43,7 @@ class Conjugate(Acceleration):
     what ``survey.py`` makes of it.
     """
 
-    kept = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
+    state_fields = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
     smooth_only = True
     best_home = True  # all clients then hear soonest of the mix
     adapts = True

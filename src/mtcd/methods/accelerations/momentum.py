@@ -24,7 +24,7 @@ class Momentum(Acceleration):
     uses_depth = False
     planned = frozenset({"smooth", "nonsmooth"})
 
-    kept = ("tour", "a", "_last", "_value")
+    state_fields = ("tour", "a", "_last", "_value")
 
     def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
         super().__init__(depth, z, penalty, fit, tour)
