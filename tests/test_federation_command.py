@@ -72,7 +72,7 @@ def test_mistakes_are_told_without_a_traceback(
     assert sorted(kits.rglob("*")) == before
 
 
-@pytest.mark.parametrize(("command", "told"), [("stop", "Nobody answers"), ("logs", "log.jsonl")])
+@pytest.mark.parametrize(("command", "told"), [("stop", "No party answers"), ("logs", "log.jsonl")])
 def test_when_nobody_answers_that_is_said(
     command: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

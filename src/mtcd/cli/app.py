@@ -15,14 +15,14 @@ from mtcd.errors import ConfigError, MtcdError
 app = typer.Typer(
     help=(
         "Vertical federated learning over any network.\n\n"
-        "Parties hold different features of the same samples. A token, the aggregate of what they all know, "
-        "roams from neighbour to neighbour; each party it visits improves its own part of the model. "
-        "Several tokens can roam at once and sync at a server now and then (mtcd), one can roam without any "
-        "server (stcd), the server can ask everybody in every round (svfl), all neighbours can talk all the time "
-        "(dcpa), or sums can go up and down a spanning tree (tree-cg).\n\n"
+        "Parties hold different features of the same samples. A token, the aggregate of the representations of all "
+        "parties, roams from neighbour to neighbour; each party it visits updates its own block of the model. "
+        "Several tokens can roam in parallel and sync at a server (mtcd), one can roam without a "
+        "server (stcd), the server can poll all parties in every round (svfl), all neighbours can exchange messages in "
+        "every iteration (dcpa), or sums can go up and down a spanning tree (tree-cg).\n\n"
         "Start with: [bold]mtcd demo[/bold], then write a config and [bold]mtcd train[/bold] it."
     ),
-    epilog="Exit codes: 0 ended as asked, 1 the training diverged, 2 something in the input is wrong, 130 interrupted.",
+    epilog="Exit codes: 0 success, 1 the training diverged, 2 the input is invalid, 130 interrupted.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="rich",
@@ -30,7 +30,9 @@ app = typer.Typer(
 )
 app.add_typer(federation, name="federation")
 
-ConfigFile = Annotated[Path, typer.Argument(metavar="CONFIG.yaml", help="What to train, on what, and how.")]
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG.yaml", help="The data, the model, the network and the method.")
+]
 Changes = Annotated[
     list[str] | None,
     typer.Option(
@@ -52,7 +54,7 @@ def _version(asked: bool) -> None:
 @app.callback()
 def _options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """Options of the program itself."""
@@ -60,10 +62,10 @@ def _options(
 
 @app.command(
     help=(
-        "Train a model as CONFIG.yaml says.\n\n"
+        "Train the model that CONFIG.yaml describes.\n\n"
         "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png. Of a split "
-        "network it holds model.safetensors, and a checkpoint from which the training can go on."
+        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png. For a split "
+        "network it holds model.safetensors, and a checkpoint from which --resume continues."
     )
 )
 def train(
@@ -76,20 +78,20 @@ def train(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the split network whose checkpoint is in --out.")
+        bool, typer.Option("--resume", help="Continue training the split network whose checkpoint is in --out.")
     ] = False,
 ) -> None:
-    """Train a model as CONFIG.yaml says."""
-    from mtcd.cli.train import Wish, train_config
+    """Train the model that CONFIG.yaml describes."""
+    from mtcd.cli.train import TrainOptions, train_config
 
-    raise typer.Exit(train_config(Wish(config, out, changes or [], seed, as_json, quiet, resume)))
+    raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume)))
 
 
 @app.command(
     help=(
-        "Show what CONFIG.yaml would run, without running it.\n\n"
-        "Who holds which columns, facts about the network, the size of the token, smoothness and the step-size limit "
-        "of the theorems, and the communication cost of an iteration."
+        "Show the training that CONFIG.yaml describes, without running it.\n\n"
+        "Prints the columns of each client, properties of the network, the size of the token, smoothness and the "
+        "step-size limit of the theorems, and the communication cost of an iteration."
     )
 )
 def inspect(
@@ -98,10 +100,10 @@ def inspect(
     seed: Seed = None,
     as_json: AsJson = False,
     run_code: Annotated[
-        bool, typer.Option("--run-code", help="Make networks that are not built in, which runs their code.")
+        bool, typer.Option("--run-code", help="Build networks that are not built in, which runs their code.")
     ] = False,
 ) -> None:
-    """Show what CONFIG.yaml would run, without running it."""
+    """Show the training that CONFIG.yaml describes, without running it."""
     from mtcd.cli.inspect import inspect_config
 
     inspect_config(config, changes or [], seed, as_json, run_code)
@@ -111,21 +113,21 @@ def inspect(
     help=(
         "Propose a method and settings for the data, the network and the link costs of CONFIG.yaml.\n\n"
         "Screens the candidates, runs short pilots of them with successive halving, and searches around the best. "
-        "Shows what each is expected to cost and how sure that is; writes a config that trains as it is, and a picture "
-        "of the cost against R_C. The optimum is computed first, beside the budget."
+        "Shows the predicted cost of each and its confidence; writes a config that is ready to train, and a plot "
+        "of the cost against R_C. The optimum is computed first, outside the budget."
     )
 )
 def plan(
     config: ConfigFile,
     ratio: Annotated[
         float | None,
-        typer.Option(metavar="R", help="R_C: a client-server message costs as many hops. Default: costs.ratio."),
+        typer.Option(metavar="R", help="R_C: the price of a client-server message in hops. Default: costs.ratio."),
     ] = None,
     links: Annotated[
         Path | None,
         typer.Option(
             metavar="CSV",
-            help="Make the wall-clock small, not the cost: columns from,to,latency_ms,bandwidth_mbps; * is any client.",
+            help="Minimise wall-clock time, not cost: columns from,to,latency_ms,bandwidth_mbps; * is any client.",
         ),
     ] = None,
     target: Annotated[
@@ -135,7 +137,7 @@ def plan(
     out: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The config to write, its picture beside it. Default: CONFIG.planned.yaml, here."
+            metavar="FILE", help="The config to write; its plot is written beside it. Default: ./CONFIG.planned.yaml."
         ),
     ] = None,
     changes: Changes = None,
@@ -143,9 +145,9 @@ def plan(
     as_json: AsJson = False,
 ) -> None:
     """Propose a method and settings."""
-    from mtcd.cli.plan import Wish, plan_config
+    from mtcd.cli.plan import PlanOptions, plan_config
 
-    plan_config(Wish(config, ratio, links, target, budget, out, changes or [], seed, as_json))
+    plan_config(PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json))
 
 
 @app.command()
@@ -162,8 +164,8 @@ def demo(
 @app.command(
     help=(
         "Run an experiment: train every curve over several seeds, draw the figure, write its numbers as CSV.\n\n"
-        "Finished trainings are kept in DIR/curves: a command that was interrupted goes on where it was, and a setting "
-        "that was changed trains only what it touches."
+        "Finished trainings are cached in DIR/curves: an interrupted command resumes where it stopped, and a changed "
+        "setting retrains only the curves that depend on it."
     )
 )
 def reproduce(
@@ -177,29 +179,29 @@ def reproduce(
     ] = None,
     jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that train at the same time.")] = 2,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")] = Path("results"),
-    fresh: Annotated[bool, typer.Option("--fresh", help="Train again what is kept from before.")] = False,
-    show: Annotated[bool, typer.Option("--list", help="Show the experiments that have a name, and leave.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the cache, and train all curves again.")] = False,
+    show: Annotated[bool, typer.Option("--list", help="Show the built-in experiments, and exit.")] = False,
     page: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="The page about the figures. Default: DIR/reproduction.md for all."),
     ] = None,
 ) -> None:
     """Run an experiment, or all."""
-    from mtcd.cli.reproduce import Wish, list_experiments, run_experiments
+    from mtcd.cli.reproduce import ReproduceOptions, list_experiments, run_experiments
 
     if show:
         list_experiments()
     elif figure is None:
         raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
     else:
-        raise typer.Exit(run_experiments(Wish(figure, quick, seeds, jobs, out, fresh, page)))
+        raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page)))
 
 
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing; the log has it all.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]
 Code = Annotated[
     list[Path] | None,
     typer.Option(
-        metavar="FILE.py", help="A file with networks of your own, where the federation names some. Repeatable."
+        metavar="FILE.py", help="A file with your own networks, if the federation file names some. Repeatable."
     ),
 ]
 AgreeCode = Annotated[
@@ -216,9 +218,10 @@ RunDir = Annotated[
 
 @app.command(
     help=(
-        "Take part in a federation with the kit of a party: wait for the others, align samples, train, keep the own "
-        "block of the model.\n\n"
-        "Killed at any moment and started again, it goes on where it was. Ctrl-C leaves; the others go on."
+        "Take part in a federation with the kit (credentials bundle) of a party: wait for the other parties, align "
+        "samples, train, and save this party's block of the model.\n\n"
+        "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the run; the other parties "
+        "continue."
     )
 )
 def party(
@@ -231,7 +234,7 @@ def party(
         str | None, typer.Option(metavar="A,B,...", help="The columns to train on. Default: all others.")
     ] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The column with the labels, at the party that holds them.")
+        str | None, typer.Option(metavar="COLUMN", help="The column with the labels, for the party that holds them.")
     ] = None,
     code: Code = None,
     agree_code: AgreeCode = None,
@@ -239,9 +242,9 @@ def party(
     quiet: Quiet = False,
 ) -> None:
     """Take part in a federation."""
-    from mtcd.cli.party import Wish, run_party
+    from mtcd.cli.party import PartyOptions, run_party
 
-    raise typer.Exit(run_party(Wish(kit, data, key, columns, label, out, quiet, code or (), agree_code or ())))
+    raise typer.Exit(run_party(PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or ())))
 
 
 @app.command()
@@ -252,19 +255,19 @@ def server(
     out: RunDir = None,
     quiet: Quiet = False,
 ) -> None:
-    """Be the server of a federation, where tokens sync. It sees no data, and no hop."""
-    from mtcd.cli.party import Wish, run_party
+    """Run the server of a federation, at which tokens sync. The server sees neither data nor hops."""
+    from mtcd.cli.party import PartyOptions, run_party
 
-    wish = Wish(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or ())
-    raise typer.Exit(run_party(wish, server=True))
+    options = PartyOptions(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or ())
+    raise typer.Exit(run_party(options, server=True))
 
 
 @app.command(
     help=(
         "Predict new samples with a trained federation: every party runs this with its own columns of them.\n\n"
-        "Samples are aligned on ids as before training. What the parties' blocks make of them is added up from party "
-        "to party, hidden by a mask; only the party that the federation file names (predictions.seen_by, by default "
-        "the holder of the labels) gets the predictions."
+        "Samples are aligned on ids as before training. The parties add up the outputs of their blocks, from party "
+        "to party, under a mask; only the party that the federation file names (predictions.seen_by, by default "
+        "the label holder) learns the predictions."
     )
 )
 def predict(
@@ -275,21 +278,21 @@ def predict(
     key: Annotated[str | None, typer.Option("--id", metavar="COLUMN", help="The column with the ids.")] = None,
     run: Annotated[Path | None, typer.Option(metavar="DIR", help="The folder of the run. Default: KIT/run.")] = None,
     out: Annotated[
-        Path, typer.Option(metavar="FILE", help="Where the predictions go, at the party that sees them.")
+        Path, typer.Option(metavar="FILE", help="The file for the predictions, at the party that learns them.")
     ] = Path("predictions.csv"),
     code: Code = None,
     agree_code: AgreeCode = None,
     quiet: Quiet = False,
 ) -> None:
     """Predict new samples together."""
-    from mtcd.cli.predict import Wish
+    from mtcd.cli.predict import PredictOptions
     from mtcd.cli.predict import predict as take_part
 
-    take_part(Wish(kit, data, key, run, out, quiet, code or (), agree_code or ()))
+    take_part(PredictOptions(kit, data, key, run, out, quiet, code or (), agree_code or ()))
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line: errors in the input end with one paragraph on standard error and exit code 2."""
+    """Run the command line. Invalid input prints one paragraph on standard error and exits with code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a Greek letter gets a '?'
@@ -303,7 +306,7 @@ def main(arguments: list[str] | None = None) -> Any:
         Console(stderr=True).print(f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)
     except MemoryError:
-        typer.echo("Error: this does not fit into memory: use fewer samples, features or tokens.", err=True)
+        typer.echo("Error: out of memory. Use fewer samples, features or tokens.", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
         sys.exit(130)

@@ -46,7 +46,7 @@ def run_demo(out: Path, seed: int) -> None:
     screen.print(runs_table(list(runs.values())))
     screen.print(
         "Cost: 1 for a message between client and server, 1/100 for one between neighbours. "
-        "SVFL needs few rounds, but the server takes part in every message; STCD needs no server at all; "
-        "MTCD lies between, and the ratio of the two prices decides who wins."
+        "SVFL needs few rounds, but every message goes to or from the server; STCD needs no server; "
+        "MTCD lies between them, and the ratio of the two prices decides which method is cheapest."
     )
     screen.print(f"Picture: {escape(str(out / 'comparison.png'))}; runs: {escape(str(out))}/...", highlight=False)

@@ -11,28 +11,29 @@ from mtcd.extras import find
 
 federation = typer.Typer(
     help=(
-        "Found a federation: parties on their own hosts that train together.\n\n"
-        "From one file that names the parties, [bold]init[/bold] makes a certificate authority and a kit for each of "
-        "them. The folder authority stays with the administrator; each kit goes to its party, and to nobody else."
+        "Set up and operate a federation: parties on their own hosts that train together.\n\n"
+        "From one file that lists the parties, [bold]init[/bold] creates a certificate authority and a kit "
+        "(credentials bundle) for each party. The folder authority stays with the administrator; each kit is sent to "
+        "its party only."
     ),
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init made.")]
+Kits = Annotated[Path, typer.Argument(metavar="KITS", help="The folder that init created.")]
 PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, server or operator.")]
-Days = Annotated[int, typer.Option(metavar="N", help="How long certificates last.")]
+Days = Annotated[int, typer.Option(metavar="N", help="Days for which certificates are valid.")]
 
 
 @federation.command()
 def init(
     file: Annotated[
-        Path, typer.Argument(metavar="FEDERATION.yaml", help="Who takes part, where, and what is trained.")
+        Path, typer.Argument(metavar="FEDERATION.yaml", help="The parties, their addresses, and the training.")
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the kits.")] = Path("kits"),
     days: Days = 365,
 ) -> None:
-    """Make the authority, and one kit for each party."""
+    """Create the authority, and one kit for each party."""
     administrator = find("mtcd.federation.administrator")
     authority, notes = administrator.init_federation(file, out, days)
     from mtcd.cli.show import screen, show_notes
@@ -41,8 +42,8 @@ def init(
     names = authority.federation.members
     screen.print(f"{len(names)} kits are in {out}: {', '.join(names)}.", highlight=False, markup=False, soft_wrap=True)
     screen.print(
-        f"Give each to its party over a safe way, then delete it here. Keep {out / 'authority'} to yourself: whoever "
-        "has it can join. Each README.txt says what to do.",
+        f"Send each kit to its party over a secure channel, then delete it here. Keep {out / 'authority'} private: "
+        "anyone who has it can join. The README.txt of each kit lists the next steps.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -56,8 +57,8 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
     from mtcd.cli.show import screen
 
     screen.print(
-        f"{kits / name} has a new key and certificate, until {standing.until:%Y-%m-%d}. Give it to {name}. If the last "
-        "certificate was revoked, give the new party.yaml to the others too.",
+        f"{kits / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. Send it to {name}. If "
+        "the last certificate was revoked, send the new party.yaml to the others too.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -66,14 +67,14 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
 
 @federation.command()
 def revoke(kits: Kits, name: PartyName) -> None:
-    """Let the certificates of a party count no more, when its key was seen by others or it has left."""
+    """Revoke the certificates of a party, after its key was compromised or the party has left."""
     new = find("mtcd.federation.administrator").revoke(kits, name)
     from mtcd.cli.show import screen
 
-    told = "is revoked" if new else "was revoked before; the kits are up to date"
+    outcome = "is revoked" if new else "was revoked before; the kits are up to date"
     screen.print(
-        f"{name} {told}. Give party.yaml and revoked.pem to all others: from their next start they refuse it. "
-        f"To let {name} in again: mtcd federation renew {kits} {name}",
+        f"{name} {outcome}. Send party.yaml and revoked.pem to all others: they refuse {name} from their next start. "
+        f"To readmit {name}: mtcd federation renew {kits} {name}",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -84,20 +85,20 @@ def revoke(kits: Kits, name: PartyName) -> None:
 def move(
     kits: Kits,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")],
-    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where others find it from now on.")],
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The new address of the party.")],
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where it listens from now on, if that is not the same.")
+        str | None, typer.Option(metavar="HOST:PORT", help="The new listening address, if it differs.")
     ] = None,
     days: Days = 365,
 ) -> None:
-    """Let a party be found at another address; on another host it gets a new key and certificate."""
+    """Change the address of a party; a party on another host gets a new key and certificate."""
     place, new_key = find("mtcd.federation.administrator").move(kits, name, address, listen, days)
     from mtcd.cli.show import screen
 
-    own = f"Give {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
+    own = f"Send {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
     screen.print(
-        f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} Give the new "
-        "party.yaml to everybody; it counts from their next start.",
+        f"{name} is now at {place.address} and listens at {place.listen or place.address}. {own} Send the new "
+        "party.yaml to all parties; it takes effect at their next start.",
         highlight=False,
         markup=False,
         soft_wrap=True,
@@ -106,7 +107,7 @@ def move(
 
 @federation.command("list")
 def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
-    """Show everybody: address, until when the certificate counts, whether it was revoked."""
+    """List all members: address, expiry date and state of the certificate."""
     standings = find("mtcd.federation.administrator").standings(kits)
     if as_json:
         import json
@@ -135,10 +136,10 @@ def status(
     kits: OperatorKit = Path("kits"),
     as_json: Json = False,
     every: Annotated[
-        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Again and again, until all have ended.")
+        float | None, typer.Option(metavar="SECONDS", min=0.1, help="Refresh at this interval, until all have ended.")
     ] = None,
 ) -> None:
-    """Show who is up, where the tokens are, hops, objective, gap and cost."""
+    """Show which parties are up, the locations of the tokens, hops, objective, gap and cost."""
     from mtcd.cli.federation_watch import show_status
 
     raise typer.Exit(show_status(kits, as_json, every))
@@ -146,7 +147,7 @@ def status(
 
 @federation.command()
 def stop(kits: OperatorKit = Path("kits")) -> None:
-    """Ask everybody to stop; the run ends with the model that the parties hold."""
+    """Ask all parties to stop; the run ends with the model that they hold."""
     from mtcd.cli.federation_watch import stop_all
 
     stop_all(kits)
@@ -154,7 +155,7 @@ def stop(kits: OperatorKit = Path("kits")) -> None:
 
 @federation.command()
 def logs(kits: OperatorKit = Path("kits"), as_json: Json = False) -> None:
-    """Show what everybody logged, in one place and in the order of time."""
+    """Show the logs of all parties, merged by time."""
     from mtcd.cli.federation_watch import show_logs
 
     show_logs(kits, as_json)

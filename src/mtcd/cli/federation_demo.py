@@ -21,8 +21,8 @@ from mtcd.model.linear import Glm
 
 
 def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) -> None:
-    """Make tables and kits, start everybody, train, and compare with the optimum."""
-    find("mtcd.federation.node.link")  # says what to install
+    """Create tables and kits (credentials bundles), start all processes, train, and compare with the optimum."""
+    find("mtcd.federation.node.link")  # raises with installation advice
     administrator, own = find("mtcd.federation.administrator"), find("mtcd.federation.participant.block")
     check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -39,20 +39,20 @@ def run_demo(out: Path, parties: int, server: bool, seed: int, iterations: int) 
     finally:
         processes.end()
     if failed:
-        raise MtcdError(f"{', '.join(failed)} failed: see above, and log.jsonl in {out}/kits/NAME/run.")
+        raise MtcdError(f"{', '.join(failed)} failed: see the output above, and log.jsonl in {out}/kits/NAME/run.")
     seconds = time.monotonic() - began
     blocks = {name: own.read_block(out / "kits" / name / "run") for name in example.tables}
     gap = _gap(example, blocks)
     screen.print(
-        f"Trained in {seconds:.0f} s. The blocks that the clinics keep, put together, are within {gap:.1e} of the best "
-        "model for all their data, which nobody has. Each has its own in kits/NAME/run/block.csv.",
+        f"Trained in {seconds:.0f} s. Together, the blocks of the clinics are within {gap:.1e} of the optimum on the "
+        "pooled data, which no clinic has. Each clinic keeps its own block in kits/NAME/run/block.csv.",
         highlight=False,
         soft_wrap=True,
     )
 
 
 def _gap(example: Example, blocks: dict[str, Any]) -> float:
-    """(f - f*)/f* of the model in pieces: only the demo can look at all of them."""
+    """(f - f*)/f* of the model that the blocks form together; only the demo has access to all of them."""
     model = Glm("logistic", l2=example.l2)
     problem = model.problem(example.data)
     best = best_objective(example.data, model, problem)

@@ -1,4 +1,4 @@
-"""What inspect says of a setting: numbers, each with what it means."""
+"""The theory section of mtcd inspect: numbers, each with an explanation."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from mtcd.theory.known import DECLARE, NOT_KNOWN
 
-LEFT_OUT = "left out: it would take long here"
+LEFT_OUT = "left out: too slow to compute here"
 
 
 class Finding(NamedTuple):
-    """A number (None: there is none, and ``shown`` says why), how people see it, and what it means."""
+    """A number (None where there is none, and ``shown`` gives the reason), its text, and its explanation."""
 
     key: str
     title: str
@@ -22,7 +22,7 @@ class Finding(NamedTuple):
 
 
 def finding(key: str, title: str, value: float | None, meaning: str, unit: str = "") -> Finding:
-    """A number as people see it; None is one that was left out."""
+    """A number with its text; None is one that was left out."""
     if value is None:
         return Finding(key, title, None, LEFT_OUT, meaning)
     if math.isinf(value):
@@ -31,7 +31,7 @@ def finding(key: str, title: str, value: float | None, meaning: str, unit: str =
 
 
 def not_known(key: str, title: str) -> Finding:
-    """A number that the theory cannot say, as it does not know the walk."""
+    """A number that the theory cannot compute, as the walk does not declare its theory."""
     return Finding(key, title, None, NOT_KNOWN, DECLARE)
 
 

@@ -31,7 +31,7 @@ from mtcd.theory.stepsize import Smoothness, stability_limit
 
 
 def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bool, run_code: bool = False) -> None:
-    """Say what would run. Networks of somebody's own are made, which runs their code, only with ``run_code``."""
+    """Show what a config would train. Custom networks are built, which runs their code, only with ``run_code``."""
     config = read_config(path, changes, seed)
     if not run_code:
         refuse_code(config, f"inspect it with its networks: mtcd inspect {path} --run-code")
@@ -48,7 +48,7 @@ def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bo
 
 
 def examine(setup: Setup) -> dict[str, Any]:
-    """The facts, in plain values; settings that train would refuse are refused here too."""
+    """The facts, as plain values; settings that ``mtcd train`` refuses are refused here too."""
     data, model = setup.linear()
     data = standardise(data)[0] if setup.config.data.standardise else data
     problem = model.problem(data)
@@ -59,7 +59,7 @@ def examine(setup: Setup) -> dict[str, Any]:
     theory: list[Finding] = []
     sizes = method.sizes(problem.samples, problem.outputs, setup.network, seed)
     tokens, floats = 0, int(sizes.downlink)
-    if isinstance(method, MTCD):  # making the plan refuses what cannot work
+    if isinstance(method, MTCD):  # plan() raises on invalid settings
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
         theory = theory_of(setup, method, plan)
@@ -90,7 +90,7 @@ def examine(setup: Setup) -> dict[str, Any]:
 
 
 def _stepsizes(method: Method, smoothness: Smoothness) -> dict[str, Any]:
-    """The step size and its limits; of a method without one, that there is none."""
+    """The step size and its limits; None for a method without a step size."""
     if method.stepsize is None:
         return {"stepsize": None}
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)

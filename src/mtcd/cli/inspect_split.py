@@ -1,4 +1,4 @@
-"""mtcd inspect, for split networks: who holds what, and how much travels."""
+"""mtcd inspect, for split networks: the clients' networks, and the sizes of messages."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from mtcd.network.spectrum import facts
 
 
 def examine_split(setup: Setup) -> dict[str, Any]:
-    """The facts, in plain values; settings that train would refuse are refused here too."""
+    """The facts, as plain values; settings that ``mtcd train`` refuses are refused here too."""
     from mtcd.split_training import FLOAT_BYTES, check_split, outside_guarantee
     from mtcd.splitnet.compute import Compute
     from mtcd.splitnet.model import SplitModel
 
     model, method, config = setup.model, setup.method, setup.config
     if not isinstance(model, SplitModel):
-        raise ConfigError("This is for split networks.")
+        raise ConfigError("The model is not a split network.")
     check_split(method, setup.stop)
     problem = model.problem(setup.data, setup.compute or Compute(), config.seed)
     parties = method.split(problem, setup.network, config.seed)
@@ -55,26 +55,26 @@ def examine_split(setup: Setup) -> dict[str, Any]:
 
 
 def iteration_costs(setup: Setup, tokens: int, sizes: Sizes) -> dict[str, Any]:
-    """What an iteration is charged, as the config prices it, and per message and per float."""
+    """The cost of an iteration at the prices of the config, and per message and per float."""
     method, network, costs = setup.method, setup.network, setup.costs
     each = {per: method.iteration_cost(network, tokens, costs.by(per), sizes) for per in get_args(Per)}
     return {"cost_per_iteration": each[costs.per], "iteration_cost_per": each}
 
 
 def cost_row(found: Mapping[str, Any]) -> str:
-    """In words."""
+    """The cost of an iteration as text."""
     each = found["iteration_cost_per"]
     return f"{each['message']:.6g} per message, {each['float']:.6g} per float, as the paper charges it"
 
 
 def held_by(client: Mapping[str, Any]) -> str:
-    """What a client holds, in words."""
+    """The sample shape and the network of a client as text."""
     shape = " x ".join(map(str, client["shape"]))
     return f"{shape} -> {client['width']} numbers, {client['parameters']:,} parameters"
 
 
 def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
-    """The network in words."""
+    """The properties of the network as text."""
     net = found["network"]
     diameter = "none" if net["diameter"] is None else f"{net['diameter']}"
     return {
@@ -88,7 +88,7 @@ def network_rows(found: Mapping[str, Any]) -> dict[str, str]:
 
 
 def split_rows(found: Mapping[str, Any]) -> dict[str, str]:
-    """All of it in words."""
+    """All facts as text."""
     size = found["float_bytes"]
     classes = found["classes"]
 

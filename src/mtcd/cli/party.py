@@ -1,4 +1,4 @@
-"""mtcd party, mtcd server: one party of a federation, on its own host."""
+"""mtcd party, mtcd server: run one party of a federation, or its server, with its kit (credentials bundle)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mtcd.extras import find
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the command line asked for."""
+class PartyOptions:
+    """The options of ``mtcd party`` and ``mtcd server``."""
 
     kit: Path
     data: Path | None = None
@@ -29,35 +29,37 @@ class Wish:
     agreed: Sequence[str] = ()
 
 
-def run_party(wish: Wish, server: bool = False) -> int:
+def run_party(options: PartyOptions, server: bool = False) -> int:
     """Take part until the run has ended; returns the exit code."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.kit").read_kit(wish.kit, wish.code, wish.agreed)
+    kit = find("mtcd.federation.kit").read_kit(options.kit, options.code, options.agreed)
     config = kit.config
     if config.is_operator or config.is_server != server:
-        others = "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
-        raise ConfigError(f"{wish.kit} is the kit of {config.name}: use {others} with it.")
-    participant = find("mtcd.federation.node.participant").make_participant(kit, _given(wish))
-    out = wish.out or own_run(wish.kit)
-    node = find("mtcd.federation.node.node").Node(kit, out, participant, None if wish.quiet else typer.echo)
+        command = (
+            "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
+        )
+        raise ConfigError(f"{options.kit} is the kit of {config.name}: use {command} with it.")
+    participant = find("mtcd.federation.node.participant").make_participant(kit, _given(options))
+    out = options.out or own_run(options.kit)
+    node = find("mtcd.federation.node.node").Node(kit, out, participant, None if options.quiet else typer.echo)
     status: str = node.run()
     return 1 if status == "diverged" else 0
 
 
 def own_run(kit: Path) -> Path:
-    """The run folder in a kit. A link to elsewhere may be the administrator's: such a folder must be named."""
+    """The run folder in a kit. A symbolic link, which the kit may have come with, is refused."""
     run = kit / "run"
     if run.is_symlink():
-        raise ConfigError(f"{run} is a symbolic link: name the folder that it stands for yourself (--out, or --run).")
+        raise ConfigError(f"{run} is a symbolic link: name the folder that it points to yourself (--out, or --run).")
     return run
 
 
-def _given(wish: Wish) -> dict[str, Any]:
-    """What goes before what the kit says of the table."""
-    columns = None if wish.columns is None else [name.strip() for name in wish.columns.split(",")]
-    return {"data": wish.data, "key": wish.id, "columns": columns, "label": wish.label}
+def _given(options: PartyOptions) -> dict[str, Any]:
+    """The options that override the ``data`` section of the kit."""
+    columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
+    return {"data": options.data, "key": options.id, "columns": columns, "label": options.label}
 
 
 def interrupt(*_: Any) -> None:
-    """Being asked to end is like Ctrl-C."""
+    """Handle SIGTERM as Ctrl-C."""
     raise KeyboardInterrupt

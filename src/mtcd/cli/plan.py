@@ -27,12 +27,12 @@ from mtcd.report.regions import regions_png
 from mtcd.report.screen_table import ScreenTable
 
 ROWS = 8
-LONG = 5.0  # seconds for the optimum that are worth a word
+REPORTED_SECONDS = 5.0  # an optimum that takes longer is reported
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What was asked for on the command line."""
+class PlanOptions:
+    """The options of ``mtcd plan``."""
 
     config: Path
     ratio: float | None
@@ -45,29 +45,29 @@ class Wish:
     as_json: bool
 
 
-def plan_config(wish: Wish) -> None:
-    """Plan, show the candidates, write the config to use and the picture."""
-    budget = parse_budget(wish.budget)
-    if wish.ratio is not None and wish.links is not None:
-        raise ConfigError("--ratio and --links are two ways to say what counts: give one of them.")
-    config = read_config(wish.config, wish.changes, wish.seed)
-    out = _checked(wish.out or Path(f"{wish.config.stem}.planned.yaml"), wish.config)
+def plan_config(options: PlanOptions) -> None:
+    """Plan, show the candidates, write the proposed config and the plot."""
+    budget = parse_budget(options.budget)
+    if options.ratio is not None and options.links is not None:
+        raise ConfigError("--ratio and --links exclude each other: give --ratio to plan for cost, --links for time.")
+    config = read_config(options.config, options.changes, options.seed)
+    out = _checked(options.out or Path(f"{options.config.stem}.planned.yaml"), options.config)
     if out.suffix == ".png":
-        raise ConfigError(f"--out {out} is the name of a picture: choose one that ends with .yaml.")
-    picture = _checked(out.with_suffix(".png"), wish.config)
-    if not isinstance(config.model, GlmSection):  # before anything of it is made
-        raise ConfigError("mtcd plan is for linear models: the config is about a split network.")
+        raise ConfigError(f"--out {out} names a picture: choose a file that ends with .yaml.")
+    picture = _checked(out.with_suffix(".png"), options.config)
+    if not isinstance(config.model, GlmSection):  # before any network is built
+        raise ConfigError("mtcd plan supports linear models only, but the config has a split network.")
     setup = build(config)
-    links = None if wish.links is None else read_links(wish.links, setup.network)
+    links = None if options.links is None else read_links(options.links, setup.network)
     with _progress() as watch:
-        found = plan(setup, target=wish.target, budget=budget, ratio=wish.ratio, links=links, watch=watch)
+        found = plan(setup, target=options.target, budget=budget, ratio=options.ratio, links=links, watch=watch)
     drawn = regions_png(found)
-    write_whole(out, _heading(found, wish.config) + found.yaml())
+    write_whole(out, _heading(found, options.config) + found.yaml())
     write_whole(picture, drawn)
     show_notes(found.notes)
-    if found.optimum_seconds > LONG:
-        aside.print(f"The optimum took {found.optimum_seconds:.0f} s, beside the budget.", highlight=False)
-    if wish.as_json:
+    if found.optimum_seconds > REPORTED_SECONDS:
+        aside.print(f"The optimum took {found.optimum_seconds:.0f} s, outside the budget.", highlight=False)
+    if options.as_json:
         print(json.dumps(found.summary() | {"out": str(out), "picture": str(picture)}, allow_nan=False))  # noqa: T201
         return
     screen.print(candidates_table(found))
@@ -76,7 +76,7 @@ def plan_config(wish: Wish) -> None:
 
 
 def _checked(path: Path, config: Path) -> Path:
-    """Refuse a place that cannot be written, or the user's own config, before any work is done."""
+    """Refuse a path that cannot be written, or the config itself, before any work is done."""
     if path.exists() and path.resolve() == config.resolve():
         raise ConfigError(f"{path} is the config itself: choose another file for the plan with --out.")
     if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
@@ -87,7 +87,7 @@ def _checked(path: Path, config: Path) -> Path:
 
 @contextmanager
 def _progress() -> Iterator[Watch]:
-    """A bar on standard error: what is going on, and how much of the time for it is gone."""
+    """A progress bar on standard error: the current stage, and the fraction of its time that has passed."""
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TimeElapsedColumn())
     with Progress(*columns, console=aside, transient=True, refresh_per_second=8) as bar:
         task = bar.add_task("getting ready", total=1.0)
@@ -103,10 +103,10 @@ def _heading(found: Plan, config: Path) -> str:
 
 
 def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
-    """One candidate per meaningful difference, best first; the config's own is always among them."""
+    """The best candidate of each kind, best first; the config's own method is always among them."""
     best: dict[object, Proposal] = {}
     for proposal in found.proposals:
-        # with another number of tokens it is not another kind, to a reader
+        # candidates that differ in the number of tokens only are one kind
         best.setdefault("own" if proposal.own else kind(proposal.method)[:4], proposal)
     shown = list(best.values())[:rows]
     if found.own is not None and not any(proposal.own for proposal in shown):
@@ -115,12 +115,12 @@ def best_of_each(found: Plan, rows: int = ROWS) -> list[Proposal]:
 
 
 def candidates_table(found: Plan) -> ScreenTable:
-    """What each is expected to take, and how sure that is."""
+    """The predicted cost of each candidate, and its confidence."""
     titles = ["method", "cost", "hops", "server", "compute", *(["wall-clock"] if found.by_time else []), "how sure"]
     rows = []
     for proposal in best_of_each(found):
-        told = proposal.messages
-        counts = (told["client_client"], told["uplink"] + told["downlink"])
+        messages = proposal.messages
+        counts = (messages["client_client"], messages["uplink"] + messages["downlink"])
         known = proposal.arrives
         cells = [_number(proposal.cost)]
         cells += [_number(count) if known else "-" for count in counts]
@@ -131,30 +131,30 @@ def candidates_table(found: Plan) -> ScreenTable:
 
 
 def verdict(found: Plan) -> str:
-    """What to use and why, in a sentence or two."""
+    """The recommendation and its reason, in one or two sentences."""
     best = found.chosen
     if not best.arrives:
         return (
-            f"No candidate was seen to get to a gap of {found.target:g} within the budget; {best.label()} came to "
-            f"{'nothing yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or --target."
+            f"No candidate reached a gap of {found.target:g} within the budget; {best.label()} reached "
+            f"{'no gap yet' if best.gap is None else f'{best.gap:.2g}'}. Give a larger --budget or --target."
         )
     value = _seconds if found.by_time else _number
     what = f"wall-clock {value(best.objective)}" if found.by_time else f"cost {value(best.objective)}"
     per = "" if found.costs.per == "message" else f" per {found.costs.per}"
     at = "" if found.by_time else f"{per} at R_C = {found.costs.ratio:g}"
-    said = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
+    advice = f"Use {best.label()}: predicted {what}{at} ({best.forecast.sure})"
     if best.own:
-        return f"{said}. This is what the config has."
+        return f"{advice}. This is what the config has."
     if found.own is None:
-        return f"{said}."
+        return f"{advice}."
     if not found.own.arrives:
-        return f"{said}; the config's own method does not get there ({found.own.forecast.sure})."
-    if found.saving is None:  # for nothing
-        return f"{said}; against {value(found.own.objective)} of the config's own method."
+        return f"{advice}; the config's own method does not reach the target ({found.own.forecast.sure})."
+    if found.saving is None:  # both cost nothing
+        return f"{advice}; against {value(found.own.objective)} of the config's own method."
     own = f"{value(found.own.objective)} ({found.own.forecast.sure})"
-    if found.saving < 1:  # it was not seen to get there
-        return f"{said}. The config's own method may do with {own}: a larger --budget would tell."
-    return f"{said}; saves {found.saving:.3g}x against the config's own method, {own}."
+    if found.saving < 1:  # no pilot of the own method reached the target
+        return f"{advice}. The config's own method may need only {own}: a larger --budget would settle it."
+    return f"{advice}; saves {found.saving:.3g}x against the config's own method, {own}."
 
 
 def _number(value: float) -> str:
@@ -166,7 +166,7 @@ def _seconds(value: float) -> str:
 
 
 def _sure(proposal: Proposal) -> str:
-    """In a word, and where that is vague, with the range."""
+    """The confidence of a forecast; of a rough one, with its range."""
     if proposal.forecast.sure != ROUGH:
         return proposal.forecast.sure
     low, high = proposal.range_of(proposal.objective)

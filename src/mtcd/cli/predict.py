@@ -1,4 +1,4 @@
-"""mtcd predict: new samples in a federation, each party its own columns."""
+"""mtcd predict: predict new samples in a federation; each party has its own columns and kit (credentials bundle)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mtcd.extras import find
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What the command line asked for."""
+class PredictOptions:
+    """The options of ``mtcd predict``."""
 
     kit: Path
     data: Path | None
@@ -28,26 +28,26 @@ class Wish:
     agreed: Sequence[str] = ()
 
 
-def predict(wish: Wish) -> None:
-    """Take part until the predictions are where they belong."""
+def predict(options: PredictOptions) -> None:
+    """Take part until the party that learns the predictions has them."""
     signal.signal(signal.SIGTERM, interrupt)
-    kit = find("mtcd.federation.kit").read_kit(wish.kit, wish.code, wish.agreed)
+    kit = find("mtcd.federation.kit").read_kit(options.kit, options.code, options.agreed)
     samples, config = find("mtcd.federation.node.new_samples"), kit.config
     if config.is_operator:
-        raise ConfigError(f"{wish.kit} is the operator's kit: predictions are made by the parties.")
-    run = wish.run or own_run(wish.kit)
+        raise ConfigError(f"{options.kit} is the operator's kit, which cannot predict: use the kit of a party.")
+    run = options.run or own_run(options.kit)
     if config.seen_by == config.name:
-        samples.check_out(wish.out)
+        samples.check_out(options.out)
     new = decide = None
     if not config.is_server:
-        if wish.data is None:
+        if options.data is None:
             raise ConfigError("Which new samples? Give this party's own columns of them, with --data new.csv.")
-        new = samples.new_samples(kit, run, wish.data, wish.id)
+        new = samples.new_samples(kit, run, options.data, options.id)
     elif config.seen_by != config.name:
         raise samples.no_server(config)
     else:
         decide = samples.server_decides(kit, run)
     number = samples.run_number(run)
-    show = None if wish.quiet else typer.echo
+    show = None if options.quiet else typer.echo
     predictor = find("mtcd.federation.node.predicting").Predictor
-    predictor(kit, new, samples.writer(config, wish.out), decide, show, run / "predict.jsonl", number).run()
+    predictor(kit, new, samples.writer(config, options.out), decide, show, run / "predict.jsonl", number).run()

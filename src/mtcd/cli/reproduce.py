@@ -26,16 +26,16 @@ from mtcd.reproduce.run import reproduce
 from mtcd.reproduce.schedule import Schedule, Status
 from mtcd.reproduce.store import Store
 
-KEPT = "curves"
+CACHE = "curves"
 PAGE = "reproduction.md"
-OTHERS = 75  # letters in the line of progress before what is being trained
+PROGRESS_CHARACTERS = 75  # of the progress line, before the names of the running trainings
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The command line of ``mtcd reproduce``."""
+class ReproduceOptions:
+    """The options of ``mtcd reproduce``."""
 
-    asked: str
+    figure: str
     quick: bool
     seeds: int | None
     jobs: int
@@ -45,7 +45,7 @@ class Wish:
 
 
 def list_experiments() -> None:
-    """The experiments that can be named."""
+    """Print the built-in experiments."""
     rows = []
     for name, path in known_experiments().items():
         experiment = read_experiment(path)
@@ -56,29 +56,29 @@ def list_experiments() -> None:
     screen.print(ScreenTable(titles, rows, words=titles))
 
 
-def run_experiments(wish: Wish) -> int:
-    """Train, draw, and for 'all' write the page; returns the exit code."""
+def run_experiments(options: ReproduceOptions) -> int:
+    """Train, plot, and for 'all' write the page; returns the exit code."""
     began = monotonic()
-    check_writable(wish.out)
-    page = _page(wish)
-    figures, missing, left_out = _plans(wish)
-    store = Store(wish.out / KEPT, wish.fresh)
+    check_writable(options.out)
+    page = _page(options)
+    figures, missing, left_out = _plans(options)
+    store = Store(options.out / CACHE, options.fresh)
     results: dict[str, Results] = {}
     with _progress() as (show, pause):
 
         def done(result: Results) -> None:
             results[result.name] = result
             with pause():
-                _show_figure(result, wish.out, monotonic() - began)
+                _show_figure(result, options.out, monotonic() - began)
 
         try:
-            missing |= reproduce(figures, store, wish.jobs, done, show)
+            missing |= reproduce(figures, store, options.jobs, done, show)
         except KeyboardInterrupt:
             aside.print(_interrupted(figures, store.folder), highlight=False, soft_wrap=True)
             return 130
     if page is not None:
         made = {figure.name: results[figure.name] for figure in figures if figure.name in results}
-        write_page(made, check_claims(made), page, wish.out, missing | left_out)
+        write_page(made, check_claims(made), page, options.out, missing | left_out)
         screen.print(f"Page: {escape(str(page))}", highlight=False, soft_wrap=True)
     screen.print(f"Time: {span(monotonic() - began)}.", highlight=False)
     show_notes(f"{name} is left out. {why}" for name, why in left_out.items())
@@ -87,9 +87,9 @@ def run_experiments(wish: Wish) -> int:
     return 2 if missing else 0
 
 
-def _page(wish: Wish) -> Path | None:
-    """Where the page goes, if there is one."""
-    page = wish.page or (wish.out / PAGE if wish.asked == ALL else None)
+def _page(options: ReproduceOptions) -> Path | None:
+    """The path of the page, if one is written."""
+    page = options.page or (options.out / PAGE if options.figure == ALL else None)
     if page is None:
         return None
     if page.is_dir():
@@ -98,17 +98,17 @@ def _page(wish: Wish) -> Path | None:
     return page
 
 
-def _plans(wish: Wish) -> tuple[list[FigurePlan], dict[str, str], dict[str, str]]:
-    """What to train, and, among all, what is not at hand: figures that are missed, and those that are optional."""
+def _plans(options: ReproduceOptions) -> tuple[list[FigurePlan], dict[str, str], dict[str, str]]:
+    """The figures to train; with 'all', also those that cannot be made, as missing or, if optional, as left out."""
     figures: list[FigurePlan] = []
     missing: dict[str, str] = {}
     left_out: dict[str, str] = {}
-    for path in find_experiments(wish.asked):
+    for path in find_experiments(options.figure):
         experiment = read_experiment(path)
         try:
-            figures.append(plan_figure(path.stem, experiment, path.resolve().parent, wish.seeds, wish.quick))
+            figures.append(plan_figure(path.stem, experiment, path.resolve().parent, options.seeds, options.quick))
         except (DataError, NotInstalledError) as error:
-            if wish.asked != ALL:
+            if options.figure != ALL:
                 raise
             (left_out if experiment.optional else missing)[path.stem] = str(error)
     return figures, missing, left_out
@@ -125,7 +125,7 @@ def _show_figure(result: Results, out: Path, seconds: float) -> None:
 
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], AbstractContextManager[None]]]]:
-    """One line on standard error that says how far everything is, and a way to take it down for a while."""
+    """A progress line on standard error, and a context manager that hides it."""
     columns = (
         TextColumn("{task.completed} of {task.total} trainings"),
         BarColumn(bar_width=16),
@@ -138,7 +138,9 @@ def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], Abstrac
 
     def show(status: Status) -> None:
         left = "" if status.left is None else f"about {span(status.left)} left"
-        running = "; ".join(status.running)[: max(aside.width - OTHERS, 0)]  # one line, however many there are
+        running = "; ".join(status.running)[
+            : max(aside.width - PROGRESS_CHARACTERS, 0)
+        ]  # one line, however many there are
         bar.update(task, completed=status.done, total=status.total, left=left, description=escape(running))
 
     @contextmanager
@@ -154,7 +156,7 @@ def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], Abstrac
 
 
 def _interrupted(figures: Sequence[FigurePlan], folder: Path) -> str:
-    """Read from the folder: a training may have been written in the moment of the interrupt."""
+    """The state of the cache, read from disk: a training may have been written during the interrupt."""
     status = Schedule(figures, Store(folder)).status(workers=1)
     kept = f"{status.done} of {status.total} trainings are kept in {escape(str(folder))}"
-    return f"Interrupted: {kept}. The same command, without --fresh, goes on from there."
+    return f"Interrupted: {kept}. Run the same command again, without --fresh, to continue."

@@ -1,4 +1,4 @@
-"""What people see while a training runs, and when it is done."""
+"""Console output of a training: progress bar, notes, table of runs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
 
 def show_notes(notes: Iterable[str]) -> None:
-    """Things a user should hear of, on standard error."""
+    """Print notes on standard error."""
     for note in notes:
         aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
 

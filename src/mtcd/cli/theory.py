@@ -1,4 +1,4 @@
-"""What the theory says of a setting of mtcd or stcd before it runs: numbers, each with what it means."""
+"""Predictions of the theory for a setting of mtcd or stcd: visit probabilities, guarantees, break-even ratios."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from mtcd.theory.starts import Roam, uniform_roam
 from mtcd.theory.stepsize import Smoothness
 from mtcd.theory.visits import DENSE_SHARE, least_visits, start_bound, unlike, walk_bound
 
-VISIT_WORK = 8e9  # a second or two; beyond, inspect says that it leaves the number out
+VISIT_WORK = 8e9  # operations, one or two seconds; with more, the number is left out
 
 
 def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
-    """Everything the theory says of this setting: ``method`` is that of ``setup``, settled as ``plan``."""
+    """All findings for this setting: ``method`` is that of ``setup``, and ``plan`` its plan."""
     network = setup.network
     clusters = method.token_clusters(network, setup.config.seed)
     regions = [tuple(range(network.size))] * plan.tokens if clusters is None else list(clusters)
@@ -102,7 +102,7 @@ def _visits(network: Network, roams: Sequence[Roam], walks: Sequence[Walk], S: i
 
 
 def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
-    """Multiplications that the exact pi takes; those of dense products count less, others more, as they are slow."""
+    """The multiplications that the exact pi takes, weighted: dense products are faster than sparse ones."""
     K = len(roam.clients)
     facts = facts_of(walk, network, roam.clients)
     known = None if facts is None else facts.visits_work(S)
@@ -113,7 +113,7 @@ def _work(network: Network, roam: Roam, walk: Walk, S: int) -> float:
 
 
 def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float) -> Iterator[Finding]:
-    """What the theorems promise with the full batch: 2 Delta/(eta pi T), with the exact pi of the walk."""
+    """The bound of the theorems for the full batch: 2 Delta/(eta pi T), with the exact pi of the walk."""
     pi = next((f for f in found if f.key == "pi"), None)
     limit = method.stepsize_limit(smoothness)
     ours = RULES[method.combine_rule].server_chooses
@@ -138,7 +138,7 @@ def guarantee(found: Sequence[Finding], method: MTCD, smoothness: Smoothness, st
 def lone_guarantee(
     found: Sequence[Finding], method: MTCD, smoothness: Smoothness, stepsize: float, changes: bool
 ) -> Iterator[Finding]:
-    """What equation (5) promises of stcd: C/r, with the Q and the (pi_min/2)-mixing time of the setting."""
+    """The bound of equation (5) for stcd: C/r, with the Q and the (pi_min/2)-mixing time of the setting."""
     smooth = not any(penalty.l1 for penalty in smoothness.problem.penalties)
     if method.hops is not None or method.acceleration or changes or not smooth:
         return
@@ -172,7 +172,7 @@ def _start_value(smoothness: Smoothness) -> float:
 
 
 def tree_finding(network: Network) -> Finding:
-    """Where sums meet, and how long an iteration of tree-cg takes at least."""
+    """The root and depth of the spanning tree, and the messages of an iteration of tree-cg."""
     tree, K = spanning_tree(network), network.size
     shown = f"depth {tree.depth}, root {network.clients[tree.root]}"
     meaning = (

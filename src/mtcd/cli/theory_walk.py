@@ -1,4 +1,4 @@
-"""What inspect says of a walk: how fast it forgets its start, and how long until it has been everywhere."""
+"""Properties of a walk for mtcd inspect: spectral gap, mixing time, hitting time and cover time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtcd.theory.mixing import DISTANCE, is_reversible, mixing_bounds, mixing_ti
 
 Region = tuple[int, ...]
 
-# a second or two each; beyond, inspect says that it leaves the number out
+# operations, one or two seconds each; with more, the number is left out
 MIXING_WORK = 3e10
 SQUARING_WORK = 1e9  # of walks that are not reversible
 HITTING_WORK = 1e9
@@ -49,12 +49,12 @@ def _work(chains: Sequence[Chain]) -> float:
 
 
 def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
-    """Gap and mixing time; for stcd also those numbers that the bound of equation (5) asks for."""
+    """Spectral gap and mixing time; for stcd also pi_min and the mixing time that equation (5) uses."""
     reversible = all(is_reversible(P, share) for P, share in chains)
     gaps = [spectral_gap(P, share) for P, share in chains] if reversible else []
     forgets = (
-        "how much of what a walk remembers of its start a hop wipes out (0: nothing, in a network in pieces or where "
-        f"a walk that never stays alternates between two halves; 1: all){where}"
+        "the rate at which the walk converges to its stationary distribution (0: not at all, as in a disconnected "
+        f"network or where a walk that never stays alternates between two halves; 1: in one hop){where}"
     )
     if reversible:
         yield finding("spectral_gap", "spectral gap", min(gaps, default=None), forgets)
@@ -65,7 +65,7 @@ def _mixing(chains: list[Chain], where: str, lone: bool) -> Iterator[Finding]:
     exact: list[float | None] = [None] * len(distances)
     if 0.0 in gaps or (chains and _work(chains) <= (MIXING_WORK if reversible else SQUARING_WORK)):
         exact = [max(times) for times in zip(*(mixing_times(*chain, distances) for chain in chains), strict=True)]
-    near = f"until where a token is says little of where it started (total variation 1/4){where}"
+    near = f"until the position of a token is nearly independent of its start (total variation 1/4){where}"
     bounds = [mixing_bounds(gap, float(share.min())) for gap, (_, share) in zip(gaps, chains, strict=False)]
     if exact[0] is None and bounds:
         shown = f"{max(b[0] for b in bounds):.3g} to {max(b[1] for b in bounds):.3g} hops"
@@ -88,7 +88,7 @@ def _lone_mixing(exact: float | None, bound: float) -> Finding:
 
 
 def _getting_about(times: list[tuple[int, float]], where: str) -> Iterator[Finding]:
-    """From the size of each cluster and its longest hitting time; none of them where that would take long."""
+    """Hitting and cover time from the size and longest hitting time of each cluster; empty where left out."""
     yield finding(
         "hitting_time",
         "hitting time",

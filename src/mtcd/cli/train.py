@@ -24,8 +24,8 @@ EXIT_CODES = {"diverged": 1, "interrupted": 130}
 
 
 @dataclass(frozen=True)
-class Wish:
-    """The command line of ``mtcd train``."""
+class TrainOptions:
+    """The options of ``mtcd train``."""
 
     config: Path
     out: Path | None
@@ -36,27 +36,27 @@ class Wish:
     resume: bool = False
 
 
-def train_config(wish: Wish) -> int:
+def train_config(options: TrainOptions) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
-    path, out, quiet, as_json = wish.config, wish.out, wish.quiet, wish.as_json
-    config = read_config(path, wish.changes, wish.seed)
+    path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
+    config = read_config(path, options.changes, options.seed)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     split = isinstance(config.model, SplitSection)
-    if wish.resume and not split:
+    if options.resume and not split:
         raise ConfigError(
-            f"--resume goes on from the checkpoint of a split network, but {path} trains a linear model, which keeps "
-            "none: leave --resume out, and it trains from the start."
+            f"--resume continues from the checkpoint of a split network, but {path} trains a linear model, which keeps "
+            "no checkpoint: leave --resume out to train from the start."
         )
-    if wish.resume and not out:
-        raise ConfigError("--resume needs --out: the folder of the training to go on with.")
+    if options.resume and not out:
+        raise ConfigError("--resume needs --out: give the folder of the training to continue.")
     if out and split:
-        check_unfinished(out, wish.resume)
+        check_unfinished(out, options.resume)
     setup = build(config)
     if not quiet:
         show_notes(setup.notes)
     with _folder_for(out, path.stem) as folder:
         with live_progress(setup.method.describe(), quiet) as watch:
-            run = setup.train(watch, folder if split else None, wish.resume)
+            run = setup.train(watch, folder if split else None, options.resume)
         write_run(run, setup, folder)
     if not quiet:
         show_notes(run.notes)
@@ -73,7 +73,7 @@ def train_config(wish: Wish) -> int:
 
 
 def write_run(run: Run, setup: Setup, folder: Path) -> None:
-    """The whole run folder, or nothing."""
+    """Write the run folder atomically."""
     with fresh_folder(folder, stays=CHECKPOINT if isinstance(setup.config.model, SplitSection) else None) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
@@ -82,7 +82,7 @@ def write_run(run: Run, setup: Setup, folder: Path) -> None:
 
 @contextmanager
 def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
-    """The folder asked for; else runs/NAME, or the first of runs/NAME-2, ... that is free, taken at once."""
+    """The folder ``out``; without one, runs/NAME or the first free of runs/NAME-2, ..., created atomically."""
     if out is not None:
         yield out
         return
@@ -94,7 +94,7 @@ def _folder_for(out: Path | None, name: str) -> Iterator[Path]:
     try:
         yield RUNS / candidate
     except BaseException:
-        with suppress(OSError):  # if there is anything in them, they stay
+        with suppress(OSError):  # folders with content stay
             (RUNS / candidate).rmdir()
             RUNS.rmdir()
         raise
