@@ -212,7 +212,7 @@ def spoil(folder: Path, how: str) -> None:
     spoiled = {
         "duplicate": frame.with_columns(pid=pl.when(pl.col("pid") == 107).then(103).otherwise(pl.col("pid"))),
         "text": frame.with_columns(
-            f3=pl.when(pl.col("pid") == 111).then(pl.lit("high")).otherwise(pl.col("f3").parties(str))
+            f3=pl.when(pl.col("pid") == 111).then(pl.lit("high")).otherwise(pl.col("f3").cast(str))
         ),
         "nan": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(float("nan")).otherwise(pl.col("f2"))),
         "infinite": frame.with_columns(f2=pl.when(pl.col("pid") == 104).then(float("inf")).otherwise(pl.col("f2"))),
