@@ -155,7 +155,7 @@ def test_an_extrapolation_that_does_not_help_is_undone_and_the_next_one_waits() 
         theta = theta / 2
         z /= 2
         said.append(home.end_tour(z, value, 0.0, NOTHING))
-        theta = memory.catch_up(theta, said[-1])
+        theta = memory.apply(theta, said[-1])
         assert theta == pytest.approx(z)
     assert [bool(one.weights) for one in said] == [False, True, True, False, False, True, False]
     assert said[2].weights == (1.0, 0.0)
@@ -241,9 +241,9 @@ def test_how_many_numbers_a_token_carries_for_an_instruction(keep: int) -> None:
 
 def test_instructions_are_followed_once() -> None:
     memory = Memory()
-    assert memory.catch_up(np.ones(1), Instruction(1, keep=2)) == 1.0
-    assert memory.catch_up(np.full(1, 3.0), Instruction(1, keep=2)) == 3.0
-    assert memory.catch_up(np.full(1, 3.0), Instruction(2, (0.5, 0.5), keep=0)) == 2.0
+    assert memory.apply(np.ones(1), Instruction(1, keep=2)) == 1.0
+    assert memory.apply(np.full(1, 3.0), Instruction(1, keep=2)) == 3.0
+    assert memory.apply(np.full(1, 3.0), Instruction(2, (0.5, 0.5), keep=0)) == 2.0
     assert memory.snapshots == []
 
 

@@ -132,7 +132,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"server": None, "method": {"kind": "dcpa"}, "model": {"kind": "multinomial"}}, ["dcpa", "Use mtcd"]),
     (
         {"server": None, "method": {"acceleration": "conjugate", "walk": "tour"}, "model__l1": 1},
-        ["cannot cope with l1"],
+        ["needs a smooth penalty"],
     ),
     ({"server": None, "method": {"kind": "dcpa", "batch": 3}, "model__kind": "split"}, ["model.client"]),
     ({"method__walk": "tuor"}, ["tour"]),

@@ -152,7 +152,7 @@ def test_schedules_that_cannot_be_are_refused(changes, says: str) -> None:
         (MTCD(1, 2, 1, 1e-3, batch=3), "with method.batch mtcd"),
         (
             MTCD(1, 9, 1, 1e-3, combine="cluster", walk="tour", acceleration="anderson"),
-            "from iteration 5 on a cluster is in pieces",
+            "from iteration 5 on a cluster is disconnected",
         ),
     ],
 )

@@ -124,7 +124,7 @@ def test_whoever_comes_first_the_copies_combine_to_the_same_number(combine: str)
             token.tally = Tally(np.zeros(4))
             client.visit(token)
         weights = {0: np.array([0.1, 0.7, 0.3, 0.2])}
-        found.append(client.settled(weights) if isinstance(client, OptimalClient) else client.parameters())
+        found.append(client.after_sync(weights) if isinstance(client, OptimalClient) else client.parameters())
     assert len({theta.tobytes() for theta in found}) == 1
     assert found[0].any()
 

@@ -50,7 +50,7 @@ class LocalEngine(InProcessEngine):
                     if progress is not None:
                         self._observed = progress.parameters
                         yield progress
-                        self._catch_up(progress.hop)
+                        self._record_ahead(progress.hop)
                 else:
                     progress = cast(Progress, message.payload)  # a lone token reports the same as progress
                     yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
@@ -81,6 +81,6 @@ class LocalEngine(InProcessEngine):
         else:
             self._ahead.setdefault(iteration, []).append(message)
 
-    def _catch_up(self, iteration: int) -> None:
+    def _record_ahead(self, iteration: int) -> None:
         for message in self._ahead.pop(iteration, ()):
             record(message, self.ledger)

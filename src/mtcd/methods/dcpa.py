@@ -1,4 +1,4 @@
-"""DCPA: the decentralised primal-dual baseline. Every client talks to all its neighbours in every iteration.
+"""DCPA: the decentralised primal-dual baseline. Every client sends to all its neighbours in every iteration.
 
     min over w of  g(sum_k X_k w_k) + sum_k r(w_k)
 
@@ -43,7 +43,7 @@ VARIANTS = ("B", "A")
 
 @runtime_checkable
 class DualModel(Protocol):
-    """What DCPA asks of a client's model: linear representations, and a loss with a dual."""
+    """The client model of DCPA: linear representations, and a loss with a dual."""
 
     strongly_convex: bool
 
@@ -63,7 +63,7 @@ class DualModel(Protocol):
 @payload(9, "c>c c>itself")
 @dataclass(frozen=True, slots=True)
 class Offer(Payload):
-    """What a client offers its neighbours in an iteration."""
+    """The vector that a client sends to its neighbours in an iteration."""
 
     iteration: Iteration
     vector: Aggregate
@@ -138,7 +138,7 @@ class DCPA(Method):
         check_connected(network, "dcpa")
         if network.changes:
             raise ConfigError(
-                "network.changes: dcpa needs all clients all the time, for its mixing weights are made for them. "
+                "network.changes: dcpa needs all clients in every iteration: its mixing weights depend on all of them. "
                 "Leave the changes out, or use mtcd, stcd or svfl."
             )
 
@@ -162,7 +162,7 @@ class DCPA(Method):
 
 
 class DCPAClient(RoundClient):
-    """Client k: offers a vector to its neighbours, and takes the mix of all offers of an iteration."""
+    """Client k: sends a vector to its neighbours, and receives the weighted sum of all vectors of an iteration."""
 
     state_fields: ClassVar[tuple[str, ...]] = ("w", "finished", "y", "x", "iteration", "heard")
     recovery = Recovery.IN_STEP
@@ -201,7 +201,7 @@ class DCPAClient(RoundClient):
         return self.begin()
 
     def begin(self) -> Sequence[Message]:
-        """Tell where we are, and start the next iteration. The offer to itself is not sent anywhere."""
+        """Report to the monitor, and start the next iteration. The offer to itself is not sent over a link."""
         part = Message(self.number, MONITOR, Part(self.iteration, self.finished))
         self.iteration += 1
         offer = Offer(self.iteration, self.offer())
@@ -217,7 +217,7 @@ class ClientB(DCPAClient):
 
     state_fields = (*DCPAClient.state_fields, "psi")
     psi: Array | None = None
-    """What was offered last; None at first."""
+    """The last offer; None before the first."""
 
     def offer(self) -> Array:
         old = self.w

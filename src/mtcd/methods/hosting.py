@@ -1,4 +1,4 @@
-"""What every client that tokens visit does, whatever it trains: it hosts a token, and passes it on."""
+"""The base of every client that tokens visit, linear or split, and the plan that all parties share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mtcd.schema.types import Iteration, TokenIndex
 @payload(4, "c>s")
 @dataclass(frozen=True, slots=True)
 class Done(Payload):
-    """A token has roamed its S hops, and the sync does not need the token itself; at most whom it ``visited``."""
+    """A token has made its S hops, and the sync does not need its aggregate; at most the clients it ``visited``."""
 
     index: TokenIndex
     visited: Annotated[frozenset[int], ClientSet(frozenset)] = frozenset()
@@ -35,14 +35,14 @@ class Done(Payload):
 @payload(5, "s>c")
 @dataclass(frozen=True, slots=True)
 class Share(Payload):
-    """The server asks for a fresh representation, on the mini-batch of iteration t."""
+    """The server requests the representation on the batch of iteration t."""
 
     t: Iteration
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The settings, settled for one problem and network; every party knows them."""
+    """The settings of a method, resolved for one problem and network. All parties have the same plan."""
 
     tokens: int
     hops: int | None
@@ -56,13 +56,13 @@ class Plan:
     acceleration: str | None = None
     depth: int = 5  # no mutants: given wherever it matters
     adaptive: bool = False  # no mutants: given wherever it matters
-    """Whether the acceleration chooses step sizes and numbers of local updates by itself."""
+    """Whether the acceleration chooses step sizes and numbers of local updates."""
     linear: bool = True
-    """Whether representations are linear: averaging copies then averages what they represent."""
+    """Whether representations are linear, so that the average of copies has the average of their representations."""
     first_pass: tuple[int, ...] = ()
-    """The clients that a lone token of a split network visits before it trains, in order; the last is its start."""
+    """The clients that a lone token of a split network visits before training, in order; the last is its start."""
     charges_hops: bool = True
-    """Whether a visit ends with a hop; not where the server asks every client in every round."""
+    """Whether a visit ends with a hop; False for SVFL, where every round goes through the server."""
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
@@ -70,7 +70,7 @@ class Plan:
 
     @cached_property
     def tokens_return(self) -> bool:
-        """Whether the sync makes the new aggregate from the tokens, which then have to come up to the server."""
+        """Whether the sync computes the new aggregate from the tokens, which are then sent to the server."""
         return self.batches.size is None and self.charges_hops and (self.linear or self.combine.one_visitor)
 
     @cached_property
@@ -80,12 +80,12 @@ class Plan:
 
     @cached_property
     def carries_change(self) -> bool:
-        """Whether tokens must tell the server what they change in the combined aggregate."""
+        """Whether tokens carry their change of the combined aggregate to the server."""
         return self.tokens_return and not self.combine.same_everywhere
 
     @cached_property
     def floats(self) -> int:
-        """Numbers in a token on its way between clients."""
+        """Numbers in a token between two clients."""
         return self.aggregate_floats * (2 if self.carries_change else 1)
 
     @property
@@ -95,19 +95,19 @@ class Plan:
         return Sizes(uplink, self.aggregate_floats, self.floats)
 
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
-        """The acceleration, as it begins with this token."""
+        """A new acceleration that starts with this token."""
         first = self.stepsize if self.adaptive else 0.0
         return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour, first)
 
     def lone_token(self) -> list[Message]:
-        """STCD: the token is born at its first client."""
+        """The first messages of STCD: the token starts at its first client."""
         first = self.roaming.first(0, 0)
         token = Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 
 
 class TokenHost(Client):
-    """Client k as tokens meet it."""
+    """A client that tokens visit."""
 
     number: int
     plan: Plan
@@ -115,7 +115,7 @@ class TokenHost(Client):
 
     @abstractmethod
     def apply_sync(self, t: int) -> None:
-        """The sync, when it hears of iteration t: its copies are combined (Algorithm 2, line 11)."""
+        """Combine the copies at the sync that starts iteration t (Algorithm 2, line 11)."""
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
         if t != self.t:
@@ -123,7 +123,7 @@ class TokenHost(Client):
 
     @abstractmethod
     def visit(self, token: Token) -> None:
-        """Q local updates, the token kept true (Algorithm 1, lines 7-9)."""
+        """Q local updates of theta_k and of the token's aggregate (Algorithm 1, lines 7-9)."""
 
     @abstractmethod
     def share(self, t: int) -> Message:
@@ -138,7 +138,7 @@ class TokenHost(Client):
         return self.pass_on(token)
 
     def pass_on(self, token: Token) -> Sequence[Message]:
-        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
+        """Send the token to the next client, or to the server after S hops (Algorithm 1, line 10)."""
         plan, number = self.plan, self.number
         token.hop += 1
         if plan.hops is None:
@@ -151,7 +151,7 @@ class TokenHost(Client):
         return [Message(number, SERVER, done, 0, token.floats if plan.charges_hops else 0)]
 
     def next_client(self, token: Token) -> int:
-        """Where the walk leads from here."""
+        """The next client of the walk."""
         to = self.plan.roaming.next(token.index, token.t, token.hop, self.number, token.previous)
         token.previous = self.number
         return to

@@ -1,8 +1,8 @@
-"""Roaming while clients leave and join. Between two changes lies an view, with walks and starts of its own.
+"""Roaming while clients leave and join. Between two changes lies a membership view, with its own walks and starts.
 
-Who is there when is known to all (``Network.changes``), so where tokens go is still a function of
-(seed, token, iteration, hop). With a server an view begins at a sync; without one when the token next moves, or,
-where tours are accelerated, when the next tour begins. Where a cluster falls apart, its walks stay in a piece.
+All parties know the changes in advance (``Network.changes``), so the path of a token is still a function of (seed,
+token, iteration, hop). With a server a view begins at a sync; without one at the next hop, or, with acceleration, at
+the next tour. In a cluster that becomes disconnected, a walk stays in its component.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mtcd.errors import ConfigError
-from mtcd.methods.roaming import Roaming, StartAt, has_met_all, is_last_visit, reach
+from mtcd.methods.roaming import Roaming, StartAt, has_visited_all, is_last_visit, reach
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk
@@ -23,19 +23,19 @@ from mtcd.seeding import uniform
 
 @dataclass(frozen=True, eq=False)
 class MembershipView:
-    """How tokens roam while ``absent`` are away, from iteration (without a server: hop) ``begins`` on."""
+    """The walks and starts while ``absent`` clients are away, from iteration (without a server: hop) ``begins`` on."""
 
     begins: int
     absent: frozenset[int]
     walks: Sequence[Walk]
-    starts: Sequence[StartAt | None]  # None: nobody is there
+    starts: Sequence[StartAt | None]  # None: no client is present
     entry: int = NOWHERE
-    """Where a tour without a server begins."""
+    """The client at which a tour without a server begins."""
 
 
 @dataclass(frozen=True, eq=False)
 class ChangingRoaming(Roaming):
-    """As ``Roaming``, view by view."""
+    """The roaming of a network that changes: that of the current view."""
 
     network: Network
     views: Sequence[MembershipView]
@@ -59,7 +59,7 @@ class ChangingRoaming(Roaming):
         return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
 
     def _next_alone(self, hop: int, client: int, previous: int) -> int:
-        """Without a server. The first hop of an view leads to where it begins, maybe over some who are gone by then."""
+        """Without a server. The first hop of a view leads to its entry, possibly through absent clients."""
         view = self.view(hop)
         if hop == view.begins:
             entry = nearest(self.network, client, view.absent) if view.entry == NOWHERE else view.entry
@@ -75,11 +75,11 @@ class ChangingRoaming(Roaming):
         view = self.view(hop)
         return (hop - view.begins) % (view.walks[0].length or 1) == 0
 
-    def has_met_all(self, hop: int) -> bool:
+    def has_visited_all(self, hop: int) -> bool:
         if self.ends_tour(hop):
-            return True  # also where it is about to set out into the next view
+            return True  # also before the first hop of the next view
         view = self.view(hop)
-        return has_met_all(view.walks[0], view.entry, hop - view.begins)
+        return has_visited_all(view.walks[0], view.entry, hop - view.begins)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         if self.hops is not None:
@@ -110,7 +110,7 @@ def next_on_way(network: Network, client: int, to: int) -> int:
 def through_changes(
     roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
 ) -> Roaming:
-    """The roaming, through the changes of the network. ``whole_tours``: an view begins between two tours only."""
+    """The roaming through the changes of the network. ``whole_tours``: a view begins between two tours only."""
     if not network.changes:
         return roaming
     regions = [range(network.size)] * len(roaming.walks) if clusters is None else clusters
@@ -121,22 +121,22 @@ def through_changes(
         made = {walk: repairs[walk].walk(there) for walk, there in zip(roaming.walks, here, strict=True)}
         starts = [_start(roaming, network, i, regions[i], there, whole_tours) for i, there in enumerate(here)]
         begins = _begins(iteration, roaming.hops, views, whole_tours)
-        if views and views[-1].begins == begins:  # it was over before it had begun
+        if views and views[-1].begins == begins:  # the previous view is empty
             views.pop()
         view = MembershipView(begins, absent, [made[walk] for walk in roaming.walks], starts)
         if roaming.hops is None and roaming.walks[0].length is not None:
             view = _touring(view, views, roaming, network, whole_tours)
         elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
             raise ConfigError(
-                f"network.changes: from iteration {iteration} on a cluster is in pieces, and so cannot be toured as "
-                "method.acceleration needs it: leave acceleration out, or choose other clusters."
+                f"network.changes: from iteration {iteration} on a cluster is disconnected, but method.acceleration "
+                "needs a tour of it: leave acceleration out, or choose other clusters."
             )
         views.append(view)
     return ChangingRoaming(roaming.walks, roaming.starts, roaming.seed, roaming.hops, network, views)
 
 
 class Repairs:
-    """The walk of a cluster through all changes: repaired from one to the next, and the old one for old company."""
+    """The walks of a cluster in all views: repaired from one view to the next, reused for the same set of clients."""
 
     def __init__(self, network: Network, walk: Walk, region: Sequence[int]) -> None:
         self.network, self.touring = network, walk.length is not None
@@ -144,7 +144,7 @@ class Repairs:
         self.last = dict(self.known)
 
     def walk(self, present: Sequence[int]) -> Walk:
-        """The walk over those present; one tour for each piece of them."""
+        """The walk over the present clients; one tour for each connected component."""
         pieces = connected_pieces(self.network.neighbours, present) if self.touring else (tuple(present),)
         if present:
             self.last = {piece: self.known.get(piece) or self._repaired(piece) for piece in pieces}
@@ -160,7 +160,7 @@ class Repairs:
 def _start(
     roaming: Roaming, network: Network, token: int, region: Sequence[int], here: Sequence[int], fixed: bool
 ) -> StartAt | None:
-    """As asked for, for those present, if that still reaches all of them that it did; otherwise anywhere."""
+    """The configured start, restricted to present clients, if it reaches all those that it reached; else uniform."""
     asked = roaming.starts[token]
     among = asked.among(set(here))
     if not here or (among is not None and asked.cumulative is None):
@@ -184,14 +184,14 @@ def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], 
 def _touring(
     view: MembershipView, before: Sequence[MembershipView], roaming: Roaming, network: Network, whole_tours: bool
 ) -> MembershipView:
-    """Without a server: the tour of the piece that the token is in, from where it gets in.
+    """Without a server: the tour of the component that the token is in, and the client at which it enters it.
 
-    Where tours are accelerated that is at home, if that client is still there.
+    With acceleration that is the home client, if it is present.
     """
     walk = view.walks[0]  # no mutants: there is one
     if not before:
         start = view.starts[0]
-        assert start is not None  # somebody is always there
+        assert start is not None  # some client is always present
         entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
     else:
         last = _position(before[-1], view.begins - 1)
@@ -205,7 +205,7 @@ def _touring(
 
 
 def _position(view: MembershipView, hop: int) -> int:
-    """Where the token on its tour is after so many hops: every tour begins at the same client."""
+    """The client that has the token after ``hop`` hops: every tour begins at the same client."""
     walk = view.walks[0]
     tours, done = divmod(hop - view.begins, walk.length or 1)
     client, previous = view.entry, NOWHERE

@@ -1,4 +1,4 @@
-"""What a method is: settings, never progress. It makes the parties; they hold the state."""
+"""The base class of methods. A method holds settings and makes the parties, which hold the state."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Method(ABC):
     """A training method. Subclasses are frozen dataclasses of settings."""
 
     stepsize: Stepsize | None
-    """None: the method has none."""
+    """None if the method has no step size."""
     local_updates: int
     batch: int | None
     schedule: Schedule | None = None
     has_server = True
-    """Whether the parties sync at a server; a property where the settings decide."""
+    """Whether the parties sync at a server."""
     transport: str = DEFAULT
     """The form in which aggregates travel, see ``mtcd.transports``."""
     gradient_steps = True
@@ -42,7 +42,7 @@ class Method(ABC):
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether it chooses step sizes and numbers of local updates while it trains."""
+        """Whether the method chooses step sizes and numbers of local updates during training."""
         return False
 
     @property
@@ -55,7 +55,7 @@ class Method(ABC):
         """The same method with this step size."""
 
     def with_resolved_stepsize(self, stepsize: float) -> Method:
-        """The same method with the step size that 'auto' has come to."""
+        """The same method with the step size that 'auto' resolves to."""
         return self.with_stepsize(stepsize)
 
     @property
@@ -64,7 +64,7 @@ class Method(ABC):
         return 1
 
     def epoch(self, samples: int) -> int:
-        """How many iterations an epoch has, a pass over all samples: with the full batch, those up to the next sync."""
+        """Iterations per epoch, a pass over all samples; with the full batch, iterations per sync."""
         return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
 
     @abstractmethod
@@ -78,7 +78,7 @@ class Method(ABC):
     def bounds(
         self, run: str, network: Network, seed: int, samples: int, outputs: int, split: SplitShapes | None = None
     ) -> Bounds:
-        """The bounds of the messages of a run: every party computes them from the settings that all have agreed on."""
+        """The bounds of the messages of a run, which every party computes from the agreed settings."""
         length = Batches(samples, self.batch, seed).length
         shape = (length,) if outputs == 1 and split is None else (length, outputs)
         numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
@@ -86,17 +86,17 @@ class Method(ABC):
         return self.message_bounds(general, network, seed, samples)
 
     def check_split_transport(self) -> None:
-        """Split networks have one transport."""
+        """Reject a transport: split networks always send float32."""
         if self.transport != DEFAULT:
             raise ConfigError("method.transport: split networks always send float32: leave it out.")
 
     @property
     def reads_objective(self) -> bool:
-        """Whether f can be read off an aggregate that arrives."""
+        """Whether f follows from a received aggregate."""
         return self.batch is None and TRANSPORTS[self.transport].reads_objective
 
     def equip(self, parties: Parties) -> Parties:
-        """The same parties, each with a transport of its own."""
+        """The same parties, each with its own transport."""
         if self.transport == DEFAULT:
             return parties
 
@@ -113,7 +113,7 @@ class Method(ABC):
         raise ConfigError(f"{self.kind} does not declare its messages: it trains in one process only.")
 
     def check_network(self, network: Network) -> None:
-        """Refuse a network that the method cannot work on."""
+        """Reject a network on which the method cannot run."""
         if network.changes and self.batch is not None:
             raise ConfigError(
                 f"network.changes: with method.batch {self.kind} needs every client in every iteration, for its "
@@ -121,10 +121,10 @@ class Method(ABC):
             )
 
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
-        """Refuse a problem that the method cannot solve."""
+        """Reject a problem that the method cannot solve."""
 
     def notes(self, network: Network) -> tuple[str, ...]:
-        """What to know of the method on this network."""
+        """Notes for the user on the method on this network."""
         return ()
 
     @abstractmethod
@@ -133,21 +133,21 @@ class Method(ABC):
 
     @abstractmethod
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
-        """The largest step size with a guarantee: the theorems' where they apply."""
+        """The largest step size with a guarantee: that of the theorems where they apply."""
 
     def auto_stepsize(self, smoothness: Smoothness) -> StepsizeRule:
-        """What 'auto' stands for: the limit, unless more is known to be safe."""
+        """The step size for 'auto': the limit, or a larger one that is known to be safe."""
         return self.stepsize_limit(smoothness)
 
     @abstractmethod
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        """What one iteration (a sync, a round, an exchange; a hop of stcd) is charged, as in the paper.
+        """The cost of one iteration (a sync, a round, an exchange; a hop of stcd), as the paper charges it.
 
         ``sizes`` are those of its messages, for costs per float.
         """
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        """The sizes of the messages for a linear model, but for the few numbers that acceleration adds."""
+        """The sizes of the messages of a linear model, without the few numbers that acceleration adds."""
         return Sizes.same(Batches(samples, self.batch, seed).length * outputs)
 
     def _check_local_settings(self) -> None:
@@ -163,28 +163,28 @@ class Method(ABC):
             raise ConfigError(f"method.schedule must be a Schedule(...), but is {self.schedule!r}.")
 
     def stepsize_at(self, t: int, batches: Batches) -> float:
-        """The step size of iteration t, as the schedule has it."""
+        """The step size of iteration t, by the schedule."""
         return scheduled(self.resolved_stepsize(), self.schedule, t, batches)
 
     def resolved_stepsize(self) -> float:
-        """The step size as a number; 'auto' must have been settled by then."""
+        """The step size as a number; 'auto' must be resolved before."""
         if self.stepsize is None:
             raise ConfigError(f"{self.kind} has no step size.")
         if isinstance(self.stepsize, str):
-            raise ConfigError("stepsize 'auto' is settled by mtcd.train: give a number to use the method by itself.")
+            raise ConfigError("stepsize 'auto' is resolved by mtcd.train: give a number to use the method by itself.")
         return self.stepsize
 
 
 METHODS: Registry[Callable[..., Method]] = Registry(
     Method, "mtcd.methods", "mtcd.methods", "method.kind: no method is called '{}';", functions=True
 )
-"""What makes each: its class, or a function that returns an instance. Its parameters are the keys of ``method`` in a
-config, but for fields of a dataclass that are ``NOT_IN_CONFIG``."""
+"""The class of each method, or a function that returns an instance. Its parameters are the keys of ``method`` in a
+config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
 NOT_IN_CONFIG = {"config": False}
 
 
 def check_connected(network: Network, kind: str) -> None:
-    """Without a server, only what can be reached from neighbour to neighbour can be trained."""
+    """Reject a disconnected network for a method without a server."""
     if not network.connected:
         apart = network.components[1][0]
         raise NetworkError(
@@ -195,7 +195,7 @@ def check_connected(network: Network, kind: str) -> None:
 
 
 def resolve_stepsize(method: Method, smoothness: Smoothness) -> tuple[Method, tuple[str, ...]]:
-    """The method with 'auto' replaced by a number, and a note that says which."""
+    """The method with 'auto' replaced by a number, and a note with that number."""
     if method.stepsize != "auto":
         return method, ()
     rule = method.auto_stepsize(smoothness)

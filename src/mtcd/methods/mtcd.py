@@ -1,5 +1,5 @@
-"""MTCD as settings, and STCD as a setting of it. What the parties then do is in ``token_parties.py``;
-a version without messages, line by line as in the paper, is in ``reference.py``.
+"""The settings of MTCD, and of STCD as its special case. The parties are in ``token_parties.py``; a version without
+messages, line by line as in the paper, is in ``reference.py``.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class MTCD(Method):
 
     ``combine``: 'average' (tokens may cross), 'cluster' (a token per cluster), 'visitors' and 'optimal' (ours).
     ``clusters``: lists of clients, or 'auto' to find them; tokens then stay in their cluster.
-    ``start``: a client, or weights over clients, or one of these per token; uniform unless given.
+    ``start``: a client, or weights over clients, or one of these per token; uniform by default.
     ``acceleration``: 'conjugate', 'momentum' or 'anderson' (ours; ``walk`` 'tour', one token or one per cluster):
-    tours or syncs start from a mix of the last ``depth``. They then start at the same client every time.
+    tours or syncs start from a combination of the last ``depth``. Every tour then starts at the same client.
     ``adaptive``: conjugate tours choose step size, local updates and depth from their first tour, which takes
-    ``stepsize``. 'auto' makes them so.
-    ``hops`` None means that the one token roams for ever, without a server: STCD.
+    ``stepsize``; the default with stepsize 'auto'.
+    ``hops`` None: the one token roams for ever, without a server (STCD).
     ``schedule``: how the step size changes from epoch to epoch. For split networks, theta_0 takes ``fusion_updates``
-    steps an iteration at the server (S*Q unless given); in STCD it is updated at ``fusion_client``: a client (the
-    first unless given), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
-    which clients only add their representations, so that it is true to theta^0; without it, the token starts at 0.
+    steps an iteration at the server (S*Q by default); in STCD it is updated at ``fusion_client``: a client (the
+    first by default), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
+    which clients only add their representations, so that Z is the aggregate of theta^0; without it, Z starts at 0.
     ``transport``: the form in which aggregates travel, 'float64' or 'float32'; parties compute in double precision.
     """
 
@@ -90,7 +90,8 @@ class MTCD(Method):
             raise ConfigError(f"method.first_pass is true or false, but is {self.first_pass!r}.")
         if self._rule.server_chooses and (self.batch is not None or self.hops is None):
             raise ConfigError(
-                f"method.combine: {self.combine_rule} is for mtcd with the full batch, whose tokens tell what f is."
+                f"method.combine: {self.combine_rule} needs mtcd and the full batch, to compute f from the tokens: "
+                "leave batch out, or choose another rule."
             )
         if not _are_clusters(self.clusters):
             raise ConfigError(f"method.clusters is 'auto' or a list of lists of clients, but is {self.clusters!r}.")
@@ -113,7 +114,7 @@ class MTCD(Method):
         if self.adaptive and not (kind and kind.adapts):
             raise ConfigError("method.adaptive is for acceleration: conjugate, which chooses its own step sizes.")
         if kind and not WALKS[self.walk].repeats:
-            raise ConfigError("method.acceleration is for walk: tour, where every tour does the same.")
+            raise ConfigError("method.acceleration needs a walk that repeats itself: set walk: tour.")
         if kind and self.hops is not None and (not self._rule.one_visitor or self.batch is not None):
             raise ConfigError("method.acceleration of mtcd is for a token per cluster and the full batch.")
 
@@ -124,12 +125,12 @@ class MTCD(Method):
 
     @property
     def has_server(self) -> bool:  # type: ignore[override]
-        """Not where the one token roams for ever."""
+        """False for STCD."""
         return self.hops is not None
 
     @property
     def combine_rule(self) -> str:
-        """The rule in force: clusters imply 'cluster' unless something else is asked for."""
+        """The rule in use: ``combine``, or by default 'cluster' with clusters and 'average' without."""
         return self.combine or ("average" if self.clusters is None else "cluster")
 
     @property
@@ -156,12 +157,12 @@ class MTCD(Method):
 
     @property
     def chooses_steps(self) -> bool:
-        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is settled."""
+        """Whether the acceleration chooses step sizes and local updates, now or once 'auto' is resolved."""
         return self.adaptive or (self.stepsize == "auto" and self._accelerated is not None and self._accelerated.adapts)
 
     @property
     def most_starts(self) -> int:
-        """M: how many tours or syncs are mixed at most."""
+        """M, the most tours or syncs that are combined."""
         kind = self._accelerated or Acceleration
         return self.depth or (kind.adaptive_depth if self.chooses_steps else kind.default_depth)
 
@@ -223,11 +224,11 @@ class MTCD(Method):
 
     def notes(self, network: Network) -> tuple[str, ...]:
         apart = in_pieces(network) if self.hops is None and network.changes else []
-        told = f"{'; '.join(apart)}: the token stays in the piece where it is until others can be reached again."
-        return (told[0].upper() + told[1:],) if apart else ()
+        note = f"{'; '.join(apart)}: the token stays in its component until the others can be reached again."
+        return (note[0].upper() + note[1:],) if apart else ()
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
-        """The settings, settled for a problem and a network: what every party knows."""
+        """The settings, resolved for a problem and a network."""
         self.check_network(network)
         clusters = self.token_clusters(network, seed)
         tokens = (self.tokens or 1) if clusters is None else len(clusters)
@@ -239,7 +240,7 @@ class MTCD(Method):
             hops=self.hops,
             local_updates=self.local_updates,
             stepsize=self.resolved_stepsize(),
-            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),  # of one token all say so
+            combine=self._rule() if tokens > 1 or self._rule.server_chooses else Cluster(),  # one token: all are equal
             batches=Batches(samples, self.batch, seed),
             roaming=roaming,
             outputs=outputs,
@@ -271,7 +272,7 @@ class MTCD(Method):
         if plan.combine.server_chooses:
             return plan.combine.parties(problem, network.size, plan)
         if self._accelerated and self._accelerated.smooth_only and problem.nonsmooth:
-            raise ConfigError(f"method.acceleration: {self.acceleration} cannot cope with l1: use momentum.")
+            raise ConfigError(f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum with l1.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
         if self.hops is None:
@@ -315,7 +316,7 @@ class MTCD(Method):
         return split_parties(problem.stage(plan.batches, lanes), plan, fusion)
 
     def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
-        """The clients of the first pass of a split network, in order, up to where training starts; () for none."""
+        """The clients of the first pass of a split network, in order; training starts at the last. () for none."""
         if self.hops is not None or not self.first_pass:
             return ()
         return tuple(walk_through_all(network, roaming.first(0, 0)))
@@ -340,7 +341,7 @@ def STCD(  # noqa: N802 - reads as the method that it makes
     first_pass: bool = True,
     transport: str = DEFAULT,
 ) -> MTCD:
-    """One token roams for ever; no server, no sync. The decentralised end of MTCD."""
+    """One token roams for ever, without server and sync: the decentralised special case of MTCD."""
     return MTCD(
         1,
         None,

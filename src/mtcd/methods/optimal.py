@@ -1,11 +1,11 @@
-"""Optimal sync, ours: the server chooses the weights of a sync so that f becomes least. For linear representations.
+"""Optimal sync, ours: the server chooses the weights of a sync that minimise f. For linear representations.
 
     w = argmin of f(theta^t + sum_gamma w_gamma (theta(gamma) - theta^t))
 
-has one unknown per token. The loss of it can be read off the tokens. The regulariser can be read off a few
-numbers that they carry: its quadratic part needs the inner products of the tokens' changes, which each visit
-brings up to date. Of l1 only a bound is known, linear in w as long as the weights at any one client are not
-negative and do not exceed 1 in all: with l1 they are kept so, and f is still never raised.
+has one unknown per token. The loss follows from the tokens, the regulariser from a few numbers that they carry: its
+quadratic part needs the inner products of the tokens' changes, which each visit updates. Of l1 only a bound is known,
+linear in w if the weights at any client are not negative and sum to at most 1: with l1 the weights satisfy this, and f
+is still never raised.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from mtcd.protocol.model import Fit
 
 NEWTON_STEPS = 25
 HALVINGS = 12
-# as much of the worst curvature is added to the true one, which may be 0 along some change
+# this share of the largest possible curvature is added to the true one, which may be 0 along some change
 CAUTION = 1e-3
 SMALL = 1e-12
 DAMPING = 1e-9
-# weights enlarge rounding, by which token and models would drift apart: beyond this they are not worth it
+# the largest weight: weights amplify rounding errors, by which token and models drift apart
 LARGEST = 100.0
 
 
@@ -39,7 +39,7 @@ class Along:
     changes: Array
     """One column per token."""
     slope: Array
-    """Of r, in each weight."""
+    """The derivative of r in each weight."""
     bend: Array
     """The second derivative of r, a matrix."""
 
@@ -58,7 +58,7 @@ class Along:
         return np.asarray(self.start + (self.changes @ w).reshape(self.start.shape))
 
     def penalty(self, w: Array) -> float:
-        """What r changes by, at most."""
+        """The change of r, or a bound for it."""
         return float(self.slope @ w + w @ self.bend @ w / 2)
 
     def value(self, w: Array) -> float:
@@ -71,7 +71,7 @@ class Along:
         return np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
 
     def hessian(self, w: Array) -> Array:
-        """The second derivative, made safe by some of its bound."""
+        """The second derivative, plus a share of its bound."""
         Z = self.aggregate(w)
         columns = [self.fit.hessian_product(Z, c.reshape(Z.shape)).ravel() for c in self.changes.T]
         curved = self.changes.T @ np.stack(columns, axis=1)
@@ -80,9 +80,9 @@ class Along:
 
 
 def optimal_weights(along: Along, most: float | Array | None) -> Array:
-    """The weights at which f is least, by Newton's method, each step checked.
+    """The weights that minimise f, by Newton's method with step control.
 
-    ``most``: they are between 0 and this number; or, where it is one number per weight, at most that in size.
+    ``most``: a number bounds the weights to [0, most]; an array bounds their absolute values; None: ``LARGEST``.
     """
     w = np.zeros(along.changes.shape[1])
     least, largest = (0.0, most) if isinstance(most, float) else (None, LARGEST if most is None else most)
@@ -107,7 +107,7 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
 
 
 def _without_negative(bend: Array) -> Array:
-    """r is convex; where rounding says otherwise, far too much would be expected of large weights."""
+    """The positive semidefinite part: r is convex, but rounding may give negative eigenvalues."""
     if not np.isfinite(bend).all():
         return bend
     curve, axes = np.linalg.eigh(bend)
@@ -117,8 +117,8 @@ def _without_negative(bend: Array) -> Array:
 def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
-    size[size == 0.0] = 1.0  # nothing changed there
-    # some damping, so that there is one answer also where two tokens have gone the same way
+    size[size == 0.0] = 1.0  # no change
+    # damping makes the minimiser unique where two tokens made the same change
     curve, axes = np.linalg.eigh(H / np.outer(size, size) + DAMPING * np.eye(len(w)))
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
@@ -130,7 +130,7 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
 def _shortened(
     f: Callable[[Array], float], w: Array, step: Array, value: float, expected: float
 ) -> tuple[Array, float] | None:
-    """The step, halved until f falls by a share of what was expected; None if it never does."""
+    """The step, halved until f falls by a share of the expected decrease; None if it never does."""
     for halving in range(HALVINGS):
         share = 0.5**halving
         lower = f(w + share * step)

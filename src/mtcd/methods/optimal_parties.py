@@ -1,7 +1,7 @@
-"""The parties of MTCD with optimal sync: the server chooses weights, and the clients learn of them later.
+"""The parties of MTCD with optimal sync: the server chooses the weights, and the clients receive them later.
 
-A client learns the weights of a sync from the next token that visits it. Until then it keeps its copies, and the
-server goes on telling: tokens carry the weights of every sync after which some client has not been visited yet.
+A client receives the weights of a sync with the next token that visits it, and holds its copies until then. Tokens
+carry the weights of every sync after which some client has not been visited.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 from mtcd.arrays import Array
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal import Along, optimal_weights
-from mtcd.methods.token_parties import TokenClient, TokenServer, Weighed
+from mtcd.methods.token_parties import TokenClient, TokenServer, WithPenalty
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
-# times the objective of the start: a token that ends there has been driven off by its step size
+# a token that ends with an objective above this multiple of the start has diverged, by its step size
 FAR_OFF = 1e3
 
 
 class OptimalClient(TokenClient):
-    """As any client, but what becomes of its copies it is told at the next visit."""
+    """A client that combines its copies at the next visit, with the weights that the token carries."""
 
     def receive(self, message: Message) -> Sequence[Message]:
         token = message.payload
@@ -34,25 +34,25 @@ class OptimalClient(TokenClient):
         return self.pass_on(token)
 
     def adopt(self, t: int, past: Mapping[int, Array]) -> None:
-        """What the last sync made of its copies, when it hears of a newer iteration."""
+        """Combine the copies, when a message of a newer iteration arrives."""
         if t != self.t:
-            self.theta = self._weighed(self.settled(past))
+            self.theta = self._with_penalty(self.after_sync(past))
             self.copies, self.t = {}, t
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
         self.adopt(t, past)
 
-    def settled(self, past: Mapping[int, Array]) -> Array:
-        """theta_k after the sync that followed its last visits; as before them, if that is still to come."""
+    def after_sync(self, past: Mapping[int, Array]) -> Array:
+        """theta_k after the sync that followed its last visits; theta_k before them if ``past`` lacks that sync."""
         theta = self.theta[0]
         if self.t not in past or not self.copies:
             return theta
         weights = past[self.t]
-        counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the rest may be beyond all bounds
+        counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the others may be infinite
         return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in counted))
 
-    def report_sync_change(self, token: Token, old: Weighed, new: Weighed) -> None:
-        """Tell the server, by the token, what the visit means for r at any weights."""
+    def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
+        """Add the visit's inner products to the token, from which the server computes r at any weights."""
         model, theta, tally = self.model, self.theta[0], token.tally
         change = new[0] - old[0]
         for index, (copy, _) in self.copies.items():
@@ -66,16 +66,16 @@ class OptimalClient(TokenClient):
             token.extra += 1
 
     def parameters(self) -> Array:
-        """theta_k at the start of the iteration in which it was last visited: it knows no more by itself."""
+        """theta_k at the start of the iteration of its last visit; later syncs need the server's weights."""
         return self.theta[0]
 
     def copy_for(self, token: Token) -> Array:
-        """theta_k(gamma): what this client holds for the token, or will when it is visited."""
-        return super().copy_for(token) if token.t == self.t else self.settled(token.past)
+        """theta_k(gamma), the copy for the token, now or after its visit."""
+        return super().copy_for(token) if token.t == self.t else self.after_sync(token.past)
 
 
 class OptimalServer(TokenServer):
-    """As any server, but it combines the tokens with the weights at which f is least."""
+    """A server that combines the tokens with the weights that minimise f."""
 
     state_fields = (*TokenServer.state_fields, "last", "past")
 
@@ -95,7 +95,7 @@ class OptimalServer(TokenServer):
         return token
 
     def combine(self, tokens: Sequence[Token]) -> None:
-        """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), w the best there is."""
+        """Z^{t+1} = Z^t + sum_gamma w_gamma (Z(gamma) - Z^t), with the optimal w."""
         met = Counter(k for token in tokens for k in token.tally.visited)
         w = np.zeros(len(tokens))
         sound = [i for i, token in enumerate(tokens) if self._is_sound(token)]
@@ -104,21 +104,21 @@ class OptimalServer(TokenServer):
             w[sound] = optimal_weights(along, 1.0 / max(met.values(), default=1) if self.problem.nonsmooth else None)
             self.aggregate = along.aggregate(w[sound])
             self.penalty += along.penalty(w[sound])
-        else:  # the step size is far too large, which must be seen
+        else:  # the step size is far too large: report divergence
             self.aggregate = np.full_like(self.aggregate, np.nan)
         self.last |= dict.fromkeys(met, self.t)
         known = self.past | {self.t: w}
         self.past = {t: known[t] for t in sorted(set(self.last.values()))}
 
     def _is_sound(self, token: Token) -> bool:
-        """Whether it has not run off: of numbers that large, rounding would leave nothing."""
+        """Whether the token has not diverged: numbers that large would lose all precision."""
         fit = self.problem.fit
         start = fit.objective(self.aggregate, self.penalty)
         return fit.objective(token.aggregate, token.penalty) <= FAR_OFF * max(start, np.finfo(float).tiny)
 
     def _along(self, tokens: Sequence[Token]) -> Along:
-        """f along what these tokens changed."""
+        """f along the changes of these tokens."""
         bend = np.stack([token.tally.products[[other.index for other in tokens]] for token in tokens])
-        bend = bend + bend.T - np.diag(np.diag(bend))  # each token knows what it changed itself
+        bend = bend + bend.T - np.diag(np.diag(bend))  # each token has the contributions of its own visits
         slope = np.array([token.tally.slope for token in tokens])
         return Along.of(self.problem.fit, self.aggregate, [token.aggregate for token in tokens], slope, bend)

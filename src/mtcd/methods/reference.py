@@ -1,10 +1,9 @@
-"""The paper's two algorithms, line by line, and SVFL: no messages, no ledger, nothing clever.
+"""The paper's two algorithms, line by line, and SVFL: no messages, no ledger, no optimisation.
 
-For reading, and for testing: the parties of ``token_parties.py``, ``optimal_parties.py`` and ``svfl.py`` must give
-the same iterates. (The plain versions of DCPA and of accelerated tours are in ``reference_dcpa.py`` and
-``reference_tours.py``.)
-Every token has its own full copy of theta here, Z is formed anew from all representations at every
-iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
+Read it beside the paper. Tests compare the parties of ``token_parties.py``, ``optimal_parties.py`` and ``svfl.py`` with
+it: the iterates must be the same. (The plain versions of DCPA and of accelerated tours are in ``reference_dcpa.py`` and
+``reference_tours.py``.) Every token has its own full copy of theta here, Z is recomputed from all representations at
+every iteration, and Q local updates are Q gradient steps. Line numbers are those of the paper.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from mtcd.transports import make_transport
 Theta = list[Array]
 NextClient = Callable[[int, int], int]
 Travelled = Callable[[Array], Array]
-"""What the transport makes of a token on its way to another party."""
+"""Encodes and decodes a token, as the transport does between two parties."""
 
 
 class Objective:
@@ -51,7 +50,7 @@ class Objective:
         return np.asarray(sum(self.h(k, theta_k) for k, theta_k in enumerate(theta)))
 
     def step(self, k: int, theta_k: Array, Z: Array, eta: float) -> Array:
-        """theta_k - eta * (partial gradient), then the prox of the regulariser's kink."""
+        """theta_k - eta * (partial gradient), then the prox of the regulariser's l1 part."""
         penalty, X = self.problem.penalties[k], self.problem.blocks[k][self.rows]
         scale = self.problem.samples / len(self.rows)
         gradient = scale * (X.T @ self.problem.loss.gradient(Z, self.y))
@@ -104,13 +103,13 @@ def stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, S: i
 
 
 def transported(method: MTCD) -> Travelled:
-    """Line 10, with the transport of the method."""
+    """The transport of the method, for line 10."""
     transport = make_transport(method.transport)
     return np.copy if transport is None else lambda Z: np.asarray(transport.decode(transport.encode(Z)))
 
 
 def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
-    """Where the token is visited next, however many it is passed through that have left."""
+    """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
     while roaming.is_away(k, hop):
         k = roaming.next(0, 0, hop, k, NOWHERE)
@@ -146,7 +145,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             first = roaming.first(gamma, t)  # line 8
-            roams = first != NOWHERE  # unless all have left
+            roams = first != NOWHERE  # NOWHERE: all clients of the cluster are absent
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
             visited.append(set(trail[1:]))
         if method.combine_rule == "optimal":
@@ -182,10 +181,10 @@ def weights_of_optimal_sync(
 
 
 def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> Array:
-    """sum_gamma w_gamma theta_k(gamma), the weights of a client for each rule."""
+    """sum_gamma w_k,gamma theta_k(gamma), with the weights of the rule; ``came``: the tokens that visited client k."""
     if not any(came):
         return start  # all copies are theta^t
-    # average: 1/Gamma each; otherwise equal among those that came, which is one-hot where a single one did
+    # average: 1/Gamma each; otherwise equal among the visitors, which is one-hot for a single one
     weights = [1 / len(copies) if rule == "average" else seen / sum(came) for seen in came]
     return np.asarray(sum(w * copy for w, copy in zip(weights, copies, strict=True)))
 
@@ -193,12 +192,12 @@ def combine(rule: str, start: Array, copies: list[Array], came: list[bool]) -> A
 def svfl(
     problem: LinearProblem, method: SVFL, seed: int, rounds: int, away: Sequence[Absence] = ((0, frozenset()),)
 ) -> list[Theta]:
-    """FedBCD: every client that is there takes Q steps on the same Z, the others as they were."""
+    """FedBCD: every present client takes Q steps on the same Z, with the other clients' parameters stale."""
     batches, Q, eta = Batches(problem.samples, method.batch, seed), method.local_updates, method.resolved_stepsize()
     iterates = [zeros(problem)]
     for t in range(rounds):
         theta, f = iterates[-1], Objective(problem, batches.rows(t))
-        Z, absent, new = f.token(theta), [who for begins, who in away if begins <= t][-1], list(theta)
+        Z, absent, new = f.token(theta), [clients for begins, clients in away if begins <= t][-1], list(theta)
         for k in set(range(len(theta))) - absent:
             new[k] = token_roaming(theta, Z, k, f, 1, Q, eta, lambda s, k: k)[0][k]
         iterates.append(new)

@@ -1,4 +1,4 @@
-"""DCPA with all clients' duals as the rows of one matrix: for reading, and to test the parties of ``dcpa.py``."""
+"""DCPA with all clients' duals as the rows of one matrix. Tests compare the parties of ``dcpa.py`` with it."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ from mtcd.objective.penalty import Penalty
 
 State = tuple[Array, Theta]  # the token and the model
 Round = Callable[[int, "Scheme", State], tuple[Theta, State]]
-"""From the start of a tour, or of the tours between two syncs: the model that is told of, and the end."""
+"""From the start of a tour, or of the tours between two syncs: the model that is reported, and the end."""
 
 
 def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, tours: int) -> list[Theta]:
     """STCD on a tour with acceleration, all clients at once: theta at the start and at the end of every tour."""
     roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
     f = Objective(problem, None)
-    at, home = 0, roaming.first(0, 0)  # hops that are done; where the token is then
+    at, home = 0, roaming.first(0, 0)  # hops made; the client that has the token then
 
     def tour(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
         nonlocal at, home
@@ -59,7 +59,7 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
         new, total = list(theta), Z.copy()
         for gamma, cluster in enumerate(clusters):
             clients = [roaming.first(gamma, t)]
-            if clients == [NOWHERE]:  # all have left
+            if clients == [NOWHERE]:  # all are absent
                 continue
             for s in range(1, S):
                 clients.append(roaming.next(gamma, t, s, clients[-1], NOWHERE))
@@ -82,7 +82,7 @@ def visits(f: Objective, scheme: Scheme, start: State, clients: Sequence[int], l
 
 
 def update(f: Objective, scheme: Scheme, state: State, k: int, times: int) -> State:
-    """So many local updates of client k."""
+    """``times`` local updates of client k."""
     Z, theta = state[0], list(state[1])
     Q, eta = scheme.steps(k)
     for _ in range(times * Q):
@@ -95,9 +95,9 @@ def update(f: Objective, scheme: Scheme, state: State, k: int, times: int) -> St
 def accelerated(
     problem: LinearProblem, one_round: Round, method: MTCD, rounds: int, begins_view: Callable[[int], bool]
 ) -> list[Theta]:
-    """theta at the start and after every round that is not on trial; each starts where the acceleration says.
+    """theta at the start and after every round that is not on trial; the acceleration chooses each start.
 
-    Where other clients are there from the next round on, what was before is forgotten.
+    When a membership view begins, the acceleration restarts.
     """
     theta = zeros(problem)
     start: State = (Objective(problem, None).token(theta), theta)
@@ -106,8 +106,8 @@ def accelerated(
     iterates = [theta]
     t, trial = 0, False
     while len(iterates) <= rounds:
-        told, end = one_round(t, scheme, start)
-        iterates += [] if trial else [told]
+        reported, end = one_round(t, scheme, start)
+        iterates += [] if trial else [reported]
         t += 1
         if begins_view(t):
             start = end
@@ -124,7 +124,7 @@ def mixed(c: tuple[float, ...], states: list[State]) -> State:
 
 
 class Scheme(ABC):
-    """Where the next round starts, and with which steps."""
+    """An acceleration: the start and the steps of the next round."""
 
     twice = False
     """Whether every client makes two updates a tour, however often it is visited."""
@@ -134,7 +134,7 @@ class Scheme(ABC):
         self.reach, self.Q, self.eta = 0.0, method.local_updates, method.resolved_stepsize()
 
     def steps(self, k: int) -> tuple[int, float]:
-        """How many steps of which size an update of client k takes."""
+        """The number and the size of the steps of an update of client k."""
         if not self.reach:
             return self.Q, self.eta
         L = self.problem.client(k).smoothness
@@ -143,11 +143,11 @@ class Scheme(ABC):
 
     @abstractmethod
     def next_start(self, end: State, value: float) -> State:
-        """From the end of a round, where f has this value."""
+        """The start of the next round, from the end of one, where f has this value."""
 
 
 class PlainAnderson(Scheme):
-    """Extrapolation over the last M + 1 rounds, and a step back where it did not help."""
+    """Extrapolation over the last M + 1 rounds, undone if f did not fall."""
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         super().__init__(problem, method, start)
@@ -173,7 +173,7 @@ class PlainAnderson(Scheme):
 
 
 class PlainMomentum(Scheme):
-    """Further along the way of the last round, unless it went up."""
+    """Further along the change of the last round, unless f rose."""
 
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         super().__init__(problem, method, start)
@@ -189,7 +189,8 @@ class PlainMomentum(Scheme):
 
 
 class PlainConjugate(Scheme):
-    """The best mix of where the round ended and where the last M started; steps chosen after the first if asked to."""
+    """The best combination of the end of the round and the last M starts; ``adaptive``: steps are chosen after the
+    first round."""
 
     twice = True
 
@@ -207,8 +208,8 @@ class PlainConjugate(Scheme):
         tokens = [*(token for token, _ in earlier), end[0]]
         along = along_tour(self.problem.fit, Z, tokens, G, with_change, self.product(change, change))
         if self.surveying:
-            told = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
-            self.survey(Survey(*told.tolist()), along)
+            sums = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
+            self.survey(Survey(*sums.tolist()), along)
         w = mixing_weights(along)
         if not w[:-1].any() and w[-1] == 1.0:
             self.reach = max(self.reach, self.plain)
@@ -220,10 +221,10 @@ class PlainConjugate(Scheme):
         self.starts = [*self.starts, start][-self.M :]
         return start
 
-    def survey(self, told: Survey, along: Along) -> None:
+    def survey(self, columns: Survey, along: Along) -> None:
         """Choose the steps of all rounds but the first."""
         self.surveying = False
-        chosen = told.choose(along, self.reach, self.problem.fit.curvature)
+        chosen = columns.choose(along, self.reach, self.problem.fit.curvature)
         if chosen is not None:
             self.reach, self.plain, self.M = *chosen[:2], min(self.M, chosen[2])
 

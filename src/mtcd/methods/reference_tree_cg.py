@@ -1,4 +1,4 @@
-"""Tree-CG on whole models, without a tree: for reading, and to test the parties of ``tree_cg.py``."""
+"""Tree-CG on whole models, without a tree. Tests compare the parties of ``tree_cg.py`` with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client that has left, while a token is still on its way over it."""
+"""An absent client that forwards a token."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mtcd.protocol.token import Token
 
 
 class Relay(Client):
-    """The client, where there is no server and clients come and go: when it has left, it only passes a token on.
+    """A client of STCD on a changing network: while it is absent, it forwards a token without an update.
 
-    That happens when the token was at a client that left, and all its neighbours had left too.
+    That happens when the holder of the token and all its neighbours leave.
     """
 
     state_fields = ("client",)

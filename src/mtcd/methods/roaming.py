@@ -1,6 +1,6 @@
-"""Where tokens start and where they go next, as a function of (seed, token, iteration, hop) alone.
+"""Starts and next clients of tokens, as a function of (seed, token, iteration, hop) alone.
 
-Every party can work this out for itself: nothing here depends on what happened before.
+Every party can compute them without communication.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class StartAt:
         return [client for client, before, after in steps if after > before]
 
     def among(self, present: Collection[int]) -> StartAt | None:
-        """The same, for those present alone; None if a token may start at none of them."""
+        """The distribution restricted to present clients; None if it is empty."""
         if self.cumulative is None:
             weights = [1.0] * len(self.clients)
         else:
@@ -70,50 +70,50 @@ class Roaming:
         return self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
-        """Where the token goes from ``client``, where it came from ``previous``, on hop s = ``hop`` of iteration t."""
+        """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of iteration t."""
         walk = self.walks[token]
         start = self.first(token, t) if walk.needs_start else NOWHERE
         position = t * self.hops + hop if self.hops else hop
         return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
 
     def all_walks(self) -> Sequence[Walk]:
-        """The walks of all tokens, whoever is there."""
+        """The walks of all tokens, in all membership views."""
         return self.walks
 
-    # Of accelerated tours, and of networks that change: see membership.py.
+    # For accelerated tours, and for networks that change: see membership.py.
 
     def ends_tour(self, hop: int) -> bool:
-        """Whether the token, without a server, is at home after so many hops."""
+        """Without a server: whether the token is at its home client after ``hop`` hops."""
         return hop % (self.walks[0].length or 1) == 0
 
-    def has_met_all(self, hop: int) -> bool:
-        """Whether the token, without a server, has visited every client on its tour, so many hops being behind it."""
-        return has_met_all(self.walks[0], self.first(0, 0), hop)
+    def has_visited_all(self, hop: int) -> bool:
+        """Without a server: whether the token, after ``hop`` hops, has visited every client of its tour."""
+        return has_visited_all(self.walks[0], self.first(0, 0), hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
-        """Whether the token, after so many hops of iteration t, will not come back to the client before the sync.
+        """Whether the visit after ``hop`` hops of iteration t is the last of this client before the sync.
 
-        Without a server: before the tour ends, at home, which is the last visit of that client.
+        Without a server: before the end of the tour, at the home client, which is that client's last visit.
         """
         return is_last_visit(self.walks[token], self.first(token, t), self.hops, hop, client)
 
     def begins_view(self, when: int) -> bool:
-        """Whether other clients are there from this iteration (without a server: this hop) on. At 0, they all come."""
+        """Whether a membership view begins at this iteration (without a server: this hop). The first begins at 0."""
         return when == 0
 
     def is_away(self, client: int, hop: int) -> bool:
-        """Whether the client, without a server, is not to be visited after so many hops."""
+        """Without a server: whether the client is absent after ``hop`` hops."""
         return False
 
 
-def has_met_all(walk: Walk, home: int, hop: int) -> bool:
-    """Whether a tour from ``home`` has visited every client since it was there last."""
+def has_visited_all(walk: Walk, home: int, hop: int) -> bool:
+    """Whether a tour from ``home`` has visited every client since its last start."""
     done = hop % (walk.length or 1)
     return done == 0 or done >= walk.cover(home)
 
 
 def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: int) -> bool:
-    """Whether the visit after so many hops is the client's last of ``hops``, or of the tour where that is None."""
+    """Whether the visit after ``hop`` hops is the client's last of ``hops``, or of the tour if that is None."""
     if hops is not None:
         return walk.last_visits(start, hops)[client] == hop
     length = walk.length or 1
@@ -129,7 +129,7 @@ def plan_roaming(
     seed: int,
     hops: int | None,
 ) -> Roaming:
-    """Tokens over the whole network, or each in its cluster, ``hops`` between syncs (None: for ever)."""
+    """The roaming of tokens over the whole network, or each in its cluster, ``hops`` per iteration (None: for ever)."""
     regions = [range(network.size)] * tokens if clusters is None else clusters
     if clusters is None and WALKS[walk].shared:
         walks = [make_walk(walk, network)] * tokens
@@ -169,7 +169,7 @@ def _start_at(network: Network, choice: Distribution | None, region: Sequence[in
 def _check_reach(
     network: Network, starts: Sequence[StartAt], regions: Sequence[Sequence[int]], hops: int | None
 ) -> None:
-    """Every client must be within the reach of some token, or its block would never be trained."""
+    """Reject starts from which some client is never visited: its block would not be trained."""
     reached: set[int] = set()
     for start, region in zip(starts, regions, strict=True):
         reached |= reach(network, start, region, hops)

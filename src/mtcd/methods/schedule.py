@@ -14,11 +14,11 @@ KINDS = ("step", "exponential", "cosine")
 
 @dataclass(frozen=True)
 class Schedule:
-    """What the step size is multiplied with, by epoch: a pass over all samples (with the full batch, every iteration).
+    """The factor of the step size, by epoch: a pass over all samples (with the full batch, every iteration).
 
-    ``step``: by ``factor`` once ``every`` so many epochs (the paper halves every 20). ``exponential``: by ``factor``
-    per ``every`` epochs, a little in each. ``cosine``: down to ``factor`` after ``every`` epochs, and it stays there.
-    ``warmup`` epochs at the start go up to it in equal steps.
+    ``step``: multiplied by ``factor`` after every ``every`` epochs (the paper halves every 20). ``exponential``: by
+    ``factor`` per ``every`` epochs, continuously. ``cosine``: from 1 to ``factor`` in ``every`` epochs, then constant.
+    ``warmup`` epochs at the start increase it in equal steps.
 
     >>> Schedule(every=20).at(45)
     0.25
@@ -38,7 +38,7 @@ class Schedule:
         check_number("method.schedule.factor", self.factor, above=None if self.kind == "cosine" else 0)
 
     def at(self, epoch: int) -> float:
-        """The multiple in this epoch; the first is 0."""
+        """The factor in this epoch, counted from 0."""
         return self._kind_at(epoch) * min(1.0, (epoch + 1) / (self.warmup + 1))
 
     def _kind_at(self, epoch: int) -> float:

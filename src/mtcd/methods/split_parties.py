@@ -1,6 +1,7 @@
-"""The parties of split networks: the same roaming and sync as ``token_parties.py``, for representations that are not
-linear. What is different: the token carries theta_0, the server (or a client, without one) updates it, and whatever
-copies are averaged, every client it concerns has to represent its samples anew.
+"""The parties of split networks: the roaming and sync of ``token_parties.py``, for representations that are not linear.
+
+Differences: the token carries theta_0; the server (or a client, without one) updates theta_0; and every client whose
+copies are averaged has to recompute its representation.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ NO_NUMBERS: Array = np.zeros(0)
 @payload(8, "s>itself")
 @dataclass(frozen=True, slots=True)
 class UpdateFusion(Payload):
-    """The server reminds itself of theta_0, once the tokens are on their way."""
+    """The server's message to itself to update theta_0, after it has sent the tokens."""
 
     t: Iteration
 
@@ -40,10 +41,10 @@ class UpdateFusion(Payload):
 @payload(3, HOPS)
 @dataclass(slots=True)
 class SplitToken(Token):
-    """Z = (H, theta_0). ``heading``: the client that it is on its way to.
+    """The token Z = (H, theta_0). ``heading``: the client to which it is sent.
 
-    Without a server, ``hop`` is negative on the first pass: so many hops are left before training starts. Nobody else
-    remembers the loss at the start then, so it goes along as ``start_loss``: like t and hop, it is not counted.
+    Without a server, ``hop`` is negative on the first pass: -hop hops are left before training starts. The token then
+    also carries the loss at the start, ``start_loss``, which like t and hop is not counted.
     """
 
     theta_0: Annotated[Sequence[Tensor], FusionField()] = ()
@@ -63,19 +64,19 @@ class SplitToken(Token):
 
 
 SPLIT_PAYLOADS: frozenset[type] = frozenset({SplitToken, Done, Share, Fresh, UpdateFusion, Progress})
-"""Those of split networks with a server."""
+"""The payloads of split networks with a server."""
 
 
 @dataclass(frozen=True, eq=False)
 class FusionPlan:
-    """Who updates theta_0: the server with so many ``steps`` an iteration, or, without one, clients ``at`` visits."""
+    """Where theta_0 is updated: at the server, ``steps`` an iteration; without one, during visits at clients ``at``."""
 
     steps: int
     at: frozenset[int] = frozenset()
 
 
 class SplitClient(TokenHost):
-    """Client k: its network holds theta_k, or the copy of the token that came last; the other copies are kept."""
+    """Client k. Its network holds theta_k or the copy of the last token; ``copies`` holds the other copies."""
 
     state_fields = ("t", "start", "copies", "in_hand")
 
@@ -85,11 +86,11 @@ class SplitClient(TokenHost):
         self.start: State = {}
         self.copies: dict[int, State] = {}
         self.in_hand: int | None = None
-        """Whose copy is in the network; None: theta_k itself."""
+        """The token whose copy is in the network; None: theta_k itself."""
 
     def visit(self, token: Token) -> None:
-        """With a first pass, the client adds h_k when the token first comes by, so that Z^0 is true to theta^0
-        (Algorithm 1, line 2). Once that is over, it trains.
+        """On the first pass, if there is one, add h_k, so that Z^0 is the aggregate of theta^0 (Algorithm 1, line 2).
+        After it, train.
         """
         assert isinstance(token, SplitToken)
         with self.stage.lane(token.index):
@@ -99,7 +100,7 @@ class SplitClient(TokenHost):
                 self.train(token)
 
     def train(self, token: SplitToken) -> None:
-        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
+        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1, lines 7-9)."""
         plan, full_batch = self.plan, self.plan.batches.size is None
         asked = Visit(
             t=token.t,
@@ -111,13 +112,13 @@ class SplitClient(TokenHost):
         )
         if token.t != self.t:
             self.apply_sync(token.t)
-        self.take_up(token.index)
+        self.load_copy(token.index)
         token.aggregate = self.network.local_update(token.aggregate, token.theta_0, asked)
         if full_batch and plan.hops is not None:
             token.tally.visited.add(self.number)
 
-    def take_up(self, index: int) -> None:
-        """Put the copy for this token into the network. Where no other token comes by, it is there already."""
+    def load_copy(self, index: int) -> None:
+        """Load the copy for this token into the network. With one token per client it is loaded already."""
         if self.plan.combine.one_visitor or self.in_hand == index:
             return
         if self.in_hand is None:
@@ -144,28 +145,28 @@ class SplitClient(TokenHost):
         return send(self.number, SERVER, Fresh(h, 0.0))
 
     def pass_on(self, token: Token) -> Sequence[Message]:
-        """On to a neighbour, or up to the server after S hops (Algorithm 1, line 10)."""
+        """Send the token to the next client, or to the server after S hops (Algorithm 1, line 10)."""
         assert isinstance(token, SplitToken)
         first_pass = token.hop < 0
         on, *others = super().pass_on(token)
         token.heading = on.to
         if first_pass:
             on.hop_floats = 0  # a message, but no hop of the training
-        told = [Message(self.number, MONITOR, lone_progress(token, self.stage)) for _ in others if token.hop >= 0]
-        return [on, *told]
+        progress = [Message(self.number, MONITOR, lone_progress(token, self.stage)) for _ in others if token.hop >= 0]
+        return [on, *progress]
 
     def next_client(self, token: Token) -> int:
-        """Where the first pass or the walk leads from here."""
+        """The next client of the first pass or of the walk."""
         if token.hop <= 0 and self.plan.first_pass:
             return self.plan.first_pass[token.hop - 1]
         return super().next_client(token)
 
     def parameters(self) -> Array:
-        """They stay in the network."""
+        """Empty: the network holds the parameters."""
         return NO_NUMBERS
 
     def state(self) -> dict[str, Any]:
-        """What it must not forget, and what its network must not."""
+        """The state of the client and of its network."""
         return super().state() | {"network": self.network.memory()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -193,23 +194,23 @@ class SplitServer(TokenServer):
 
     @property
     def keeps_uploads(self) -> bool:
-        """Whether what a client once told stays in the aggregate until it tells something new."""
+        """Whether an upload stays in the aggregate until the next one of the same client."""
         return self.plan.batches.size is None and not self.plan.tokens_return
 
     def ask(self, clients: Iterable[int]) -> Sequence[Message]:
-        """Ask for h_k on the batch of this iteration (line 5)."""
+        """Request h_k on the batch of this iteration (line 5)."""
         self.awaited = set(clients)
         return [Message(SERVER, k, Share(self.t)) for k in sorted(self.awaited)]
 
     def receive(self, message: Message) -> Sequence[Message]:
         if isinstance(message.payload, UpdateFusion):
-            if message.payload.t == self.t:  # a reminder that comes late finds it done
+            if message.payload.t == self.t:  # the sync may have updated theta_0 before
                 self.update_fusion()
             return []
         return super().receive(message)
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
-        """Z^t, when all whom the server asked have told theirs (line 6)."""
+        """Z^t, once all requested uploads have arrived (line 6)."""
         self.uploads[client] = fresh.representation
         self.awaited.discard(client)
         if self.awaited:
@@ -220,7 +221,7 @@ class SplitServer(TokenServer):
         return self.start_iteration()
 
     def start_iteration(self) -> Sequence[Message]:
-        """Send Z^t to Gamma start clients, and then turn to theta_0 (lines 8 and 10)."""
+        """Send Z^t to Gamma start clients, then update theta_0 (lines 8 and 10)."""
         self.theta_0 = self.stage.fusion.values()
         if self.start_loss is None:
             self.start_loss = self._first_loss()
@@ -228,12 +229,12 @@ class SplitServer(TokenServer):
         return [*super().start_iteration(), Message(SERVER, SERVER, UpdateFusion(self.t))]
 
     def _first_loss(self) -> float:
-        """A batch may be fit by chance, so with mini-batches the loss is at least that of saying nothing."""
+        """The loss at the start; with mini-batches at least that of zero representations, as one batch may fit well."""
         first = float(self.stage.fusion.loss(self.aggregate, self.theta_0, self.t))
         return first if self.plan.batches.size is None else max(first, self.stage.fusion.blank_loss())
 
     def epoch_loss(self) -> EpochLoss | None:
-        """The mean loss of as many batches as there are in an epoch, up to that of Z^t; where an epoch begins."""
+        """The mean loss of the last epoch, up to the batch of Z^t; None unless an epoch begins at t."""
         per_epoch = self.plan.batches.per_epoch
         if self.t % per_epoch or self.start_loss is None:
             return None
@@ -241,11 +242,11 @@ class SplitServer(TokenServer):
         return EpochLoss(self.start_loss, float((self.losses + latest) / per_epoch) if self.t else float(latest))
 
     def token(self, index: int) -> Token:
-        """A token as it sets out. All share one Z^t: no client writes into what it is given, theta_0 is not theirs."""
+        """The token at the start of the iteration. All tokens share Z^t: no client writes to it or to theta_0."""
         return SplitToken(index, self.t, 0, self.aggregate, 0.0, extra=self.stage.fusion.size, theta_0=self.theta_0)
 
     def update_fusion(self) -> None:
-        """Steps of theta_0 on Z^t, once in an iteration."""
+        """Update theta_0 on Z^t, once in an iteration."""
         if self.fused < self.t:
             loss = self.stage.fusion.local_update(
                 self.aggregate, self.t, self.fusion.steps, self.plan.stepsize_at(self.t)
@@ -254,7 +255,7 @@ class SplitServer(TokenServer):
             self.fused = self.t
 
     def sync(self) -> Sequence[Message]:
-        """All tokens are back. Either they tell the new aggregate, or those whom it concerns are asked for theirs."""
+        """All tokens are back: combine them, or request new representations from the clients whose copies changed."""
         self.update_fusion()
         self.stage.join()
         if self.plan.tokens_return:
@@ -266,12 +267,12 @@ class SplitServer(TokenServer):
         return self.ask(range(self.clients) if everybody else visited)
 
     def combine(self, tokens: Sequence[Token]) -> None:
-        """Each token has changed what its own cluster put in: the changes add up."""
+        """Add up the changes: each token has changed the contributions of its own cluster."""
         start = self.aggregate
         self.aggregate = start + sum(token.aggregate - start for token in tokens)
 
     def state(self) -> dict[str, Any]:
-        """What it must not forget, and theta_0 with all that belongs to it."""
+        """The state of the server and of theta_0."""
         return super().state() | {"fusion": self.stage.fusion.memory()}
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -280,13 +281,13 @@ class SplitServer(TokenServer):
 
 
 def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:
-    """The progress that a token reports which is alone. It has the full batch, so its loss can be seen."""
+    """The progress report of a lone token; it sets the ``epoch_loss`` of the stage, on the full batch."""
 
     def loss() -> float:
         stage.join()
         return float(stage.fusion.loss(token.aggregate, token.theta_0, token.t))
 
-    if not token.start_loss:  # the first moment
+    if not token.start_loss:  # the first report
         token.start_loss = loss()
     stage.epoch_loss = lambda: EpochLoss(token.start_loss, loss())
     return Progress(token.hop, token.t, None, 0.0)

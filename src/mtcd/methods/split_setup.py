@@ -1,4 +1,4 @@
-"""The parties of a split network: set up, or put back to where an earlier training was."""
+"""Makes the parties of a split network, takes their snapshots and resumes them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PLACES = ("t", "hop", "previous", "heading")  # of a token
 
 @dataclass(frozen=True)
 class SplitParties:
-    """All parties, and where the training is: in the server, or in the one token that roams without it."""
+    """All parties. The position of the training is in the server or, without one, in the lone token."""
 
     clients: Sequence[SplitClient]
     server: SplitServer | None
@@ -26,14 +26,14 @@ class SplitParties:
     stage: SplitStage
 
     def parties(self) -> Parties:
-        """From the start: the server asks everybody, or the token sets out, on its first pass if it makes one."""
+        """The parties at the start: the server requests all representations, or the lone token starts."""
         if self.server is not None:
             return self._parties(self.server.ask(range(len(self.clients))))
         assert self.token is not None
         return self._parties(_arriving(self.token, self.stage))
 
     def snapshot(self) -> Snapshot:
-        """The networks of all parties, and where the training is."""
+        """The networks of all parties, and the position of the training."""
         tensors = _prefixed("fusion/", self.stage.fusion.memory())
         for k, network in enumerate(self.stage.clients):
             tensors |= _prefixed(f"client/{k}/", network.memory())
@@ -51,7 +51,7 @@ class SplitParties:
         return places, {"H": self.token.aggregate, **theta_0}
 
     def resume(self, snapshot: Snapshot) -> Sequence[Message]:
-        """Put all parties back; returns the messages that set the training going again."""
+        """Restore all parties; returns the messages that continue the training."""
         facts, tensors = snapshot.facts, _with_prefix("parties/", snapshot.tensors)
         try:
             self.stage.fusion.remember(_with_prefix("fusion/", snapshot.tensors))
@@ -86,7 +86,7 @@ class SplitParties:
         )
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
-        """The weights of all networks, copies combined, theta_0 last: a token that is alone has it."""
+        """The weights of all networks, copies combined, theta_0 last (without a server: that of the token)."""
         self.stage.join()
         for client in clients:
             client.apply_sync(client.t)
@@ -101,12 +101,12 @@ def _prefixed(prefix: str, tensors: State) -> dict[str, Tensor]:
 
 
 def _with_prefix(prefix: str, tensors: State) -> dict[str, Tensor]:
-    """The tensors whose names start so, without that start."""
+    """The tensors whose names have this prefix, without it."""
     return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}
 
 
 def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
-    """The token comes to a client; nobody is charged for it. There is no progress before the first pass is over."""
+    """The messages with which the token arrives at a client, free of charge; no progress during the first pass."""
     at = token.heading
     progress = [Message(at, MONITOR, lone_progress(token, stage))] if token.hop >= 0 else []
     return [*progress, Message(at, at, token)]
@@ -125,13 +125,13 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitPar
 
 
 def split_sizes(plan: Plan, widths: Sequence[int], theta_0: int) -> Sizes:
-    """Numbers in messages of a split network: clients tell theirs, ``widths`` a sample; theta_0 goes with tokens."""
+    """Numbers in messages of a split network: clients upload ``widths`` a sample; tokens carry theta_0."""
     token = plan.aggregate_floats + theta_0
     return Sizes(token if plan.tokens_return else _representation(plan, widths), token, token)
 
 
 def opening_cost(plan: Plan, widths: Sequence[int], theta_0: int, costs: Costs) -> float:
-    """What is charged before the first iteration: the representations of all, uploaded or collected on a first pass."""
+    """The cost before the first iteration: all representations, uploaded or collected on a first pass."""
     if plan.hops is None:
         hop = split_sizes(plan, widths, theta_0).hop
         return max(0, len(plan.first_pass) - 1) * costs.between_clients(hop)

@@ -1,10 +1,10 @@
-"""The minimum of f over the span of a few directions, from what a client knows of them that has the labels.
+"""The minimum of f over the span of a few directions, computed by a client with the labels.
 
     min over w of  loss(Z + sum_i w_i X d_i) + r(theta + sum_i w_i d_i)
 
-The products X d_i tell the loss. The regulariser is quadratic: the inner products of theta and the directions tell
-it. Newton's method on as many unknowns as there are directions, in coordinates in which no second derivative is
-above 1: for squared loss it is exactly 1 there, and one step is enough.
+The loss follows from the products X d_i, the regulariser, which is quadratic, from the inner products of theta and the
+directions. Newton's method, with one unknown per direction, in coordinates in which no second derivative is above 1:
+for squared loss it is exactly 1 there, and one step is enough.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ class Subspace:
     fit: Fit
     aggregate: Array
     moves: Array
-    """What each coordinate adds to the aggregate: one column each."""
+    """The change of the aggregate by each coordinate: one column each."""
     penalty: float
     slope: Array
-    """Of r, in each coordinate."""
+    """The derivative of r in each coordinate."""
     bend: Array
     """The second derivative of r."""
 
     def at(self, u: Array) -> Array:
-        """The aggregate there."""
+        """The aggregate at u."""
         return np.asarray(self.aggregate + (self.moves @ u).reshape(self.aggregate.shape))
 
     def value(self, u: Array) -> float:
-        """f."""
+        """f at u."""
         return self.fit.objective(self.at(u), self.penalty + float(self.slope @ u + u @ self.bend @ u / 2))
 
     def newton_step(self, u: Array) -> tuple[Array, float]:
-        """The step, and how far f falls at first along it."""
+        """The Newton step, and the slope of f along it."""
         Z = self.at(u)
         gradient = self.moves.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ u
         products = [self.fit.hessian_product(Z, move.reshape(Z.shape)).ravel() for move in self.moves.T]

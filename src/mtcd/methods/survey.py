@@ -1,8 +1,8 @@
-"""Which step an accelerated tour should take, from its first tour and what the clients tell of their columns.
+"""The step size of accelerated tours, from the first tour and statistics of the clients' columns.
 
 An update of client k is ceil(t L_k) gradient steps that add up to t, near (H_k + I/t)^-1 times its gradient: for small
-t the gradient itself, for large t the minimum over its block. The first tour takes a very small t. It goes along the
-gradient, and so tells the curvature along it, L. Then
+t the gradient itself, for large t the minimum over its block. The first tour takes a very small t. It moves along the
+gradient, and so gives the curvature along it, L. Then
 
 - t = 30/L where columns are more alike within a client than across clients: solving the blocks well then removes most
   of what makes the problem hard;
@@ -46,7 +46,7 @@ class Survey:
     spread: float
 
     def choose(self, along: Along, first: float, curvature: float) -> tuple[float, float, int] | None:
-        """The step, 1/L, and the number of starts to remember; None where the first tour did not move."""
+        """The step, 1/L, and the number of starts to store; None if the first tour did not move."""
         slope = -float(along.gradient(np.zeros(along.changes.shape[1]))[-1])
         moved = 2.0 * first * slope  # |d|^2: two updates of d_k = -first * gradient
         if not (np.isfinite(moved) and moved > 0 and self.squares > 0):

@@ -1,4 +1,4 @@
-"""SVFL: the client-server baseline (FedBCD). Everybody uploads, the server returns the aggregate to all."""
+"""SVFL: the client-server baseline (FedBCD). All clients upload, the server returns the aggregate to all."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Shared(Payload):
 
     @property
     def t(self) -> int:
-        """The iteration, by the name that it has in other payloads."""
+        """The iteration, under the name of other payloads."""
         return self.round
 
 
@@ -93,7 +93,7 @@ class SVFL(Method):
         return replace(general, kinds=SPLIT_PAYLOADS, tokens=network.size, hops=1)
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        """A token for every client that stays there, and a sync after its one visit."""
+        """MTCD with one token per client, which stays there, and a sync after each visit."""
         self.check_split_transport()
         if network.changes:
             raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
@@ -140,7 +140,7 @@ class SVFLClient(Client):
 
 
 class SVFLServer(Party):
-    """Sums the representations and sends the sum to all. Of those who have left, the last one stays in it."""
+    """The server: sums the representations and sends the sum to all; of absent clients, the last upload counts."""
 
     state_fields = ("round", "aggregate", "penalty", "gathering")
     recovery = Recovery.ROUNDS
@@ -152,14 +152,14 @@ class SVFLServer(Party):
         self.gathering = Gathering(network.size, dict.fromkeys(self.absent(0), Fresh(aggregate, 0.0)))
 
     def absent(self, round_: int) -> frozenset[int]:
-        """Those who do not take part in a round."""
+        """The clients that are absent in a round."""
         return next(absent for begins, absent in reversed(self.absences) if begins <= round_)
 
     def last_sync(self) -> tuple[int, int]:
         return self.round, self.round
 
     def start_round(self) -> Sequence[Message]:
-        """The aggregate to every client that is there."""
+        """Send the aggregate to every present client."""
         known = self.aggregate if self.batches.size is None else None
         shared, absent = Shared(self.round, self.aggregate), self.absent(self.round)
         present = [k for k in range(self.clients) if k not in absent]

@@ -1,7 +1,7 @@
 """The parties of MTCD: the paper's Algorithm 2, with Algorithm 1 (TokenRoaming) inside.
 
-Read :class:`TokenClient` for what happens when a token arrives (the roaming), and
-:class:`TokenServer` for the sync. STCD is the same client with one token, endless roaming and no server.
+:class:`TokenClient` implements a visit (the roaming), :class:`TokenServer` the sync. STCD is the same client with one
+token, endless roaming and no server.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mtcd.protocol.model import ClientModel, Problem
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
-Weighed = tuple[Array, float]  # parameters and their penalty
-Visits = tuple[dict[int, Weighed], Weighed]  # copies, and what the coming sync will make of them
+WithPenalty = tuple[Array, float]  # parameters and their penalty
+Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
 
 
 class TokenClient(TokenHost):
@@ -35,55 +35,55 @@ class TokenClient(TokenHost):
     def __init__(self, number: int, model: ClientModel, plan: Plan) -> None:
         self.number, self.model, self.plan = number, model, plan
         self.t = 0
-        self.theta: Weighed = self._weighed(model.initial())
-        self.copies: dict[int, Weighed] = {}
+        self.theta: WithPenalty = self._with_penalty(model.initial())
+        self.copies: dict[int, WithPenalty] = {}
         self.combined = self.theta
-        """What the coming sync will make of the copies; theta_k itself where no token has come by."""
+        """The combination of the copies, theta_k after the next sync; theta_k itself before the first visit."""
 
     def visit(self, token: Token) -> None:
-        """Q local updates of the copy theta_k(gamma), the token kept true (Algorithm 1, lines 7-9)."""
+        """Q local updates of the copy theta_k(gamma) and of the token's aggregate (Algorithm 1, lines 7-9)."""
         if token.t != self.t:
             self.apply_sync(token.t)
         self.local_update(token, self.plan.local_updates, self.plan.stepsize_at(token.t))
 
     def local_update(self, token: Token, Q: int, eta: float) -> None:
-        """Q steps of size eta, and what the token must know of them."""
+        """Q steps of size eta on the copy for this token, and the same change of the token."""
         old = self.copies.get(token.index, self.theta)
         rows = self.plan.batches.rows(token.t)
         theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta)
-        new = self.copies[token.index] = self._weighed(theta)
+        new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]
         self.report_sync_change(token, old, new)
 
-    def report_sync_change(self, token: Token, old: Weighed, new: Weighed) -> None:
-        """Tell the server, by the token, what the visit changes in the model that the coming sync will make."""
+    def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
+        """Add the visit's change of the combined model to the token, for the server."""
         before, self.combined = self.combined, new if self.plan.combine.one_visitor else self._combine()
         token.sync_penalty += self.combined[1] - before[1]
         if self.plan.carries_change:
             change = self.model.represent(self.combined[0]) - self.model.represent(before[0])
             token.sync_change = change if token.sync_change is None else token.sync_change + change
 
-    def _combine(self) -> Weighed:
-        """The combination of all copies, in the order of their tokens, so that it does not matter who came first."""
+    def _combine(self) -> WithPenalty:
+        """The combination of all copies, in the order of their tokens, whatever the order of visits."""
         copies = [self.copies[index][0] for index in sorted(self.copies)]
-        return self._weighed(self.plan.combine.copies(self.theta[0], copies, self.plan.tokens))
+        return self._with_penalty(self.plan.combine.copies(self.theta[0], copies, self.plan.tokens))
 
-    def _weighed(self, theta: Array) -> Weighed:
+    def _with_penalty(self, theta: Array) -> WithPenalty:
         return theta, self.model.penalty(theta)
 
     def apply_sync(self, t: int) -> None:
         """The sync: theta_k = sum_gamma w_k,gamma theta_k(gamma) (Algorithm 2, line 11).
 
-        A client learns of a sync from the next thing that it hears, so idle clients cost nothing.
+        A client applies a sync when its next message arrives, so idle clients cost nothing.
         """
         self.theta, self.copies, self.t = self.combined, {}, t
 
     def visits(self) -> Visits:
-        """What tokens have brought about here since the sync."""
+        """The changes by visits since the last sync."""
         return self.copies.copy(), self.combined
 
     def undo_visits(self, since: Visits | None = None) -> None:
-        """Be again as at the start of the iteration, or as at a moment after it."""
+        """Roll back to the start of the iteration, or to an earlier result of ``visits``."""
         self.copies, self.combined = since or ({}, self.theta)
 
     def parameters(self) -> Array:
@@ -91,7 +91,7 @@ class TokenClient(TokenHost):
         return self.combined[0]
 
     def copy_for(self, token: Token) -> Array:
-        """theta_k(gamma): what this client holds for the token."""
+        """theta_k(gamma), the copy for this token."""
         if token.t != self.t:
             return self.combined[0]
         return self.copies.get(token.index, self.theta)[0]
@@ -99,7 +99,7 @@ class TokenClient(TokenHost):
     def share(self, t: int) -> Message:
         """Send h_k on the next mini-batch to the server (Algorithm 2, line 5).
 
-        Asked late, when a token of this iteration has been here already, it tells of theta_k from before.
+        If a token of this iteration has visited before the request arrives, h_k is that of theta_k before the visit.
         """
         if t > self.t:
             self.apply_sync(t)
@@ -109,7 +109,7 @@ class TokenClient(TokenHost):
 
 
 class TokenServer(Party):
-    """The server: sends out Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
+    """The server: sends Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 
     state_fields: ClassVar[tuple[str, ...]] = ("t", "aggregate", "penalty", "back", "gathering")
     recovery = Recovery.RESTART
@@ -126,7 +126,7 @@ class TokenServer(Party):
 
     @property
     def problem(self) -> Problem:
-        """What is trained; only acceleration and optimal sync, which need f, ask."""
+        """The problem, which only acceleration and optimal sync use: they evaluate f."""
         assert self._problem is not None
         return self._problem
 
@@ -150,25 +150,25 @@ class TokenServer(Party):
         self.accelerate()
         for index in range(plan.tokens):
             token, first = self.token(index), plan.roaming.first(index, t)
-            if first == NOWHERE:  # all clients of its cluster have left
+            if first == NOWHERE:  # all clients of its cluster are absent
                 self.back[index] = token
             else:
                 messages.append(send(SERVER, first, token))
         return messages
 
     def token(self, index: int) -> Token:
-        """A token as it sets out."""
-        told = self.instruction
-        token = Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=told, extra=told.floats)
-        if told.products:
-            token.tally = Tally(np.zeros(told.products))
+        """The token gamma = ``index`` at the start of the iteration."""
+        order = self.instruction
+        token = Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=order, extra=order.floats)
+        if order.products:
+            token.tally = Tally(np.zeros(order.products))
         return token
 
     def accelerate(self) -> None:
-        """With acceleration: what the clients shall make of the last syncs."""
+        """With acceleration: compute the instruction for the clients from the last syncs."""
 
     def sync(self) -> Sequence[Message]:
-        """Full batch: the new token follows from the tokens. Mini-batch: ask all for h_k on the next one."""
+        """Full batch: combine the tokens. Mini-batch: request h_k on the next batch from all clients."""
         tokens = [back for _, back in sorted(self.back.items()) if isinstance(back, Token)]
         self.back = {}
         if tokens:
@@ -185,7 +185,7 @@ class TokenServer(Party):
         self.products = np.asarray(sum(token.tally.products for token in tokens))
 
     def gather(self, client: int, fresh: Fresh) -> Sequence[Message]:
-        """Z^t = sum_k h_k on the mini-batch (line 6), when all are there."""
+        """Z^t = sum_k h_k on the mini-batch (line 6), once all uploads have arrived."""
         sums = self.gathering.add(client, fresh)
         if sums is None:
             return []

@@ -1,4 +1,4 @@
-"""Conjugate gradients on a spanning tree: a baseline by the textbook, decentralised, without a step size.
+"""Conjugate gradients on a spanning tree: a textbook baseline, decentralised, without a step size.
 
     g_k = X_k^T loss'(Z) + r'(theta_k) at every client;   sum_k X_k g_k goes up the tree
     (a, b) = argmin of f(theta + a g + b p) at the root;  a, b and X p_new go down the tree
@@ -6,8 +6,7 @@
 
 For squared loss this is the method of conjugate gradients; for other smooth losses, its form as a minimisation over
 the last direction and the new gradient. An iteration takes 2(K - 1) messages of one number per sample and output and
-a few more: up the regulariser's inner products of theta, g and p, down a and b. No l1: the minimum over a plane says
-nothing about where f is not smooth.
+a few more: up the regulariser's inner products of theta, g and p, down a and b. Not for l1: f must be smooth.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ INNER_PRODUCTS, COEFFICIENTS = len(UPPER[0]), 2
 
 @runtime_checkable
 class GradientModel(ClientModel, Protocol):
-    """What tree-cg asks of a client's model besides: its gradient."""
+    """The client model of tree-cg: one with a gradient."""
 
     def gradient(self, theta: Array, slope: Array) -> Array:
         """X_k^T slope + the gradient of the smooth part of r."""
@@ -88,8 +87,8 @@ class Direction(Payload):
 class TreeCG(Method):
     """Conjugate gradients, summed up and sent down a spanning tree of the network: 2(K - 1) messages per iteration.
 
-    For smooth objectives (no l1) on connected networks. There is nothing to set: each step is the best in its plane,
-    and the tree is that of shortest paths from a centre of the network.
+    For smooth objectives (no l1) on connected networks. It has no settings: each step is the minimum over a plane, and
+    the tree is that of shortest paths from a centre of the network.
     """
 
     stepsize = None
@@ -151,7 +150,7 @@ class TreeCG(Method):
 
 
 class TreeClient(Client):
-    """Client k of the tree: adds its summand to those of its children, passes directions on. The root finds them."""
+    """Client k of the tree: adds its summand to those of its children, and forwards the directions of the root."""
 
     state_fields = ("theta", "direction", "aggregate", "product", "iteration", "gradient", "heard")
 
@@ -175,7 +174,7 @@ class TreeClient(Client):
         return self.begin()
 
     def begin(self) -> Sequence[Message]:
-        """All that this client knows of the iteration before is done: tell where it is, and start the next."""
+        """The previous iteration is complete: report to the monitor, and start the next."""
         part = Message(self.number, MONITOR, Part(self.iteration, self.theta))
         self.gradient = self.model.gradient(self.theta, self.model.fit.gradient(self.aggregate))
         vectors = (self.theta, self.gradient, self.direction)
@@ -188,7 +187,7 @@ class TreeClient(Client):
         self.heard[sender] = summand
         if len(self.heard) <= len(self.children):
             return []
-        parts = [self.heard[k] for k in (self.number, *self.children)]  # in this order, whoever came first
+        parts = [self.heard[k] for k in (self.number, *self.children)]  # in this order, whatever that of arrival
         self.heard = {}
         product = np.sum([part.product for part in parts], axis=0)
         inner = np.sum([part.inner for part in parts], axis=0)
@@ -198,7 +197,7 @@ class TreeClient(Client):
         return [send(self.number, self.parent, summed)]
 
     def best_direction(self, product: Array, inner: Array) -> Direction:
-        """At the root: where f is least in the plane of the gradient and the last direction."""
+        """At the root: the minimum of f over the plane of the gradient and the last direction."""
         gram = np.zeros((3, 3))
         gram[UPPER] = inner
         gram.T[UPPER] = inner
@@ -206,7 +205,7 @@ class TreeClient(Client):
         return Direction(self.iteration, weights[0] * product + weights[1] * self.product, weights)
 
     def take(self, found: Direction) -> Sequence[Message]:
-        """Move along the direction, and pass it on."""
+        """Move along the direction, and forward it to the children."""
         a, b = found.weights
         self.direction = a * self.gradient + b * self.direction
         self.theta = self.theta + self.direction

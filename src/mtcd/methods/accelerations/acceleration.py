@@ -1,16 +1,16 @@
-"""Accelerated roaming, ours: after a tour, the next one starts from a mix of the last. For linear representations.
+"""Accelerated tours, ours: each tour starts from a combination of the last ones. For linear representations.
 
-A tour is a map from the model at its start to the model at its end. The home client sees the token at the ends of
-tours, and with it f. It chooses weights c, and
+A tour maps the model at its start to the model at its end. The home client has the token, and with it f, at the end of
+each tour. It chooses weights c, and
 
-    theta_k <- sum_i c_i theta_k^(i)      over models that client k remembers, and the same sum for the token.
+    theta_k <- sum_i c_i theta_k^(i)      over models that client k stores, and the same sum for the token.
 
-Only c travels, with the token: each client applies it when it is next visited, before its update, and the token
-is changed at once, so that it equals the aggregate of the models that the clients are about to hold.
-With a token per cluster, each touring its cluster between two syncs, the server does the same over syncs.
+Only c travels, with the token: each client applies it at its next visit, before its update. The token is changed at
+once, so it equals the aggregate of the models that the clients will then hold. With a token per cluster, each touring
+its cluster between two syncs, the server does the same over syncs.
 
-How c is chosen: ``conjugate.py`` (the best there is, where r is smooth), ``momentum.py`` (good with l1 too),
-``anderson.py``, or a plugin.
+The choice of c: ``conjugate.py`` (optimal, for smooth r), ``momentum.py`` (good with l1 too), ``anderson.py``, or a
+plugin.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 
 class Memory(Stateful):
-    """A client's side: its parameters at the ends, or the starts, of the last tours."""
+    """The state of a client: its parameters at the ends, or the starts, of the last tours."""
 
     state_fields = ("tour", "snapshots")
 
@@ -38,17 +38,17 @@ class Memory(Stateful):
         self.tour = 0
         self.snapshots: list[Array] = []
 
-    def catch_up(self, theta: Array, instruction: Instruction) -> Array:
-        """theta_k at the start of this tour; the same at every further visit in it."""
+    def apply(self, theta: Array, instruction: Instruction) -> Array:
+        """theta_k at the start of this tour; theta_k unchanged at further visits in it."""
         if instruction.tour == self.tour:
             return theta
         new = self.preview(theta, instruction)
-        kept = [*self.snapshots, new if instruction.starts else theta]
-        self.tour, self.snapshots = instruction.tour, kept[len(kept) - instruction.keep :]
+        snapshots = [*self.snapshots, new if instruction.starts else theta]
+        self.tour, self.snapshots = instruction.tour, snapshots[len(snapshots) - instruction.keep :]
         return new
 
     def preview(self, theta: Array, instruction: Instruction) -> Array:
-        """What ``catch_up`` will return."""
+        """The result of ``apply``, without its effect."""
         if instruction.tour == self.tour or not instruction.weights:
             return theta
         last = [*self.snapshots, theta][-len(instruction.weights) :]
@@ -57,28 +57,28 @@ class Memory(Stateful):
 
 
 class Acceleration(Stateful, ABC):
-    """The home client's side, or the server's: ``state_fields`` names what of it must survive a restart.
+    """The state of the home client, or of the server; ``state_fields`` names what must survive a restart.
 
-    ``depth`` is the most tours that it may mix, ``z`` the first token, ``penalty`` r of the first model, ``fit`` the
-    loss with the labels, ``tour`` the number of the first tour. Above 0, ``stepsize`` is that of the first tour, and
-    the acceleration chooses the others: see ``adapts``.
+    ``depth`` is the most tours that it may combine, ``z`` the first token, ``penalty`` r of the first model, ``fit``
+    the loss with the labels, ``tour`` the number of the first tour. Above 0, ``stepsize`` is that of the first tour,
+    and the acceleration chooses the others: see ``adapts``.
 
-    When clients leave or join it is made anew, at the end of a tour, and ``tour`` counts on: clients that hear
-    of a tour without weights forget what was before.
+    When clients leave or join, a new acceleration starts at the end of the tour, and ``tour`` counts on: an instruction
+    without weights makes the clients drop their snapshots.
     """
 
     smooth_only = False
-    """Whether it must know r exactly, which it cannot with l1."""
+    """Whether it needs r exactly, which is not available with l1."""
     uses_depth = True
-    """Whether it remembers several tours, so that ``method.depth`` means something."""
+    """Whether it combines several tours, so that ``method.depth`` has an effect."""
     default_depth: ClassVar[int] = 5
-    """How many it mixes at most, unless ``method.depth`` says."""
+    """The default of ``method.depth``."""
     best_home = False
-    """Whether tours begin where all other clients are visited soonest, unless ``method.start`` says."""
+    """Whether tours begin, by default, at the client from which all others are visited soonest."""
     adapts = False
-    """Whether it chooses step sizes and numbers of local updates itself, where ``method.stepsize`` is auto."""
+    """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
     adaptive_depth: ClassVar[int] = 5
-    """The same where it adapts."""
+    """The default of ``method.depth`` if it adapts."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
@@ -87,18 +87,18 @@ class Acceleration(Stateful, ABC):
 
     @classmethod
     def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
-        """Where it adapts: the step size of the first tour."""
+        """The step size of the first tour, if it adapts."""
         raise ConfigError(f"{cls.__name__} does not choose step sizes: give method.stepsize.")
 
     def opening(self) -> Instruction:
-        """What the clients hear in the first tour."""
+        """The instruction of the first tour."""
         return Instruction(self.tour)
 
     @abstractmethod
     def end_tour(self, z: Array, objective: float, penalty: float, products: Array) -> Instruction:
-        """At the end of a tour: what the clients shall do; ``z`` becomes the token of their new models, in place.
+        """The instruction of the next tour, at the end of one; ``z`` becomes the token of the new models, in place.
 
-        ``products``: what the clients added to the token, as the instruction says.
+        ``products``: the sums that the clients added to the token, as the last instruction requested.
         """
 
 

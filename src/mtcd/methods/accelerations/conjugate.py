@@ -1,17 +1,17 @@
-"""Conjugate tours: each starts where f is least among all mixes of where the last one ended and where the last
-M tours started,
+"""Conjugate tours: each starts at the minimum of f over all combinations of the end of the last one and the starts of
+the last M tours,
 
     theta <- argmin over a, b of f(s + a d + sum_i b_i (s_i - s)),
 
-s the start of this tour, d what it changed, s_i the starts of the M - 1 tours before. Every client makes two updates
-a tour, at its first visit and at its last, so that all blocks count alike. For squared loss and small steps a tour
-then is a step of the method of conjugate gradients; with larger steps, one with the tour for a preconditioner. The
-mix never raises f, and with local steps up to 1/L_k no tour does, so nothing has to be tried out or undone.
+s the start of this tour, d its change, s_i the starts of the M - 1 tours before. Every client makes two updates a
+tour, at its first visit and at its last, so that all blocks count alike. For squared loss and small steps a tour is
+then a step of the method of conjugate gradients; with larger steps, one with the tour as preconditioner. The
+combination never raises f, and with local steps up to 1/L_k no tour does, so nothing has to be undone.
 
-f at a mix is known as it is for optimal sync (``optimal.py``): the loss from the tokens; r, which must be smooth,
-from inner products of the models, to which each client adds its part. (They could be computed at home from those
-of earlier tours, but for the rounding, which grows with every mix.) Products with d are those of differences: a
-small step changes the models by little, and differences of products would lose it.
+f at a combination is computed as for optimal sync (``optimal.py``): the loss from the tokens; r, which must be smooth,
+from inner products of the models, to which each client adds its part. (The home client could compute them from those
+of earlier tours, but the rounding error would grow with every combination.) Products with d are those of differences:
+a small step changes the models by little, and differences of products would lose it.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ DRIFT, ROUNDING = 1e-7, 1e-12
 
 @ACCELERATIONS.register("conjugate")
 class Conjugate(Acceleration):
-    """Remembers where the last ``depth`` tours started: the tokens, and the inner products of the models.
+    """Stores the starts of the last ``depth`` tours: the tokens, and the inner products of the models.
 
-    With a ``stepsize`` it is adaptive: the first tour takes this small one and surveys the columns, the others take
-    what ``survey.py`` makes of it.
+    With a ``stepsize`` it is adaptive: the first tour takes this small one and surveys the columns; ``survey.py``
+    chooses those of the others.
     """
 
     state_fields = ("tour", "stepsize", "depth", "_surveying", "_plain", "_starts", "_products")
     smooth_only = True
-    best_home = True  # all clients then hear soonest of the mix
+    best_home = True  # all clients then receive the weights soonest
     adapts = True
     adaptive_depth = MANY
     planned = frozenset({"smooth"})
@@ -54,9 +54,9 @@ class Conjugate(Acceleration):
         super().__init__(depth, z, penalty, fit, tour)
         self.depth, self.fit, self.stepsize = depth, fit, stepsize
         self._surveying = stepsize > 0
-        self._plain = 0.0  # the step with which tours get on without a mix
+        self._plain = 0.0  # the least step of tours that start at the end of the last
         self._starts = [z.copy()]
-        self._products = np.zeros((1, 1))  # of the starts; those of the last are known when its tour ends
+        self._products = np.zeros((1, 1))  # of the starts; those of the last are complete when its tour ends
 
     @classmethod
     def first_stepsize(cls, smoothness: Smoothness) -> StepsizeRule:
@@ -71,15 +71,15 @@ class Conjugate(Acceleration):
         if self._surveying:
             self._adapt(along, Survey(*products[-SURVEYED:].tolist()))
         w = mixing_weights(along)
-        if not w[:-1].any() and w[-1] == 1.0:  # no mix: small steps alone would stand still
+        if not w[:-1].any() and w[-1] == 1.0:  # no extrapolation: small steps alone would make no progress
             self.stepsize = max(self.stepsize, self._plain)
         z[...] = along.aggregate(w)
         weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))
-        self._remember(z)
+        self._store(z)
         return Instruction(self.tour, weights, keep=len(self._starts), starts=True, stepsize=self.stepsize)
 
     def _along(self, z: Array, products: Array) -> Along:
-        """f along the differences of the starts from the last, and along what the tour changed."""
+        """f along the differences of the starts from the last, and along the change of the tour."""
         kept = len(self._starts)
         *earlier, last = self._starts
         self._products[-1, :] = self._products[:, -1] = products[:kept]
@@ -93,7 +93,7 @@ class Conjugate(Acceleration):
             self.stepsize, self._plain, depth = chosen
             self.depth = min(self.depth, depth)
 
-    def _remember(self, start: Array) -> None:
+    def _store(self, start: Array) -> None:
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
         self._products = np.pad(self._products, (0, 1))[-kept:, -kept:]
@@ -111,7 +111,7 @@ def along_tour(fit: Fit, start: Array, ends: list[Array], G: Array, with_change:
 
 
 def mixing_weights(along: Along) -> Array:
-    """The weights at which f is least; those of the end of the tour where nothing is to be gained."""
+    """The weights that minimise f; those of the end of the tour if the decrease is within rounding."""
     w = np.zeros(along.changes.shape[1])
     end = w.copy()
     end[-1] = 1.0

@@ -1,10 +1,10 @@
-"""Momentum over tours: each starts a little further along the way that the last one took,
+"""Momentum over tours: each starts further along the change of the last one,
 
     theta_k <- theta_k + b (theta_k - theta_k of the tour before),      b = (a_{n-1} - 1)/a_n,
 
-with Nesterov's a_n = (1 + sqrt(1 + 4 a_{n-1}^2))/2. One number travels. If a tour ends higher than the one before,
-it is undone and the momentum starts from nothing. It does not matter whether f is smooth: with l1, where the home
-client cannot know f between tours, this is the quickest.
+with Nesterov's a_n = (1 + sqrt(1 + 4 a_{n-1}^2))/2. One number travels. If a tour ends with a larger f than the one
+before, it is undone and the momentum restarts from 0. f need not be smooth: with l1, where the home client cannot
+compute f between tours, this is the fastest acceleration.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mtcd.protocol.token import Instruction
 
 @ACCELERATIONS.register("momentum")
 class Momentum(Acceleration):
-    """Remembers one tour; ``depth`` does not matter."""
+    """Stores one tour; ``depth`` has no effect."""
 
     uses_depth = False
     planned = frozenset({"smooth", "nonsmooth"})

@@ -1,4 +1,4 @@
-"""The paper's rule for tokens whose ways may cross."""
+"""The paper's rule for overlapping trajectories."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from mtcd.methods.combine.rule import RULES, Combine
 
 @RULES.register("average")
 class Average(Combine):
-    """w = 1/Gamma: tokens whose ways may cross; convex objectives (Theorem 2)."""
+    """w = 1/Gamma, for tokens with overlapping trajectories; convex objectives (Theorem 2)."""
 
     covered = True
-    never_raises = True  # the average of models that are no worse is no worse
+    never_raises = True  # by convexity
     planned = frozenset({"crossing"})
 
     def weight(self, visitors: int, tokens: int) -> float:

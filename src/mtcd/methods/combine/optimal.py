@@ -1,4 +1,4 @@
-"""Optimal sync: the server chooses the weights at which f is least, see ``methods/optimal.py``."""
+"""Optimal sync: the server chooses the weights that minimise f, see ``methods/optimal.py``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtcd.protocol.party import OnDemand, Parties
 
 @RULES.register("optimal")
 class Optimal(Combine):
-    """The weights at which f is least, one for each token. A variant of ours, without a theorem."""
+    """The weights that minimise f, one for each token. A variant of ours, without a theorem."""
 
     never_raises = True
     server_chooses = True
@@ -24,11 +24,11 @@ class Optimal(Combine):
         raise NotImplementedError("the server chooses the weights, sync by sync")
 
     def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
-        """What the model is, only clients and server together know."""
+        """The parties; ``gather`` computes the model from clients and server together."""
         hosts = OnDemand(clients, lambda k: OptimalClient(k, problem.client(k), plan))
         server = OptimalServer(clients, plan, problem)
         return Parties(hosts, server, server.start_iteration(), gather=_gather)
 
 
 def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[Array]:
-    return [client.settled(server.past) for client in clients]
+    return [client.after_sync(server.past) for client in clients]

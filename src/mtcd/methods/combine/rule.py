@@ -1,4 +1,4 @@
-"""The sync: how a client combines its copies, and what the server makes of the tokens.
+"""Combination rules: how a client combines its copies at a sync, and the server the tokens.
 
 A client combines the copies theta_k(gamma) of the n tokens that visited it into
 
@@ -42,21 +42,21 @@ class Combine(ABC):
     never_raises = False
     """Whether a sync with the full batch never raises a convex f, as long as no visit does."""
     server_chooses = False
-    """Whether the server chooses weights after the roam, of which clients learn later: the tokens tell it what it
-    needs to know, and tell them. The rule then has ``parties`` of its own, for linear models and the full batch."""
+    """Whether the server chooses the weights after the roam, from sums that the tokens carry, and sends them with the
+    next tokens. The rule then has its own ``parties``, for linear models and the full batch."""
     planned: ClassVar[frozenset[str]] = frozenset()
-    """With which tokens ``mtcd plan`` tries it: crossing, clustered, or both."""
+    """The tokens with which ``mtcd plan`` tries the rule: crossing, clustered, or both."""
 
     @abstractmethod
     def weight(self, visitors: int, tokens: int) -> float:
         """w at a client that ``visitors`` of the ``tokens`` have visited."""
 
     def parties(self, problem: Problem, clients: int, plan: Plan) -> Parties:
-        """Where the server chooses the weights: clients and server."""
+        """The clients and the server of a rule with ``server_chooses``."""
         raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
 
     def copies(self, start: Array, copies: Sequence[Array], tokens: int) -> Array:
-        """theta_k^{t+1} from theta_k^t and the copies of the tokens that came by."""
+        """theta_k^{t+1} from theta_k^t and the copies of the visiting tokens."""
         weight = self.weight(len(copies), tokens)
         return np.asarray(start + weight * sum(copy - start for copy in copies))
 

@@ -1,4 +1,4 @@
-"""Averaging over the tokens that came by."""
+"""Averaging over the tokens that visited a client."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from mtcd.methods.combine.rule import RULES, Combine
 
 @RULES.register("visitors")
 class Visitors(Combine):
-    """w = 1/n: average over the tokens that came by. A variant of ours, without a theorem.
+    """w = 1/n: average over the tokens that visited the client. A variant of ours, without a theorem.
 
     The weight differs between clients, so every token carries the change of the combined aggregate:
     it is twice as long.
