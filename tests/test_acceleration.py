@@ -251,7 +251,7 @@ def test_instructions_are_followed_once() -> None:
     ("make", "says"),
     [
         (lambda: STCD(acceleration="anderson"), "walk: tour"),
-        (lambda: STCD(walk="random-tour", acceleration="anderson"), "every tour does the same"),
+        (lambda: STCD(walk="random-tour", acceleration="anderson"), "a walk that repeats itself"),
         (lambda: MTCD(walk="tour", acceleration="anderson"), "a token per cluster"),
         (lambda: MTCD(walk="tour", acceleration="anderson", clusters="auto", batch=5), "full batch"),
         (lambda: STCD(walk="tour", acceleration="nesterov"), "momentum"),
