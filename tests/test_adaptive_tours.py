@@ -165,13 +165,13 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
 def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the tour comes by: with other numbers some blocks would count more than others."""
     updates: Counter[int] = Counter()
-    plain = LinearClient.improve
+    plain = LinearClient.local_update
 
     def counted(self: LinearClient, theta, aggregate, rows, Q: int, eta: float):
         updates[id(self.X)] += Q
         return plain(self, theta, aggregate, rows, Q, eta)
 
-    monkeypatch.setattr(LinearClient, "improve", counted)
+    monkeypatch.setattr(LinearClient, "local_update", counted)
     X, y = made("independent", 30, 24)
     data = mtcd.split(X, y, clients=12)
     method, links = STCD(1, 1e-4, walk="tour", acceleration="conjugate"), mtcd.make_network(network, data.clients)

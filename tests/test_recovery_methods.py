@@ -73,13 +73,13 @@ def moment(message: Message) -> tuple[tuple[int, int], list[Any]]:
 
 
 def moments_without_faults(parties: Parties, most: int) -> dict[tuple[int, int], list[Any]]:
-    parties = {**dict(enumerate(parties.clients)), SERVER: parties.server}
+    by_number = {**dict(enumerate(parties.clients)), SERVER: parties.server}
     found, waiting, sent = {}, deque(), parties.opening
     while len(found) < most:
         found |= [moment(message) for message in sent if message.to == MONITOR]  # before a lone token goes on
         waiting.extend(message for message in sent if message.to != MONITOR)
         message = waiting.popleft()
-        sent = parties[message.to].receive(message)
+        sent = by_number[message.to].receive(message)
     return found
 
 

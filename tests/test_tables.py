@@ -92,7 +92,7 @@ def test_blank_lines_at_the_end_and_windows_line_ends_do_no_harm(put: Any) -> No
 def test_small_integer_and_decimal_types_of_parquet(put: Any) -> None:
     frame = pl.DataFrame({"x": [1, 2], "b": [True, False], "d": ["1.5", "2.5"], "y": ["0.25", "1.25"]})
     types = {"x": pl.UInt8, "d": pl.Decimal(10, 2), "y": pl.Decimal(10, 2)}
-    frame.parties(types).write_parquet("t.parquet")
+    frame.cast(types).write_parquet("t.parquet")
     data = read_tables(Path("t.parquet"), "y", 1)
     assert data.blocks[0].tolist() == [[1, 1, 1.5], [2, 0, 2.5]]
     assert data.labels.tolist() == [0.25, 1.25]
@@ -118,7 +118,7 @@ def test_labels_keep_their_kind(put: Any, labels: str, read: list[object], kind:
 def test_texts_of_digits_and_categories_in_parquet_stay_classes(put: Any) -> None:
     put("l.parquet", {"x": [1, 2], "y": ["0", "1"]})
     assert read_tables(Path("l.parquet"), "y", 1).labels.tolist() == ["0", "1"]
-    pl.DataFrame({"x": [1, 2], "y": ["u", "v"]}).parties({"y": pl.Categorical}).write_parquet("c.parquet")
+    pl.DataFrame({"x": [1, 2], "y": ["u", "v"]}).cast({"y": pl.Categorical}).write_parquet("c.parquet")
     assert read_tables(Path("c.parquet"), "y", 1).labels.tolist() == ["u", "v"]
 
 
