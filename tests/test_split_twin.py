@@ -87,7 +87,7 @@ def test_stcd_equals_its_plain_twin(one: SplitCase, data: st.DataObject) -> None
 def test_svfl_equals_its_plain_twin(
     one: SplitCase, Q: int, batch: int | None, rounds: int, fusion_updates: int | None
 ) -> None:
-    method = SVFL(Q, 0.1, batch, mtcd.Schedule(every=1), fusion_updates)
+    method = SVFL(Q, 0.03, batch, mtcd.Schedule(every=1), fusion_updates)
     run = one.train(method, mtcd.Stop(iterations=rounds))
     check_equal(run, *reference.svfl(task(one), how(one, method, fusion_updates or Q), rounds)[rounds])
 
