@@ -86,11 +86,11 @@ def test_the_end_is_that_of_one_process(name: str, tmp_path: Path) -> None:
     for number in world.numbers:
         party_of(parties, number).restore(world.journals[number].last()["party"])
     for k, net in enumerate(problem.nets):
-        assert all(map(torch.equal, net.memory().values(), own[k].net.memory().values())), k
+        assert all(map(torch.equal, net.full_state().values(), own[k].net.full_state().values())), k
     for last in theta_0.values():  # without a server, whoever ended it has theta_0
         assert any(torch.equal(last, value) for k in own for value in own[k].head.weights().values())
     if SERVER in own:
-        assert all(map(torch.equal, problem.fusion.memory().values(), own[SERVER].fusion.memory().values()))
+        assert all(map(torch.equal, problem.fusion.full_state().values(), own[SERVER].fusion.full_state().values()))
 
 
 def test_tensors_of_any_kind_come_back_from_a_journal(tmp_path: Path) -> None:

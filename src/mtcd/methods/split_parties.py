@@ -167,11 +167,11 @@ class SplitClient(TokenHost):
 
     def state(self) -> dict[str, Any]:
         """The state of the client and of its network."""
-        return super().state() | {"network": self.network.memory()}
+        return super().state() | {"network": self.network.full_state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.network.remember(state["network"])
+        self.network.restore(state["network"])
 
 
 class SplitServer(TokenServer):
@@ -273,11 +273,11 @@ class SplitServer(TokenServer):
 
     def state(self) -> dict[str, Any]:
         """The state of the server and of theta_0."""
-        return super().state() | {"fusion": self.stage.fusion.memory()}
+        return super().state() | {"fusion": self.stage.fusion.full_state()}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        self.stage.fusion.remember(state["fusion"])
+        self.stage.fusion.restore(state["fusion"])
 
 
 def lone_progress(token: SplitToken, stage: SplitStage) -> Progress:

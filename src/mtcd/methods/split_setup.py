@@ -34,9 +34,9 @@ class SplitParties:
 
     def snapshot(self) -> Snapshot:
         """The networks of all parties, and the position of the training."""
-        tensors = _prefixed("fusion/", self.stage.fusion.memory())
+        tensors = _prefixed("fusion/", self.stage.fusion.full_state())
         for k, network in enumerate(self.stage.clients):
-            tensors |= _prefixed(f"client/{k}/", network.memory())
+            tensors |= _prefixed(f"client/{k}/", network.full_state())
         facts, own = self._position()
         return Snapshot(facts, tensors | _prefixed("parties/", own))
 
@@ -54,9 +54,9 @@ class SplitParties:
         """Restore all parties; returns the messages that continue the training."""
         facts, tensors = snapshot.facts, _with_prefix("parties/", snapshot.tensors)
         try:
-            self.stage.fusion.remember(_with_prefix("fusion/", snapshot.tensors))
+            self.stage.fusion.restore(_with_prefix("fusion/", snapshot.tensors))
             for k, network in enumerate(self.stage.clients):
-                network.remember(_with_prefix(f"client/{k}/", snapshot.tensors))
+                network.restore(_with_prefix(f"client/{k}/", snapshot.tensors))
         except (RuntimeError, KeyError) as error:
             raise MtcdError(f"The checkpoint is of other networks than those given: {error}") from None
         for client in self.clients:
@@ -119,7 +119,7 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitPar
     if plan.hops is not None:
         return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage)
     way = plan.first_pass or (plan.roaming.first(0, 0),)
-    token = SplitToken(0, 0, 1 - len(way), stage.nothing(), 0.0, extra=stage.fusion.size)
+    token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)
 

@@ -141,10 +141,10 @@ class ClientNetwork(Protocol):
     def load(self, state: State) -> None:
         """Load this copy."""
 
-    def memory(self) -> State:
+    def full_state(self) -> State:
         """The complete state: the loaded copy, running statistics, state of theta_0's optimiser."""
 
-    def remember(self, memory: State) -> None:
+    def restore(self, memory: State) -> None:
         """Restore a complete state."""
 
     def weights(self) -> State:
@@ -167,10 +167,10 @@ class FusionNetwork(Protocol):
     def weights(self) -> State:
         """Parameters and statistics, for measurements: the network's own tensors, not copies."""
 
-    def memory(self) -> State:
+    def full_state(self) -> State:
         """The complete state."""
 
-    def remember(self, memory: State) -> None:
+    def restore(self, memory: State) -> None:
         """Restore a complete state."""
 
     def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
@@ -200,7 +200,7 @@ class SplitStage(Protocol):
     def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
         """H, of all clients in order."""
 
-    def nothing(self) -> Tensor:
+    def empty(self) -> Tensor:
         """H without any contribution."""
 
     def lane(self, token: int) -> AbstractContextManager[object]:

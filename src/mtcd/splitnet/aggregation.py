@@ -1,4 +1,4 @@
-"""How the clients' representations become one: sum, mean or concatenation, each sample for itself."""
+"""Aggregations of the clients' representations, sample by sample: sum, mean or concatenation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtcd.errors import ConfigError, did_you_mean, listing
 class Aggregation(ABC):
     """H of K representations, each of ``widths[k]`` numbers per sample.
 
-    A client that changes its own h_k needs to know what the others bring: ``rest`` is that, and ``put`` gives H again.
+    To update its own h_k, a client computes the contribution of the others (``rest``) and then the new H (``put``).
     """
 
     def __init__(self, widths: Sequence[int]) -> None:
@@ -27,19 +27,19 @@ class Aggregation(ABC):
 
     @abstractmethod
     def of(self, representations: Sequence[Tensor]) -> Tensor:
-        """H, from all of them in the order of the clients."""
+        """H of all representations, in the order of the clients."""
 
     @abstractmethod
     def rest(self, H: Tensor, k: int, h: Tensor) -> Tensor:
-        """H without the representation h that client k has in it."""
+        """H without the contribution h of client k."""
 
     @abstractmethod
     def put(self, rest: Tensor, k: int, h: Tensor) -> Tensor:
-        """H with this representation of client k."""
+        """H with the representation h of client k."""
 
 
 class Sum(Aggregation):
-    """H = sum_k h_k: as large as one representation, however many clients there are."""
+    """H = sum_k h_k. Its size does not depend on K."""
 
     weight = 1.0
 
@@ -66,7 +66,7 @@ class Mean(Sum):
 
 
 class Concat(Aggregation):
-    """H = (h_1, ..., h_K) side by side: K times as large as one representation, and exact."""
+    """H = (h_1, ..., h_K), concatenated: K times the size of one representation, without rounding."""
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(widths)
@@ -90,7 +90,7 @@ AGGREGATIONS: dict[str, type[Aggregation]] = {"sum": Sum, "mean": Mean, "concat"
 
 
 def check_aggregation(name: str) -> None:
-    """Refuse what is no aggregation."""
+    """Reject an unknown aggregation."""
     if name not in AGGREGATIONS:
         raise ConfigError(f"model.aggregation: nothing is called {name!r}; {did_you_mean(name, AGGREGATIONS)}")
 
@@ -99,9 +99,9 @@ def make_aggregation(name: str, clients: Sequence[str], widths: Sequence[int]) -
     """The aggregation of these clients' representations."""
     check_aggregation(name)
     if name != "concat" and len(set(widths)) > 1:
-        told = listing([f"{client}: {width}" for client, width in zip(clients, widths, strict=True)])
+        found = listing([f"{client}: {width}" for client, width in zip(clients, widths, strict=True)])
         raise ConfigError(
-            f"aggregation {name!r} needs representations of the same width from all clients, but they have {told}. "
+            f"aggregation {name!r} needs representations of the same width from all clients, but they have {found}. "
             "Make them equal, or use aggregation='concat'."
         )
     return AGGREGATIONS[name](widths)

@@ -1,4 +1,4 @@
-"""The state of a training of split networks in one file, without pickle: so that it can go on as if nothing happened.
+"""Checkpoints: the complete state of a training of split networks in one file, without pickle.
 
 It is taken at a moment when all parties hold one model. Everything random is a function of the seed and of the
 iteration, so the numbers that the parties hold, and where they are, are all that there is.
@@ -24,26 +24,26 @@ FORMAT = "1"
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """Tensors by name, and facts in plain values: what is trained, how far it is, what was measured and sent."""
+    """Tensors by name, and plain values: the settings, the position, the history and the ledger of the training."""
 
     tensors: Mapping[str, Tensor]
     facts: Mapping[str, Any]
 
     def write(self, path: Path) -> None:
-        """All of it, or nothing."""
+        """Write the file atomically."""
         tensors = {name: value.detach().cpu().contiguous() for name, value in self.tensors.items()}
         metadata = {"format": FORMAT, "facts": json.dumps(self.facts, allow_nan=False, default=plain)}
         write_whole(path, save(tensors, metadata))
 
     @staticmethod
     def read(path: Path) -> Checkpoint:
-        """From a file."""
+        """Read a file."""
         try:
             with safe_open(path, "pt") as file:
                 metadata = file.metadata() or {}
                 if metadata.get("format") != FORMAT:
                     raise MtcdError(f"{path} is no checkpoint of this version: start without --resume, elsewhere.")
-                # copies, as sums may be rounded otherwise where numbers lie as they lie in the file
+                # copies, because the rounding of sums may depend on the alignment in memory
                 tensors = {name: file.get_tensor(name).clone() for name in file.keys()}  # noqa: SIM118
                 return Checkpoint(tensors, json.loads(metadata["facts"]))
         except FileNotFoundError:

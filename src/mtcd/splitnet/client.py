@@ -1,4 +1,4 @@
-"""Client k of a split network: what it does on a batch. This is the plain path; ``graphs.py`` is its fast twin."""
+"""Client k of a split network: forward passes and local updates on a batch. ``graphs.py`` is the fast version."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mtcd.protocol.model import Visit
 from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.feed import Feed, draw_seed
 from mtcd.splitnet.modules import State, Trainable, seeded
-from mtcd.splitnet.optimiser import BEGIN_ELSEWHERE
+from mtcd.splitnet.optimiser import STARTS_NONZERO
 
 Loss = Callable[[Tensor, Tensor], Tensor]
 Draw = tuple[int, ...] | None
-"""What dropout draws depend on, beside the seed and the party; None: somebody else sees to it."""
+"""The seed of dropout masks, beside those of the training and the party; None: the caller sets the generator."""
 CONTRIBUTION = "contribution"
 HEAD = "head."
 
 
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What all parties of a training share. ``draws`` tells whether any module draws random numbers."""
+    """The settings that all parties share. ``draws``: whether any module draws random numbers."""
 
     loss: Loss
     aggregation: Aggregation
@@ -35,25 +35,25 @@ class Surroundings:
     draws: bool
 
     def precision(self) -> AbstractContextManager[object]:
-        """Networks run in bfloat16 in here, where that is asked for."""
+        """The context in which networks run, in bfloat16 with mixed precision."""
         if not self.mixed:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
 
     @contextmanager
     def drawing(self, party: int, draw: Draw) -> Iterator[None]:
-        """Dropout in here draws what belongs to the party and the draw: the same mask in all updates of a visit."""
-        told = self.draws and draw is not None
-        with seeded(draw_seed(self.seed, "dropout", party, *(draw or ())) if told else None, self.device):
+        """The context in which dropout draws the masks of this party and draw: the same in all updates of a visit."""
+        seeds = self.draws and draw is not None
+        with seeded(draw_seed(self.seed, "dropout", party, *(draw or ())) if seeds else None, self.device):
             yield
 
 
 class NetClient:
     """Client k: its network, its own copy of the fusion module, its features and the labels.
 
-    ``contribution`` is h_k as it is in the token: what has to be taken out when a new one is put in. It is None as
-    long as there is none, which counts as 0: without a server, a token meets its clients one after the other. Of
-    several copies theta_k(gamma) one is in the network; the party keeps the others, each as a ``State``.
+    ``contribution`` is h_k as contained in the token, which an update replaces. It is None, which counts as 0, before
+    the first: without a server, a token visits its clients one after the other. The network holds one of the copies
+    theta_k(gamma); the party holds the others, each as a ``State``.
     """
 
     def __init__(
@@ -64,22 +64,22 @@ class NetClient:
         self.contribution: Tensor | None = None
 
     def represent(self, t: int) -> Tensor:
-        """h_k on the batch of iteration t, in training mode: this is the pass that batch norm keeps in mind."""
+        """h_k on the batch of iteration t, in training mode; this pass updates the running statistics."""
         self.contribution = self.forward(self.net.laid_out(self.features.batch(t)), (t,), track=True)
         return self.contribution
 
     def join(self, H: Tensor, t: int) -> Tensor:
-        """H with h_k on the batch of iteration t added, unless it is in there already."""
+        """H with h_k on the batch of iteration t added, unless H contains it."""
         return H if self.contribution is not None else self.around.aggregation.put(H, self.k, self.represent(t))
 
     def forward(self, x: Tensor, draw: Draw, track: bool) -> Tensor:
-        """h_k, to be put into a token."""
+        """h_k of these samples, without gradients."""
         with torch.no_grad(), self.net.tracking(track), self.around.precision(), self.around.drawing(self.k, draw):
             h: Tensor = self.net.module(x)
         return h.float()
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
+        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H of the token."""
         x, y = self.net.laid_out(self.features.batch(visit.t)), self.labels.batch(visit.t)
         aggregation = self.around.aggregation
         rest = H if self.contribution is None else aggregation.rest(H, self.k, self.contribution)
@@ -87,8 +87,8 @@ class NetClient:
         for _ in range(visit.local_updates):
             self.update(rest, x, y, visit.draw, visit.stepsize, visit.fuses)
         self.contribution = self.forward(x, visit.draw, track=visit.updates_statistics)
-        for kept, updated in zip(theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True):
-            kept.copy_(updated)
+        for carried, updated in zip(theta_0, self.fusion.values() if visit.fuses else theta_0, strict=True):
+            carried.copy_(updated)
         return aggregation.put(rest, self.k, self.contribution)
 
     def update(self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw, eta: float | None, fuse: bool) -> None:
@@ -104,7 +104,7 @@ class NetClient:
             one.move([next(gradients) for _ in one.parameters], eta)
 
     def objective(self, rest: Tensor, x: Tensor, y: Tensor, draw: Draw) -> Tensor:
-        """f on the batch, as a function of theta_k: the others are in ``rest``."""
+        """f on the batch, as a function of theta_k; ``rest``: the contribution of the others."""
         around = self.around
         with around.precision(), around.drawing(self.k, draw):
             h = self.net.module(x).float()
@@ -112,43 +112,41 @@ class NetClient:
         return around.loss(outputs.float(), y)
 
     def state(self) -> State:
-        """All that belongs to the copy in the network."""
-        told = {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
-        return self.net.state() | told
+        """The copy in the network, with its contribution."""
+        contribution = {} if self.contribution is None else {CONTRIBUTION: self.contribution.clone()}
+        return self.net.state() | contribution
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Put a copy into the network."""
+        """Load a copy into the network."""
         self.net.load(state)
-        told = state.get(CONTRIBUTION)
-        self.contribution = None if told is None else told.to(self.around.device, copy=True)
+        contribution = state.get(CONTRIBUTION)
+        self.contribution = None if contribution is None else contribution.to(self.around.device, copy=True)
 
     def weights(self) -> State:
         """Parameters and statistics of the network itself, not copies."""
         return self.net.weights()
 
-    def memory(self) -> State:
-        """All that it must not forget: with this, a client made anew goes on where the old one was."""
-        head = self.fusion.memory()
+    def full_state(self) -> State:
+        """The complete state, from which a new client continues."""
+        head = self.fusion.full_state()
         return self.state() | self.net.buffers() | {HEAD + name: value for name, value in head.items()}
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Put it back."""
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        """Restore a complete state."""
         self.load(memory)
         self.net.load_buffers(memory)
-        self.fusion.remember(
-            {name.removeprefix(HEAD): value for name, value in memory.items() if name.startswith(HEAD)}
-        )
+        self.fusion.restore({name.removeprefix(HEAD): value for name, value in memory.items() if name.startswith(HEAD)})
 
     def mixed(self, start: Mapping[str, Tensor], copies: Sequence[Mapping[str, Tensor]], weight: float) -> State:
-        """start + weight * sum_gamma (copy - start), number by number; what is not there yet counts as 0.
+        """start + weight * sum_gamma (copy - start), elementwise; missing tensors count as 0.
 
-        The contribution of a mix is not the mix of the contributions: a fresh one has to be asked for.
+        The contribution of the average is not the average of the contributions: it has to be recomputed.
         """
         names = dict.fromkeys(name for state in (start, *copies) for name in state if name != CONTRIBUTION)
-        if isinstance(self.net.optimiser, BEGIN_ELSEWHERE) and not all(name in start for name in names):
+        if isinstance(self.net.optimiser, STARTS_NONZERO) and not all(name in start for name in names):
             kind = type(self.net.optimiser).__name__
             raise ConfigError(
-                f"What {kind} remembers at first is not 0, so its copies cannot be mixed: use SGD or Adam."
+                f"The state of {kind} does not start at 0, so copies of it cannot be averaged: use SGD or Adam."
             )
         return {name: _mix([state.get(name) for state in (start, *copies)], weight) for name in names}
 

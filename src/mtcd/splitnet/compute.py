@@ -1,4 +1,4 @@
-"""Where and how the arithmetic of split networks is done. It changes the speed, not what is computed."""
+"""Device and precision of the arithmetic of split networks."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Compute:
     """``device``: 'auto' (a GPU if there is one), 'cpu', 'cuda' or 'cuda:1'.
 
     ``precision``: 'full' (float32) or 'mixed': networks run in bfloat16, parameters and tokens stay float32.
-    ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto' does where it can.
-    ``threads``: of the CPU, for one operation; unless given, one for small networks, and PyTorch's choice for others.
+    ``graphs``: on a GPU, whether local updates are replayed as CUDA graphs; 'auto': wherever possible.
+    ``threads``: CPU threads for one operation; by default one for small networks, and PyTorch's choice for others.
     """
 
     device: str = "auto"

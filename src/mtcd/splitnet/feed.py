@@ -1,4 +1,4 @@
-"""What one party reads of the samples: its features (or the labels) of a mini-batch, on the device."""
+"""The features (or the labels) of one party in mini-batches, on the device."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Source(Protocol):
 
 
 class Stored(Source):
-    """Samples that lie on the device, all of them."""
+    """Samples that are all stored on the device."""
 
     def __init__(self, values: Tensor) -> None:
         self.values = values
@@ -35,7 +35,7 @@ class Stored(Source):
 
 
 class Fetched(Source):
-    """A map-style dataset: samples are asked for one by one, and go to the device in batches."""
+    """A map-style dataset: samples are read one by one, and copied to the device in batches."""
 
     def __init__(self, dataset: Any, client: str, device: torch.device) -> None:
         self.dataset, self.client, self.device = dataset, client, device
@@ -44,7 +44,7 @@ class Fetched(Source):
         numbers = range(len(self.dataset)) if rows is None else rows.tolist()
         try:
             return torch.stack([as_tensor(self.dataset[i]) for i in numbers]).to(self.device)
-        except Exception as error:  # whatever somebody's data set does
+        except Exception as error:  # the user's code may raise anything
             raise DataError(
                 f"The dataset of client {self.client!r} must give one tensor of the same shape for every sample, "
                 f"without the label: {error}"
@@ -52,23 +52,23 @@ class Fetched(Source):
 
 
 def as_tensor(values: Any) -> Tensor:
-    """A tensor from an array, a tensor or a number; float64 becomes float32, as networks are."""
+    """A tensor from an array, a tensor or a number; floats become float32."""
     if not isinstance(values, Tensor | np.ndarray | float | int):
         raise TypeError(f"got {type(values).__name__}")
-    # PyTorch has no tensors that cannot be written to: such an array is copied
+    # PyTorch has no read-only tensors: a read-only array is copied
     tensor = torch.as_tensor(np.require(values, requirements=["C", "W"]) if isinstance(values, np.ndarray) else values)
     return tensor.float() if tensor.dtype in (torch.float64, torch.float16, torch.bfloat16) else tensor
 
 
 def make_source(values: Any, client: str, device: torch.device) -> Source:
-    """Arrays and tensors go to the device at once; anything else is asked sample by sample."""
+    """A stored source for arrays and tensors, a fetched source for datasets."""
     if isinstance(values, Tensor | np.ndarray):
         return Stored(as_tensor(values).to(device))
     return Fetched(values, client, device)
 
 
 class BatchRows:
-    """The rows of B^t on the device: an epoch's order is sent there once, so that a batch is a slice of it."""
+    """The rows of B^t on the device. The order of an epoch is copied once; a batch is a slice of it."""
 
     def __init__(self, batches: Batches, device: torch.device) -> None:
         self.batches, self.device = batches, device
@@ -87,7 +87,7 @@ class BatchRows:
 
 
 class Feed:
-    """The batch of iteration t, read and transformed once, however many visits there are in it."""
+    """The batch of iteration t, read and transformed once for all visits."""
 
     def __init__(self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = "") -> None:
         self.source, self.rows, self.transform, self.client = source, rows, transform, client
@@ -95,8 +95,8 @@ class Feed:
         self._batch = torch.empty(0)
 
     def batch(self, t: int) -> Tensor:
-        """The samples of B^t. A transform draws from a generator that depends on the seed and t, not on the client:
-        with the same draws all clients turn or flip a sample alike.
+        """The samples of B^t. The generator of a transform depends on the seed and t, not on the client, so that all
+        clients can rotate or flip a sample in the same way.
         """
         if t != self._t and not (self.rows.batches.size is None and self.transform is None and self._t >= 0):
             batch = self.source.rows(self.rows.at(t))
@@ -109,9 +109,9 @@ class Feed:
     def _transformed(self, transform: Transform, batch: Tensor, t: int) -> Tensor:
         generator = torch.Generator().manual_seed(draw_seed(self.rows.batches.seed, "transform", t))
         try:
-            # of a full batch, a copy: a transform may work in place
+            # a copy of a full batch, because a transform may work in place
             found = transform(batch.clone() if self.rows.batches.size is None else batch, generator)
-        except Exception as error:  # whatever somebody's function does
+        except Exception as error:  # the user's code may raise anything
             raise DataError(
                 f"The transform of client {self.client!r} failed: {type(error).__name__}: {error}"
             ) from None

@@ -1,4 +1,4 @@
-"""The server of a split network: the fusion module theta_0, updated on the aggregate that the server has."""
+"""The fusion module theta_0 at the server, updated on the aggregate of the iteration."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from mtcd.splitnet.client import Draw, Surroundings
 from mtcd.splitnet.feed import Feed
 from mtcd.splitnet.modules import State, Trainable
 
-CHUNK = 1000  # samples that are evaluated at once
+CHUNK = 1000  # samples per evaluation batch
 
 
 class NetFusion:
-    """theta_0, and the labels."""
+    """The fusion module and the labels."""
 
     def __init__(self, net: Trainable, labels: Feed, around: Surroundings) -> None:
         self.net, self.labels, self.around = net, labels, around
@@ -27,20 +27,20 @@ class NetFusion:
         return self.net.size
 
     def values(self) -> list[Tensor]:
-        """theta_0 as it is now."""
+        """A copy of the current theta_0."""
         return self.net.values()
 
     def weights(self) -> State:
         """Parameters and statistics of the module itself, not copies."""
         return self.net.weights()
 
-    def memory(self) -> State:
-        """All that it must not forget."""
-        return self.net.memory()
+    def full_state(self) -> State:
+        """The complete state."""
+        return self.net.full_state()
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Put it back."""
-        self.net.remember(memory)
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        """Restore a complete state."""
+        self.net.restore(memory)
 
     def local_update(self, H: Tensor, t: int, steps: int, eta: float) -> Tensor:
         """Steps of theta_0 on the aggregate of iteration t; returns the loss before the first."""
@@ -51,8 +51,8 @@ class NetFusion:
         return first
 
     def loss(self, H: Tensor, theta_0: Sequence[Tensor], t: int) -> Tensor:
-        """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode. Nothing changes: what
-        modules keep in mind of a pass, they keep in copies.
+        """The loss of this aggregate and theta_0 on the batch of iteration t, in training mode, without side effects:
+        running statistics are updated in copies.
         """
         y, module, around = self.labels.batch(t), self.net.module, self.around
         named = [name for name, value in module.named_parameters() if value.requires_grad]
@@ -72,7 +72,7 @@ class NetFusion:
 
     @property
     def number(self) -> int:
-        """Of the server among the parties, for its draws: after all clients."""
+        """The number of the server in seeds of dropout masks: K."""
         return len(self.around.aggregation.widths)
 
     def update(self, H: Tensor, y: Tensor, draw: Draw, eta: float | None, track: bool) -> Tensor:

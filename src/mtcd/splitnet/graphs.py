@@ -1,10 +1,10 @@
-"""The fast twins of ``client.py`` and ``fusion.py`` on a GPU: a local update is recorded once, and then replayed.
+"""The fast versions of ``client.py`` and ``fusion.py`` on a GPU: a local update is recorded once, and then replayed.
 
-A network of many small layers keeps the GPU waiting for the next instruction; a CUDA graph gives them all at once. A
-graph works on fixed places in memory, so batch, aggregate and representation are copied into and out of these.
+In a network of many small layers the GPU waits for kernel launches; a CUDA graph launches all of them at once. A graph
+uses fixed memory, so batch, aggregate and representation are copied into and out of static buffers.
 
-Every recording has a stream and a memory pool of its own, and the workspace of cuBLAS is made within it: graphs that
-share one corrupt each other, in silence, when two are replayed at the same time.
+Every recording has its own stream, memory pool and cuBLAS workspace: graphs that share one silently corrupt each other
+when two are replayed concurrently.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ WARM_UP = 2
 
 
 class Recording:
-    """A piece of work on the device that can be replayed. What it reads and writes must stay where it is."""
+    """Work on the device that can be replayed. The tensors that it reads and writes must not move in memory."""
 
     def __init__(self, work: Callable[[], None], moved: Sequence[Trainable]) -> None:
-        kept = [(one, one.state(), one.buffers()) for one in moved]
+        before = [(one, one.state(), one.buffers()) for one in moved]
         device = torch.device("cuda", torch.cuda.current_device())
         stream = new_stream(device)
         stream.wait_stream(torch.cuda.current_stream())
@@ -37,27 +37,27 @@ class Recording:
                 with torch.cuda.stream(stream):
                     _warm_up(work)
                 torch.cuda.synchronize()
-                torch._C._cuda_clearCublasWorkspaces()  # so that the recording makes its own
+                torch._C._cuda_clearCublasWorkspaces()  # so that the recording allocates its own
                 self.graph = _recorded(work, stream, device)
                 torch._C._cuda_clearCublasWorkspaces()
         finally:
-            for one, state, buffers in kept:  # as if nothing had happened
+            for one, state, buffers in before:  # undo the steps of the warm-up
                 one.load(state)
                 one.load_buffers(buffers)
             torch.cuda.synchronize()
 
     def replay(self) -> None:
-        """Do it again."""
+        """Run the recorded work."""
         self.graph.replay()
 
 
 def _warm_up(work: Callable[[], None]) -> None:
-    """Runs in which libraries choose their kernels. Work that waits for the device cannot be recorded: it fails."""
+    """Run the work, so that libraries choose their kernels. It fails if the work synchronises with the device."""
     work()
     before = torch.cuda.get_sync_debug_mode()
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that it may not notice everything
+            warnings.simplefilter("ignore")  # the mode warns that it may miss some synchronisations
             torch.cuda.set_sync_debug_mode("error")
         for _ in range(WARM_UP):
             work()
@@ -73,13 +73,13 @@ def _recorded(work: Callable[[], None], stream: torch.cuda.Stream, device: torch
         with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
             work()
     except RuntimeError:
-        generator.graphsafe_set_state(before)  # a recording that broke off leaves it unusable
+        generator.graphsafe_set_state(before)  # a failed recording leaves it unusable
         raise
     return graph
 
 
 class GraphClient(NetClient):
-    """Client k with recordings of a local update and of a forward pass, made when they are first needed."""
+    """Client k with recordings of a local update and of a forward pass, made on first use."""
 
     x: Tensor
     y: Tensor
@@ -94,10 +94,10 @@ class GraphClient(NetClient):
         return self.h.clone()
 
     def local_update(self, H: Tensor, theta_0: Sequence[Tensor], visit: Visit) -> Tensor:
-        """Q local updates of theta_k; returns the token's H, kept true. Where it fuses, theta_0 too, in place."""
+        """Q local updates of theta_k, and of theta_0 in place if ``visit.fuses``; returns the new H of the token."""
         self._read(visit.t)
         aggregation = self.around.aggregation
-        self.rest.copy_(aggregation.rest(H, self.k, self.h))  # before it has put anything in, h is 0
+        self.rest.copy_(aggregation.rest(H, self.k, self.h))  # before the first contribution, h is 0
         self.fusion.put(theta_0)
         for one in (self.net, self.fusion):
             one.set_rate(visit.stepsize)
@@ -111,13 +111,13 @@ class GraphClient(NetClient):
         return aggregation.put(self.rest, self.k, self.h)
 
     def prepare(self) -> None:
-        """Record what every training needs, so that what cannot be recorded is known before it starts."""
+        """Record the steps of every training, so that one that cannot be recorded fails before it starts."""
         self._read(0)
         self._forward(track=True)
         self._update(fuse=False)
 
     def _pass(self, draw: tuple[int, ...], track: bool) -> None:
-        """The representation of the batch, into its place."""
+        """Compute the representation of the batch into its buffer."""
         forward = self._forward(track)
         with self.around.drawing(self.k, draw):
             forward.replay()
@@ -136,35 +136,35 @@ class GraphClient(NetClient):
         return self._recorded(f"update {fuse}", work, [self.net, self.fusion] if fuse else [self.net])
 
     def _read(self, t: int) -> None:
-        """The batch of iteration t, into its place."""
+        """Copy the batch of iteration t into its buffers."""
         if t == self._t:
             return
         x, y = self.features.batch(t), self.labels.batch(t)
         if self._t < 0:
-            self._places(x, y)
+            self._allocate(x, y)
         self.x.copy_(x)
         self.y.copy_(y)
         self._t = t
 
-    def _places(self, x: Tensor, y: Tensor) -> None:
-        """Fixed places for what the recordings read and write."""
-        aggregation, told = self.around.aggregation, self.contribution
+    def _allocate(self, x: Tensor, y: Tensor) -> None:
+        """Allocate the buffers that the recordings read and write."""
+        aggregation, contribution = self.around.aggregation, self.contribution
         self.x, self.y = self.net.laid_out(x).clone(), y.clone()
         self.rest = torch.zeros(len(x), aggregation.width, device=x.device)
         self.h = torch.zeros(len(x), aggregation.widths[self.k], device=x.device)
-        if told is not None:
-            self.h.copy_(told)
+        if contribution is not None:
+            self.h.copy_(contribution)
         self._recordings: dict[str, Recording] = {}
 
     def _recorded(self, name: str, work: Callable[[], None], moved: Sequence[Trainable]) -> Recording:
         if name not in self._recordings:
-            kept = self.h.clone()
+            before = self.h.clone()
             self._recordings[name] = Recording(work, moved)
-            self.h.copy_(kept)
+            self.h.copy_(before)
         return self._recordings[name]
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Put a copy into the network."""
+        """Load a copy into the network."""
         super().load(state)
         if self._t >= 0:
             self.h.zero_() if self.contribution is None else self.h.copy_(self.contribution)

@@ -1,4 +1,4 @@
-"""Labels as networks want them, and the losses by name."""
+"""Encoded labels of networks, and the losses by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Classes = tuple[str | float, ...]
 
 
 def squared(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The mean squared error; one output per sample needs no dimension of its own."""
+    """The mean squared error; a single output per sample may have a dimension of 1 or none."""
     return functional.mse_loss(outputs.reshape(labels.shape), labels)
 
 
@@ -26,7 +26,7 @@ LOSSES: dict[str, Loss] = {"cross-entropy": functional.cross_entropy, "squared":
 
 
 def find_loss(loss: str | Loss | None, labels: NDArray[np.generic]) -> tuple[Loss, bool]:
-    """The loss, and whether labels are classes. Without a loss, numbers with fractions are values, all else classes."""
+    """The loss, and whether labels are classes. By default, labels with fractions are values, all others classes."""
     classes = labels.dtype.kind != "f" or bool((labels == np.rint(labels)).all() and len(np.unique(labels)) <= 50)
     if loss is None:
         loss = "cross-entropy" if classes else "squared"
@@ -68,7 +68,7 @@ def decide(outputs: Tensor, classes: Classes | None) -> Tensor:
 
 
 def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Loss) -> None:
-    """Refuse a fusion module that cannot tell the classes apart."""
+    """Reject a fusion module whose outputs do not match the classes."""
     if not isinstance(outputs, Tensor) or outputs.shape[:1] != (samples,):
         shape = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
         raise ConfigError(f"The fusion module must give a row of outputs for every sample, but gave {shape}.")

@@ -1,4 +1,4 @@
-"""Lanes for tokens: on a GPU each has a stream of its own, so that tokens of several clusters roam at the same time."""
+"""Lanes for tokens: on a GPU each has its own stream, so that tokens of several clusters roam concurrently."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import torch
 
-MOST = 8  # more streams than this do not run at the same time
+MOST = 8  # more streams than this do not run concurrently
 
 
 def new_stream(device: torch.device) -> torch.cuda.Stream:
@@ -16,9 +16,9 @@ def new_stream(device: torch.device) -> torch.cuda.Stream:
 
 
 class Lanes:
-    """Work of a lane starts after all that was asked for outside of lanes before, and ``join`` waits for all lanes.
+    """Orders work on the device: a lane starts after all work enqueued outside of lanes before; ``join`` follows all.
 
-    Nothing here makes this process wait: the order holds on the device. With one lane there is nothing to order.
+    This process never waits. With one lane, all work is in one stream.
     """
 
     def __init__(self, device: torch.device, count: int) -> None:
@@ -28,7 +28,7 @@ class Lanes:
 
     @contextmanager
     def lane(self, token: int) -> Iterator[None]:
-        """What is asked for in here is done for this token."""
+        """The context in which work is enqueued for this token."""
         if not self.streams:
             yield
             return
@@ -41,7 +41,7 @@ class Lanes:
             yield
 
     def join(self) -> None:
-        """What is asked for from now on comes after all lanes."""
+        """Let all further work wait for all lanes."""
         here = torch.cuda.current_stream(self.device) if self._begun else None
         for place in self._begun:
             assert here is not None

@@ -1,4 +1,4 @@
-"""Modules made by name: the built-in networks, or a function of somebody's own, 'package.module:function'."""
+"""Modules by name: the built-in networks, or a function of the user, 'package.module:function'."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ CPU = torch.device("cpu")
 
 
 Load = Callable[[str, str], Any]
-"""Gives what is named 'package.module:function'; the other text opens errors."""
+"""Returns the object named 'package.module:function'; the second argument is the prefix of errors."""
 
 
 def client_maker(name: str, load: Load) -> Maker:
-    """What makes the clients' networks; ``load`` gives those that are not built in."""
+    """The function that makes the clients' networks; ``load`` finds those that are not built in."""
     return _find_maker(name, NETS, "model.client", load)
 
 
 def fusion_maker(name: str, load: Load) -> Maker:
-    """What makes the fusion module."""
+    """The function that makes the fusion module."""
     return _find_maker(name, FUSIONS, "model.fusion", load)
 
 
@@ -50,7 +50,7 @@ def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -
 
 
 def importing(folder: Path | None) -> Load:
-    """Import whatever is named, from ``folder`` first, then from here or from what is installed: that runs its code."""
+    """Import the named object, from ``folder`` first, then from here or installed packages. This runs its code."""
     return lambda name, where: _import(name, where, [folder or Path.cwd(), Path.cwd()])
 
 
@@ -62,13 +62,13 @@ def _import(name: str, where: str, folders: Sequence[Path]) -> Any:
             found: Any = importlib.import_module(module)
             for part in function.split("."):
                 found = getattr(found, part)
-    except Exception as error:  # whatever somebody's module does when it is imported
+    except Exception as error:  # the user's code may raise anything
         raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
     return found
 
 
 def _forget(name: str, folders: Sequence[Path]) -> None:
-    """A module of that name from elsewhere must not stand in for the one in these folders."""
+    """Forget an imported module of that name from elsewhere, which would shadow the one in these folders."""
     there = [file for folder in folders for file in (folder / f"{name}.py", folder / name / "__init__.py")]
     wanted = next((file.resolve() for file in there if file.is_file()), None)
     known = getattr(sys.modules.get(name), "__file__", None)
@@ -80,7 +80,7 @@ def _forget(name: str, folders: Sequence[Path]) -> None:
 
 @contextmanager
 def _importable(folders: Sequence[Path]) -> Iterator[None]:
-    """Modules in these folders can be imported in here."""
+    """The context in which modules in these folders can be imported."""
     before = list(sys.path)
     sys.path[:0] = [str(folder) for folder in folders]
     importlib.invalidate_caches()
@@ -91,7 +91,7 @@ def _importable(folders: Sequence[Path]) -> Iterator[None]:
 
 
 def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> nn.Module:
-    """A module, from the facts that its maker asks for by name and from the settings; its start depends on the seed."""
+    """A module, from the facts that its maker names as parameters and from the settings, initialised by the seed."""
     parameters = inspect.signature(maker).parameters
     takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     unknown = [name for name in settings if name not in parameters]
@@ -104,7 +104,7 @@ def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[s
             made = maker(**given)
     except MtcdError as error:
         raise ConfigError(f"{where}: {error}") from None
-    except Exception as error:  # whatever somebody's function does
+    except Exception as error:  # the user's code may raise anything
         raise ConfigError(f"{where}: the network cannot be made ({type(error).__name__}: {error}).") from None
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{where}: what was made is a {type(made).__name__}, not a torch.nn.Module.")
@@ -114,12 +114,12 @@ def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[s
 def make_client(
     maker: Maker, clients: Sequence[str], k: int, shape: tuple[int, ...], settings: Mapping[str, Any], seed: int
 ) -> nn.Module:
-    """The module of client k. A maker may ask for client (its name), index, shape (of a sample) and clients."""
+    """The module of client k. A maker may have parameters client (its name), index, shape (of a sample), clients."""
     facts = {"client": clients[k], "index": k, "shape": shape, "clients": len(clients)}
     return make(maker, "model.client", facts, settings, draw_seed(seed, "network", k))
 
 
 def make_fusion(maker: Maker, width: int, outputs: int, settings: Mapping[str, Any], seed: int) -> nn.Module:
-    """A fusion module. A maker may ask for width (of the aggregate) and outputs."""
+    """A fusion module. A maker may have parameters width (of the aggregate) and outputs."""
     facts = {"width": width, "outputs": outputs}
     return make(maker, "model.fusion", facts, settings, draw_seed(seed, "fusion"))

@@ -1,4 +1,4 @@
-"""A split network as its owner writes it: a module per client, a fusion module, and how they meet."""
+"""A split network as the user defines it: a module per client, a fusion module, and the aggregation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SplitModel:
         return f"SplitModel({len(self.representations):,} client(s): {self.describe()})"
 
     def problem(self, data: VerticalDataset | VerticalData, compute: Compute, seed: int) -> NetProblem:
-        """This model on this data, ready to train: everything that can be checked is."""
+        """This model on this data, checked and ready to train."""
         samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         missing = [client for client in samples.clients if client not in self.representations]
         unknown = [client for client in self.representations if client not in samples.clients]
@@ -64,6 +64,6 @@ class SplitModel:
         return NetProblem(self, samples, compute, seed)
 
     def describe(self) -> str:
-        """The model in a few words."""
+        """A short description of the model."""
         nets = dict.fromkeys(type(module).__name__ for module in self.representations.values())
         return f"{listing(list(nets), 3)} -> {self.aggregation} -> {type(self.fusion).__name__}"

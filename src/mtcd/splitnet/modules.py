@@ -1,4 +1,4 @@
-"""Plain nn.Modules as the parties use them: in training or evaluation mode, with their randomness under control."""
+"""The nn.Modules of the parties: training and evaluation mode, state, and seeds of random draws."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from mtcd.splitnet.optimiser import (
 )
 
 State = dict[str, Tensor]
-"""Parameters and what the optimiser remembers, by names that stay the same."""
+"""Parameters and state of the optimiser, by fixed names."""
 
 
 class Trainable:
-    """A copy of somebody's module, with its optimiser.
+    """A copy of the user's module, with its optimiser.
 
-    Batch norm uses the statistics of the batch while training. Its running statistics, which evaluation uses, take in
-    a batch only where ``tracking`` is asked for: once per batch, not once per local update.
+    Batch norm uses the statistics of the batch during training. Its running statistics, which evaluation uses, are
+    updated within ``tracking`` only: once per batch, not once per local update.
     """
 
     def __init__(self, module: nn.Module, device: torch.device, optimiser: MakeOptimiser) -> None:
@@ -43,18 +43,18 @@ class Trainable:
 
     @property
     def size(self) -> int:
-        """How many numbers are trained."""
+        """The number of trainable parameters."""
         return sum(p.numel() for p in self.parameters)
 
     def choose_layout(self, x: Tensor) -> None:
-        """Pictures with the channels last, which is fastest, unless the module cannot take them so: with views, say."""
+        """Use channels-last memory for images, which is fastest, unless the module fails with it (views, say)."""
         if x.ndim != 4:
             return
         try:
             self._lay_out(torch.channels_last)
             with self.evaluating():
                 self.module(self.laid_out(x))
-        except Exception:  # whatever somebody's module does
+        except Exception:  # the user's code may raise anything
             self._lay_out(torch.contiguous_format)
 
     def _lay_out(self, layout: torch.memory_format) -> None:
@@ -62,7 +62,7 @@ class Trainable:
         self._layout = layout
 
     def laid_out(self, x: Tensor) -> Tensor:
-        """A batch in the layout that the module works in."""
+        """A batch in the memory layout of the module."""
         return x.contiguous(memory_format=self._layout) if x.ndim == 4 else x
 
     def _track(self, track: bool) -> None:
@@ -74,7 +74,7 @@ class Trainable:
 
     @contextmanager
     def tracking(self, track: bool = True) -> Iterator[None]:
-        """Forward passes in here count for the running statistics."""
+        """The context in which forward passes update running statistics."""
         self._track(track)
         try:
             yield
@@ -92,16 +92,16 @@ class Trainable:
             self.module.train()
 
     def gradients(self, loss: Tensor) -> tuple[Tensor, ...]:
-        """Of the loss, in the parameters; 0 where it does not depend on one."""
+        """The gradients of the loss in the parameters; 0 where it does not depend on one."""
         return torch.autograd.grad(loss, self.parameters, materialize_grads=True)
 
     def set_rate(self, eta: float) -> None:
-        """The step size from now on."""
+        """Set the step size."""
         if self.optimiser is not None:
             set_rate(self.optimiser, eta)
 
     def move(self, gradients: Iterable[Tensor], eta: float | None) -> None:
-        """The optimiser's step along these gradients; without ``eta``, with the step size that it has."""
+        """One step of the optimiser with these gradients; without ``eta``, with its current step size."""
         if self.optimiser is None:
             return
         if eta is not None:
@@ -111,57 +111,57 @@ class Trainable:
         self.optimiser.step()
 
     def values(self) -> list[Tensor]:
-        """The parameters as they are now."""
+        """A copy of the parameters."""
         return [p.detach().clone() for p in self.parameters]
 
     def put(self, values: Sequence[Tensor]) -> None:
-        """Put parameters in."""
+        """Set the parameters."""
         if self.parameters:
             with torch.no_grad():
                 torch._foreach_copy_(self.parameters, list(values))
 
     def state(self) -> State:
-        """The parameters and what the optimiser remembers, as they are now."""
+        """A copy of the parameters and the state of the optimiser."""
         state: State = {f"parameter.{i}": p for i, p in enumerate(self.parameters)}
         state |= optimiser_tensors(self.optimiser, self.parameters)
         return {name: value.detach().clone() for name, value in state.items()}
 
     def load(self, state: Mapping[str, Tensor]) -> None:
-        """Put a state back."""
+        """Restore a state."""
         self.put([state[f"parameter.{i}"] for i in range(len(self.parameters))])
         load_optimiser_tensors(self.optimiser, self.parameters, state)
 
     def buffers(self) -> State:
-        """What is not trained: the running statistics of batch norm, say."""
+        """A copy of the buffers, such as the running statistics of batch norm."""
         return {f"buffer.{name}": value.detach().clone() for name, value in self.module.named_buffers()}
 
-    def load_buffers(self, kept: Mapping[str, Tensor]) -> None:
-        """Put them back."""
+    def load_buffers(self, buffers: Mapping[str, Tensor]) -> None:
+        """Restore the buffers."""
         for name, value in self.module.named_buffers():
-            value.copy_(kept[f"buffer.{name}"])
+            value.copy_(buffers[f"buffer.{name}"])
 
     def weights(self) -> State:
-        """Parameters and buffers, to measure with: the module's own tensors, not copies."""
+        """Parameters and buffers, for measurements: the module's own tensors, not copies."""
         held = {f"parameter.{i}": p.detach() for i, p in enumerate(self.parameters)}
         return held | {f"buffer.{name}": value for name, value in self.module.named_buffers()}
 
     def load_weights(self, given: Mapping[str, Tensor]) -> None:
-        """Put such weights in. What is the module's own stays where it is."""
+        """Copy such weights into the module, except tensors that are its own."""
         for name, value in self.weights().items():
             if value.data_ptr() != given[name].data_ptr():
                 value.copy_(given[name])
 
-    def memory(self) -> State:
-        """All of it: with this, a copy of the same module goes on where this one is."""
+    def full_state(self) -> State:
+        """The complete state: parameters, optimiser and buffers."""
         return self.state() | self.buffers()
 
-    def remember(self, memory: Mapping[str, Tensor]) -> None:
-        """Put it back."""
+    def restore(self, memory: Mapping[str, Tensor]) -> None:
+        """Restore a complete state."""
         self.load(memory)
         self.load_buffers(memory)
 
     def finished(self) -> nn.Module:
-        """A copy of the module, as its owner gets it back: in evaluation mode, and batch norm as it was."""
+        """A copy of the module for the user: in evaluation mode, with the original settings of batch norm."""
         self._track(True)
         module = copy.deepcopy(self.module).eval()
         self._track(False)
@@ -172,13 +172,13 @@ class Trainable:
 def _copied(module: nn.Module) -> nn.Module:
     try:
         return copy.deepcopy(module)
-    except Exception as error:  # whatever somebody's module holds
+    except Exception as error:  # the user's code may raise anything
         raise ConfigError(f"{type(module).__name__} cannot be copied, and training works on copies: {error}") from None
 
 
 @contextmanager
 def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
-    """Draws of dropout in here depend on the seed alone, and leave everybody else's as they were. None: no draws."""
+    """The context in which random draws depend on the seed alone; the generators are then restored. None: no seed."""
     if seed is None:
         yield
         return
@@ -190,7 +190,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
 
 
 def draws_numbers(module: nn.Module, sample: Tensor) -> bool:
-    """Whether the module draws random numbers while training: dropout does."""
+    """Whether the module draws random numbers in training mode, as dropout does."""
     device = sample.device
     trial = copy.deepcopy(module).train()
     with seeded(0, device), torch.no_grad():

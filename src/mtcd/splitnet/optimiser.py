@@ -1,4 +1,4 @@
-"""The optimiser of the local updates: any of PyTorch's, with its state as named tensors that can be kept and mixed."""
+"""The optimiser of local updates: any of PyTorch's, with its state as named tensors that can be saved and averaged."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ MakeOptimiser = Callable[..., Optimizer]
 """Called with the parameters and ``lr``: torch.optim.SGD, say, or a functools.partial of it."""
 
 
-BEGIN_ELSEWHERE = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
-"""Optimisers that remember something that is not 0 when they begin: what is recorded is set back to 0."""
+STARTS_NONZERO = (torch.optim.ASGD, torch.optim.NAdam, torch.optim.Rprop)
+"""Optimisers whose state does not start at 0. They cannot be recorded: resets set the state to 0."""
 
 
 def plain_sgd(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
-    """Gradient steps, the paper's."""
+    """Plain gradient steps, as in the paper."""
     return torch.optim.SGD(parameters, lr=lr)
 
 
 def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
-    """One of torch.optim by its name."""
+    """The optimiser of torch.optim with this name."""
     known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
     if kind not in known:
         other_case = [name for name in known if name.lower() == kind.lower()]
@@ -47,7 +47,7 @@ def _is_optimiser(entry: object) -> bool:
 
 
 def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Tensor = 0.0) -> Optimizer | None:
-    """The optimiser of these parameters; None where there are none."""
+    """The optimiser of these parameters; None if there are no parameters."""
     if not parameters:
         return None
     try:
@@ -59,21 +59,21 @@ def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Te
     closure = inspect.signature(type(optimiser).step).parameters.get("closure")
     if closure is not None and closure.default is inspect.Parameter.empty:
         name = type(optimiser).__name__
-        raise ConfigError(f"{name} wants to evaluate the loss itself (a closure): use an optimiser that does not.")
+        raise ConfigError(f"{name} evaluates the loss itself (a closure): use an optimiser that does not.")
     return optimiser
 
 
 def describe_optimiser(optimiser: Optimizer | None) -> str:
-    """Its kind and settings, but for the step size and for those that only change the speed."""
+    """Its kind and settings, without the step size and those that change the speed only."""
     if optimiser is None:
         return "none"
     apart = ("lr", "fused", "foreach", "capturable", "differentiable")
-    told = [f"{name}={value!r}" for name, value in sorted(optimiser.defaults.items()) if name not in apart]
-    return f"{type(optimiser).__name__}({', '.join(told)})"
+    settings = [f"{name}={value!r}" for name, value in sorted(optimiser.defaults.items()) if name not in apart]
+    return f"{type(optimiser).__name__}({', '.join(settings)})"
 
 
 def set_rate(optimiser: Optimizer, lr: float) -> None:
-    """The step size of the next updates."""
+    """Set the step size of the next updates."""
     for group in optimiser.param_groups:
         if isinstance(group["lr"], Tensor):
             group["lr"].fill_(lr)
@@ -82,7 +82,7 @@ def set_rate(optimiser: Optimizer, lr: float) -> None:
 
 
 def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> dict[str, Tensor]:
-    """What the optimiser remembers, as tensors (momentum, say), by names that stay the same. Empty before it began."""
+    """The state of the optimiser (momentum, say) as tensors with fixed names; empty before the first step."""
     found: dict[str, Tensor] = {}
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
@@ -91,22 +91,22 @@ def optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]) -> 
                 found[f"optimiser.{i}.{name}"] = value
             elif value is not None:
                 raise ConfigError(
-                    f"The optimiser {type(optimiser).__name__} remembers {name!r} as {type(value).__name__}, which "
-                    "cannot be kept or mixed: use one that keeps tensors, such as SGD or Adam."
+                    f"The optimiser {type(optimiser).__name__} stores {name!r} as {type(value).__name__}, which "
+                    "cannot be saved or averaged: use one that stores tensors, such as SGD or Adam."
                 )
     return found
 
 
-def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], kept: Mapping[str, Tensor]) -> None:
-    """Put back what ``optimiser_tensors`` gave, in place where it has a tensor of that name already; what was not
-    there counts as 0, and where nothing was, it begins anew.
+def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor], saved: Mapping[str, Tensor]) -> None:
+    """Restore the result of ``optimiser_tensors``, in place where a tensor of that name exists. Missing ones count as
+    0; without any, the optimiser starts from scratch.
 
-    Some optimisers count their steps on the CPU, wherever the parameters are.
+    Some optimisers count their steps on the CPU, on whatever device the parameters are.
     """
     for i, parameter in enumerate(parameters if optimiser else ()):
         assert optimiser is not None
         prefix = f"optimiser.{i}."
-        names = {key.removeprefix(prefix): value for key, value in kept.items() if key.startswith(prefix)}
+        names = {key.removeprefix(prefix): value for key, value in saved.items() if key.startswith(prefix)}
         state = optimiser.state[parameter]
         if not names and not _in_place(optimiser):
             state.clear()
@@ -123,21 +123,21 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
 
 
 def _in_place(optimiser: Optimizer) -> bool:
-    """Whether its steps are recorded, so that what it remembers has to stay where it is."""
+    """Whether its steps are recorded, so that its state must not move in memory."""
     return any(isinstance(group["lr"], Tensor) for group in optimiser.param_groups)
 
 
 def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
-    """The same optimiser, such that its steps can be recorded in a CUDA graph: its step size is a tensor there."""
+    """The same optimiser in a form whose steps can be recorded in a CUDA graph: the step size is a tensor."""
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
         plain = make(parameters, lr=0.0)
-        asks = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that it does not ask for
-        settings = {name: value for name, value in plain.defaults.items() if name in asks}
+        accepted = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that are no parameters
+        settings = {name: value for name, value in plain.defaults.items() if name in accepted}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
             settings |= {"fused": True, "foreach": False}
-        elif "capturable" in settings and not isinstance(plain, BEGIN_ELSEWHERE):
+        elif "capturable" in settings and not isinstance(plain, STARTS_NONZERO):
             settings |= {"capturable": True}
         else:
             raise ConfigError(f"{type(plain).__name__} cannot be recorded")

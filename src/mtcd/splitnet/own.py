@@ -1,4 +1,4 @@
-"""A split network as one of its parties knows it: the other clients' networks are elsewhere."""
+"""The part of a split network that one party of a federation holds: the other networks are on other hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """What all parties have, each its own copy of it: the fusion module as it starts, the labels, the settings."""
+    """The part that all parties hold: the initial fusion module, the labels, the settings."""
 
     fusion: nn.Module
     aggregation: Aggregation
@@ -41,7 +41,7 @@ class Common:
 
 @dataclass(frozen=True, eq=False)
 class Own:
-    """What client k alone has."""
+    """The part that client k alone holds."""
 
     k: int
     client: str
@@ -49,17 +49,17 @@ class Own:
     source: Source
 
 
-class Elsewhere:
-    """The place of a client whose network is on another host: nothing can be asked of it here."""
+class RemoteClient:
+    """A placeholder for a client on another host; every access is an error."""
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise AssertionError(f"{name}: this client is elsewhere")
+        raise AssertionError(f"{name}: this client is on another host")
 
 
 class OwnProblem:
-    """One party's side of a split network, on the CPU; without ``own``, the server's.
+    """The problem of one party of a split network, on the CPU; without ``own``, that of the server.
 
-    A method makes parties of it as of a whole problem. Of these, the party itself can be used, and the opening.
+    A method makes parties from it as from a whole problem; only this party and the first messages can be used.
     """
 
     def __init__(self, common: Common, own: Own | None = None) -> None:
@@ -68,18 +68,18 @@ class OwnProblem:
         self.net = None if own is None else Trainable(own.module, CPU, common.optimiser)
         if own is not None and self.net is not None:
             width = begin_client(own.k, own.client, self.net, own.source, common.seed)
-            if width != (told := common.aggregation.widths[own.k]):
+            if width != (agreed := common.aggregation.widths[own.k]):
                 raise ConfigError(
-                    f"{named(own.client)} gives {width} numbers per sample, but the others know of {told}."
+                    f"{named(own.client)} gives {width} numbers per sample, but the parties have agreed on {agreed}."
                 )
         begin_fusion(self.fusion, common.aggregation, common.labels, common.classes, common.loss, common.seed)
         draws = self._try_training(SAMPLES)
         self.around = Surroundings(common.loss, common.aggregation, CPU, common.mixed, common.seed, draws)
         self.head = self.fusion
-        """theta_0 as this party last had it: the server its own, a client what the last token brought."""
+        """The latest theta_0 of this party: at the server its own, at a client that of the last token."""
 
     def _try_training(self, samples: int) -> bool:
-        """Refuse modules that cannot take such a batch while training; tells whether one draws random numbers."""
+        """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
         draws = trained_on(self.fusion.module, torch.zeros(samples, self.outputs), FUSION)
         if self.own is not None and self.net is not None:
             x = self.own.source.rows(torch.arange(samples))
@@ -93,7 +93,7 @@ class OwnProblem:
 
     @property
     def size(self) -> int:
-        """Numbers that are trained here."""
+        """The number of parameters that this party trains."""
         return (self.net or self.fusion).size
 
     @property
@@ -103,7 +103,7 @@ class OwnProblem:
 
     @property
     def is_finite(self) -> bool:
-        """Whether all parameters and statistics that this party holds are."""
+        """Whether all parameters and statistics of this party are finite."""
         held = [self.head] if self.net is None else [self.head, self.net]
         return all(bool(value.isfinite().all()) for one in held for value in one.module.state_dict().values())
 
@@ -113,11 +113,11 @@ class OwnProblem:
         return bool(self.fusion.norms)
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
-        """The party's network among stand-ins, with its data in these batches."""
+        """The party's network and placeholders for the others, with its data in these batches."""
         if batches.length < SAMPLES:
             self._try_training(batches.length)
         around, labels = self.around, Stored(self.common.labels)
-        clients: list[Any] = [Elsewhere() for _ in around.aggregation.widths]
+        clients: list[Any] = [RemoteClient() for _ in around.aggregation.widths]
 
         def feed(source: Source) -> Feed:
             return Feed(source, BatchRows(batches, CPU))

@@ -34,7 +34,7 @@ Client = TypeVar("Client", bound=NetClient)
 
 
 class Stage:
-    """The networks of all parties, with their data in batches that are agreed on."""
+    """The networks of all parties, with their data in batches."""
 
     def __init__(
         self, clients: Sequence[ClientNetwork], fusion: NetFusion, around: Surroundings, samples: int, lanes: Lanes
@@ -47,13 +47,13 @@ class Stage:
         """H, of all clients in order."""
         return self.around.aggregation.of(representations)
 
-    def nothing(self) -> Tensor:
-        """H before any client has put anything in."""
+    def empty(self) -> Tensor:
+        """H without any contribution."""
         return torch.zeros(self.samples, self.around.aggregation.width, device=self.around.device)
 
 
 class NetProblem:
-    """The modules are copies of the owner's: what is in them is the state of one training."""
+    """A split network on data. Its modules are copies of the user's, and hold the state of one training."""
 
     def __init__(self, model: SplitModel, data: VerticalDataset, compute: Compute, seed: int) -> None:
         self.model, self.data, self.compute, self.seed = model, data, compute, seed
@@ -76,7 +76,7 @@ class NetProblem:
         self.staged: list[NetClient] = []
 
     def _try_training(self, samples: int, width: int) -> bool:
-        """Refuse modules that cannot take such a batch while training; tells whether any draws random numbers."""
+        """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
         given = [source.rows(torch.arange(samples)) for source in self.sources]
         names = [named(client) for client in self.clients]
         tried = [*zip(self.nets, given, names, strict=True)]
@@ -122,7 +122,7 @@ class NetProblem:
         return bool(self.fusion.norms)
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
-        """The networks, with their data in these batches; so many ``lanes`` may run at the same time."""
+        """The networks, with their data in these batches; up to ``lanes`` lanes run concurrently."""
         transforms = self.data.transforms or {}
         if transforms and batches.size is None:
             raise ConfigError("transforms change batches from one to the next: set method.batch, or leave them out.")
@@ -133,7 +133,7 @@ class NetProblem:
             return Feed(source, BatchRows(batches, self.device), transforms.get(client), client)
 
         def client(role: type[Client], k: int) -> Client:
-            fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)  # lazy layers have sizes by now
+            fusion = Trainable(self.fusion.module, self.device, self.make_optimiser)  # lazy layers are initialised
             features = feed(self.sources[k], self.clients[k])
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
@@ -152,19 +152,19 @@ class NetProblem:
             for client in clients:
                 client.prepare()
         except RuntimeError as error:
-            told = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0]
             if self.compute.graphs is True:
-                raise ConfigError(f"compute.graphs: a network cannot be recorded: {told}") from None
-            self.notes += (f"Without CUDA graphs, which are faster: a network cannot be recorded ({told}).",)
+                raise ConfigError(f"compute.graphs: a network cannot be recorded: {reason}") from None
+            self.notes += (f"Without CUDA graphs, which are faster: a network cannot be recorded ({reason}).",)
             return False
         return True
 
     def read_off(self, aggregate: Tensor, penalty: float) -> float:
-        """The token of a batch does not tell what f is in evaluation mode."""
+        """Not available: f in evaluation mode does not follow from the token of a batch."""
         raise NotImplementedError
 
     def hold(self, parameters: Sequence[Mapping[str, Tensor]]) -> None:
-        """Put the weights of all clients and, last, of the fusion module into the modules here."""
+        """Copy the weights of all clients and, last, of the fusion module into these modules."""
         for net, weights in zip((*self.nets, self.fusion), parameters, strict=True):
             net.load_weights(weights)
 
@@ -194,8 +194,8 @@ class NetProblem:
             modes.enter_context(self.around.precision())
             for rows in torch.split(torch.arange(samples, device=self.device), CHUNK):
                 pairs = zip(self.nets, sources, strict=True)
-                told = [net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs]
-                yield rows, self.fusion.module(self.around.aggregation.of(told)).float()
+                found = [net.module(net.laid_out(source.rows(rows))).float() for net, source in pairs]
+                yield rows, self.fusion.module(self.around.aggregation.of(found)).float()
 
     def _sources(self, data: VerticalDataset) -> list[Source]:
         return [make_source(data.features[client], client, self.device) for client in self.data.clients]
@@ -207,7 +207,7 @@ class NetProblem:
 
 
 def find_device(name: str) -> torch.device:
-    """The device of that name, if it is there."""
+    """The device of that name; raises an error if PyTorch does not find it."""
     there = torch.cuda.is_available()
     if name == "auto":
         return torch.device("cuda" if there else "cpu")

@@ -1,9 +1,9 @@
-"""The paper's two algorithms for split networks, line by line, and SVFL: no messages, no ledger, nothing clever.
+"""The paper's two algorithms for split networks, line by line, and SVFL: no messages, no ledger, no optimisation.
 
-For reading, and for testing: the parties of ``methods/split_parties.py`` must give the same weights. Modules
-serve as functions here, h_k(theta_k; x); weights are plain tensors by name, and nothing is changed in place. A token
-holds all representations side by side, so that H is formed anew from them whenever it is needed. Modules without
-dropout and batch norm only. Line numbers are those of the paper.
+Read it beside the paper. Tests compare the parties of ``methods/split_parties.py`` with it: the weights must be the
+same. Modules serve as functions, h_k(theta_k; x); weights are plain tensors by name, and nothing is changed in place.
+A token holds all K representations, and H is recomputed from them on every use. For modules without dropout and batch
+norm. Line numbers are those of the paper.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ NOWHERE = -1
 
 
 class Walking(Protocol):
-    """Where tokens start, and where they go next: see ``methods/roaming.py``."""
+    """Starts and next clients of tokens: see ``methods/roaming.py``."""
 
     def first(self, token: int, iteration: int) -> int:
         """k ~ P_gamma."""
 
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
-        """Where the token goes from ``client``."""
+        """The client that follows ``client``."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Block:
 
     @staticmethod
     def of(module: nn.Module) -> Block:
-        """As the owner's module has them, at rest."""
+        """The parameters of a module, with zero velocity."""
         weights = {name: p.detach().clone() for name, p in module.named_parameters() if p.requires_grad}
         return Block(weights, {name: torch.zeros_like(p) for name, p in weights.items()})
 
@@ -89,8 +89,8 @@ class Objective:
 
     def h(self, k: int, weights: Weights) -> Tensor:
         """The representation of client k."""
-        told: Tensor = functional_call(self.task.representations[k], weights, (self.features[k],))
-        return told
+        h: Tensor = functional_call(self.task.representations[k], weights, (self.features[k],))
+        return h
 
     def parts(self, theta: Theta) -> Parts:
         """All representations."""
@@ -102,7 +102,7 @@ class Objective:
         return self.task.loss(outputs, self.labels)
 
     def gradients(self, k: int | None, parts: Parts, theta_k: Weights, theta_0: Weights) -> tuple[Weights, Weights]:
-        """Of f in theta_k, the others as they are in ``parts``, and in theta_0; without k, in theta_0 only."""
+        """The gradient of f in theta_k, the others fixed in ``parts``, and in theta_0; without k, in theta_0 only."""
         theta_k, theta_0 = _leaves(theta_k), _leaves(theta_0)
         if k is not None:
             parts = [*parts[:k], self.h(k, theta_k), *parts[k + 1 :]]
@@ -117,7 +117,7 @@ def _leaves(weights: Weights) -> Weights:
 
 @dataclass(frozen=True)
 class Settings:
-    """How it is trained: Q local updates of ``stepsize(t)``, with ``momentum``; so many ``fusion_updates``."""
+    """The settings: Q local updates of ``stepsize(t)``, with ``momentum``, and the number of ``fusion_updates``."""
 
     local_updates: int
     stepsize: Callable[[int], float]
@@ -141,7 +141,7 @@ def token_roaming(
 
 
 def improved_fusion(theta_0: Block, parts: Parts, f: Objective, how: Settings, t: int) -> Block:
-    """What the server does while tokens roam: steps of theta_0 on the Z^t that it has."""
+    """The server's part while tokens roam: steps of theta_0 on Z^t."""
     for _ in range(how.fusion_updates):
         theta_0 = theta_0.step(f.gradients(None, parts, {}, theta_0.weights)[1], how.stepsize(t), how.momentum)
     return theta_0
@@ -175,7 +175,7 @@ def mtcd(
 
 
 def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
-    """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the tokens that came; a copy is theta^t else."""
+    """sum_gamma w_gamma theta_k(gamma): 1/Gamma each, or equal among the visitors; other copies are theta^t."""
     fair = rule == "average" or not any(came)
     weights = [1 / len(copies) if fair else seen / sum(came) for seen in came]
 
@@ -187,7 +187,7 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
 
 
 def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, Block]]:
-    """FedBCD: every client takes Q steps on the same Z, the others as they were."""
+    """FedBCD: every client takes Q steps on the same Z, with the other clients' parameters stale."""
     iterates = [task.start()]
     for t in range(rounds):
         theta, theta_0 = iterates[-1]
@@ -201,7 +201,7 @@ def svfl(task: Task, how: Settings, rounds: int) -> list[tuple[Theta, Block]]:
 def stcd(
     task: Task, roaming: Walking, how: Settings, fusing: frozenset[int], S: int, first_pass: bool = True
 ) -> tuple[Theta, Block]:
-    """Algorithm 1 without a server: theta_0 is updated at some clients, each of which has a velocity of its own for it.
+    """Algorithm 1 without a server: theta_0 is updated at some clients, each with its own velocity of theta_0.
 
     Without a ``first_pass`` the token sets out with nothing in it.
     """

@@ -1,4 +1,4 @@
-"""A trained split network: the modules of all parties, put together to look at and to predict with."""
+"""A trained split network: the modules of all parties, for inspection and prediction."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TrainedSplit:
     widths: tuple[int, ...]
     classes: Classes | None
     shapes: Mapping[str, tuple[int, ...]]
-    """Of one sample at each client."""
+    """The shape of one sample at each client."""
 
     def __repr__(self) -> str:
         parts = [*self.modules.values(), self.fusion]
@@ -53,7 +53,7 @@ class TrainedSplit:
 
     @property
     def clients(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the clients."""
         return tuple(self.modules)
 
     def decision(self, X: Any) -> NDArray[np.float32]:
@@ -63,7 +63,7 @@ class TrainedSplit:
         return np.asarray(self.fused(aggregation.of([self.represent(client, features[client]) for client in features])))
 
     def represent(self, client: str, values: Any) -> Tensor:
-        """h_k of new samples: what this client's network gives for its features."""
+        """h_k of new samples, from this client's features."""
         source = make_source(values, client, torch.device("cpu"))
         with torch.no_grad():
             chunks = torch.split(torch.arange(len(values)), CHUNK)
@@ -77,7 +77,7 @@ class TrainedSplit:
     def _represent(self, client: str, x: Tensor) -> Tensor:
         try:
             h: Tensor = self.modules[client](x).float()
-        except Exception as error:  # whatever somebody's module does
+        except Exception as error:  # the user's code may raise anything
             shape, trained = tuple(x.shape[1:]), self.shapes[client]
             raise DataError(
                 f"The network of client {client!r} was trained on samples of shape {trained}, and cannot take new ones "
@@ -90,7 +90,7 @@ class TrainedSplit:
         return self.decided(torch.as_tensor(self.decision(X)))
 
     def decided(self, outputs: Tensor) -> NDArray[np.generic]:
-        """What such outputs stand for."""
+        """The labels or values of these outputs."""
         shown = decide(outputs, self.classes).numpy()
         return shown if self.classes is None else np.asarray(self.classes)[shown]
 
@@ -105,7 +105,7 @@ class TrainedSplit:
         found = {client: as_samples(client, features[client]) for client in self.clients}
         lengths = {client: len(values) for client, values in found.items()}
         if len(set(lengths.values())) > 1:
-            raise DataError(f"The clients do not bring equally many new samples: {lengths}.")
+            raise DataError(f"The clients have different numbers of new samples: {lengths}.")
         return found
 
     def weights(self) -> dict[str, Tensor]:
@@ -118,7 +118,7 @@ class TrainedSplit:
         }
 
     def write(self, folder: Path) -> dict[str, Any]:
-        """The weights into a file of the run folder; returns what to say about them in its JSON."""
+        """Write the weights to a file of the run folder; returns the entries about them in its JSON."""
         (folder / WEIGHTS).write_bytes(save(self.weights()))
         return {
             "clients": list(self.clients),
@@ -130,7 +130,7 @@ class TrainedSplit:
 
 
 def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> TrainedSplit:
-    """The trained network of a run folder: ``model`` brings the modules, the folder the weights."""
+    """The trained network of a run folder: the modules of ``model``, with the weights in the folder."""
     classes = about["classes"]
     missing = [client for client in about["clients"] if client not in model.representations]
     if missing:
@@ -153,7 +153,7 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
 
 
 def load_weights(parts: Mapping[str, nn.Module], weights: dict[str, Tensor]) -> None:
-    """Put weights into the modules: all of them, each where it belongs."""
+    """Load all weights into the modules."""
     for part, module in parts.items():
         module.load_state_dict({name: weights.pop(f"{part}/{name}") for name in module.state_dict()})
     if weights:
