@@ -59,6 +59,11 @@ class Instruction:
 NO_INSTRUCTION = Instruction(0)
 
 
+def is_absent(instruction: Instruction) -> bool:
+    """Whether the token carries no instruction; mostly it is this very object."""
+    return instruction is NO_INSTRUCTION or instruction == NO_INSTRUCTION
+
+
 @stored
 @dataclass(slots=True)
 class Tally:
@@ -105,7 +110,7 @@ class Token(Payload):
     sync_change: Annotated[Array | None, Optional(AggregateField(), lambda bounds: bounds.carries_change)] = None
     previous: Annotated[int, Whole(last_client, low=-1)] = -1
     """The client that it came from; -1 at its first."""
-    instruction: Annotated[Instruction, Usually(Nested(Instruction), lambda: NO_INSTRUCTION, NO_INSTRUCTION.__eq__)] = (
+    instruction: Annotated[Instruction, Usually(Nested(Instruction), lambda: NO_INSTRUCTION, is_absent)] = (
         NO_INSTRUCTION
     )
     past: Annotated[Mapping[int, Array], WeightsByIteration()] = field(default_factory=dict)

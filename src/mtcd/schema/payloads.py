@@ -51,8 +51,8 @@ class Nested(Field):
     def __init__(self, kind: type, prefix: str = "") -> None:
         self.kind = kind
         own = declared_fields(kind)
-        self.attributes = tuple(own)
         self.parts = tuple(part.named(prefix + name) for name, part in own.items())
+        self._writers = tuple((name, part.write) for name, part in zip(own, self.parts, strict=True))
 
     def named(self, name: str) -> Nested:
         nested = Nested(self.kind, f"{name}.")
@@ -60,8 +60,8 @@ class Nested(Field):
         return nested
 
     def write(self, value: Any, chunks: Chunks) -> None:
-        for name, part in zip(self.attributes, self.parts, strict=True):
-            part.write(getattr(value, name), chunks)
+        for name, write in self._writers:
+            write(getattr(value, name), chunks)
 
     def read(self, frame: Reader) -> Any:
         values: list[Any] = []
