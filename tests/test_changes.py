@@ -135,7 +135,7 @@ def whole(case: Case, data: st.DataObject) -> MTCD | None:
     for _, absent in absences(case.network):
         present = [case.network.graph.subgraph(set(cluster) - absent) for cluster in clusters]
         if any(len(part) and not nx.is_connected(part) for part in present):
-            with pytest.raises(ConfigError, match="in pieces"):
+            with pytest.raises(ConfigError, match="is disconnected"):
                 method.plan(case.data.samples, 1, case.network, case.seed)
             return None
     return method

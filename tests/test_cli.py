@@ -198,7 +198,7 @@ def test_inspect_lists_who_leaves_and_joins(folder, capsys) -> None:
         "network.changes=[{iteration: 5, leave: [client_0, client_2]}, {iteration: 9, join: [client_1, client_2]}]"
     )
     assert run("inspect", "config.yaml", "--json", "--set", changes) != 0
-    assert "nobody is there" in capsys.readouterr().err
+    assert "all clients are absent" in capsys.readouterr().err
     changes = changes.replace("client_1, ", "")
     assert run("inspect", "config.yaml", "--json", "--set", changes) == 0
     said = ["at iteration 5 client_0, client_2 leave", "at iteration 9 client_2 joins"]

@@ -132,7 +132,7 @@ def test_a_contraction_waits_until_few_clients_move(graphs: list[nx.Graph], monk
     network = make_network("erdos-renyi", names(400), p=0.04, seed=1)
     monkeypatch.setattr(communities_module, "LARGEST_SIZE", 399)
     for settled in (1.0, 0.0):
-        monkeypatch.setattr(communities_module, "SETTLED", settled)
+        monkeypatch.setattr(communities_module, "CONVERGED", settled)
         communities(network, 0)
     one_pass, many = (graph.number_of_nodes() for graph in graphs)
     assert one_pass > 2 * many

@@ -53,7 +53,7 @@ def test_when_everyone_is_back_the_optimum_is_reached(method) -> None:
     run = mtcd.train(data, MODELS[0], network, method, mtcd.Stop(gap=1e-8, iterations=200_000))
     assert run.status == "converged"
     assert run.final.iteration > 400
-    apart = [note for note in run.notes if "pieces" in note]
+    apart = [note for note in run.notes if "components" in note]
     assert bool(apart) == (method.kind == "stcd")
 
 
@@ -128,10 +128,10 @@ def test_an_empty_schedule_changes_nothing() -> None:
     ("changes", "says"),
     [
         ([Change(5, leave=["c11"])], "leave at iteration 5: no client is called 'c11'; did you mean 'c1'"),
-        ([Change(5, leave=["c1"]), Change(9, leave=["c1"])], "at iteration 9 client 'c1' leaves, but is not there"),
-        ([Change(9, join=["c1"]), Change(5, leave=["c1"]), Change(11, join=["c1"])], "joins, but is there already"),
-        ([Change(5, leave=["c0", "c1", "c2"])], "from iteration 5 on nobody is there"),
-        ([Change(5, join=["c0", "c1", "c2"])], "from iteration 0 on nobody is there"),
+        ([Change(5, leave=["c1"]), Change(9, leave=["c1"])], "at iteration 9 client 'c1' leaves, but is absent"),
+        ([Change(9, join=["c1"]), Change(5, leave=["c1"]), Change(11, join=["c1"])], "joins, but is present already"),
+        ([Change(5, leave=["c0", "c1", "c2"])], "from iteration 5 on all clients are absent"),
+        ([Change(5, join=["c0", "c1", "c2"])], "from iteration 0 on all clients are absent"),
         ([Change(5, leave=["c1"], join=["c1"])], "named twice"),
         ([Change(5, leave=["c1"]), Change(5, leave=["c1"])], "named twice"),
         ([Change(-1, leave=["c1"])], "0 or more"),

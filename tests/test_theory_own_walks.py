@@ -16,7 +16,7 @@ import own_walks
 from mtcd.errors import ConfigError
 from mtcd.network.topology import Network, make_network
 from mtcd.network.walks import NOWHERE, WALKS, Walk, make_walk
-from mtcd.network.walks.declared import in_one_piece, stationary
+from mtcd.network.walks.declared import is_irreducible, stationary
 from mtcd.network.walks.facts import Chain
 from mtcd.network.walks.walk import declares_transitions, facts_of
 from mtcd.theory.chains import longest_hitting_time
@@ -88,7 +88,7 @@ def test_the_long_run_of_any_chain(size: int, seed: int) -> None:
     P /= P.sum(axis=1, keepdims=True)
     sparse = sp.csr_array(P)
     share = stationary(sparse)
-    if in_one_piece(sparse):
+    if is_irreducible(sparse):
         np.testing.assert_allclose(share @ P, share, atol=1e-9)
         assert share.sum() == pytest.approx(1.0)
         assert (share > 0).all()

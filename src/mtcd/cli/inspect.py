@@ -22,7 +22,7 @@ from mtcd.errors import listing
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.tree_cg import TreeCG
-from mtcd.network.changes import told
+from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts
 from mtcd.network.topology import Network
 from mtcd.report.plain_text import escape
@@ -74,7 +74,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         "features": data.features,
         "clients": {name: list(columns) for name, columns in zip(data.clients, data.columns, strict=True)},
         "network": asdict(facts(setup.network)),
-        "changes": told(setup.network),
+        "changes": describe_changes(setup.network),
         "tokens": tokens,
         "token_floats": floats,
         "smoothness": {

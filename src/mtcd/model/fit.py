@@ -1,4 +1,4 @@
-"""How well an aggregate fits the labels: the loss, with the labels filled in. All parties that hold labels have it."""
+"""The loss of an aggregate for given labels, which all parties with labels can evaluate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LabelFit:
         return self.loss.curvature
 
     def objective(self, aggregate: Array, penalty: float) -> float:
-        """f, read off a token: the loss at its aggregate plus the penalty that it carries."""
+        """f, from a token: the loss at its aggregate plus the penalty that it carries."""
         return self.loss.value(aggregate, self.labels) + penalty
 
     def gradient(self, aggregate: Array) -> Array:

@@ -57,7 +57,7 @@ class Glm:
 
     @property
     def l2_weight(self) -> float:
-        """The l2 in force: ridge may call it alpha, and has 1 unless told otherwise."""
+        """The l2 in use: ``alpha`` is another name for ridge, where the default is 1."""
         given = self.l2 if self.alpha is None else self.alpha
         return float(given if given is not None else self.kind == "ridge")
 
@@ -68,7 +68,7 @@ class Glm:
         return LinearProblem(self.loss, labels, classes, blocks, self.penalties(len(blocks)))
 
     def block(self, k: int, X: Block) -> Block:
-        """What client k trains on: its columns, and at the first client that of the intercept."""
+        """The block of client k: its columns, and at the first client that of the intercept."""
         return _with_ones(X) if self.intercept and k == 0 else X
 
     def penalties(self, clients: int) -> tuple[Penalty, ...]:
@@ -80,7 +80,7 @@ class Glm:
 
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
-    """A model on data: what the parties train, and what is measured."""
+    """A linear model on data: the models of the clients, and the measurements."""
 
     loss: Loss
     labels: Array
@@ -99,7 +99,7 @@ class LinearProblem:
         return self.loss.outputs(self.classes)
 
     def client(self, k: int) -> LinearClient:
-        """What client k trains."""
+        """The model of client k."""
         return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k])
 
     @cached_property
@@ -120,7 +120,7 @@ class LinearProblem:
         return total
 
     def read_off(self, aggregate: Array, penalty: float) -> float:
-        """f, from what a token tells."""
+        """f, from the aggregate and the penalty of a token."""
         return self.fit.objective(aggregate, penalty)
 
     def score(self, parameters: Sequence[Array]) -> Score:
@@ -128,13 +128,13 @@ class LinearProblem:
         return Score(self.evaluate(parameters))
 
     def evaluate(self, parameters: Sequence[Array]) -> float:
-        """f, from scratch: asks every client, so it is for measuring only."""
+        """f, from the parameters of all clients: for measurements only."""
         penalty = sum(r.value(theta) for r, theta in zip(self.penalties, parameters, strict=True))
         return self.fit.objective(self.aggregate(parameters), penalty)
 
 
 class LinearClient:
-    """Client k's side of the model: its block, and the local updates on it."""
+    """The model of client k: its block, and the local updates on it."""
 
     def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
         self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
@@ -165,7 +165,7 @@ class LinearClient:
         return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
     def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
-        """Q local updates; the aggregate is kept true in place, the new theta_k is returned."""
+        """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         if rows is None:
             if self._prepared_for != (Q, eta):  # at the first visit
                 self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta)
@@ -181,7 +181,7 @@ class LinearClient:
         return gradient
 
     def primal_step(self, theta: Array, dual: Array, mu: float) -> Array:
-        """theta after a proximal gradient step along X_k^T y: what a primal-dual method does."""
+        """theta after a proximal gradient step along X_k^T y, for primal-dual methods."""
         gradient = self.gradient(theta, dual)
         gradient *= -mu
         gradient += theta

@@ -1,4 +1,4 @@
-"""What a model is worth at one moment, as far as it can be told."""
+"""The measured quality of a model."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Score(NamedTuple):
-    """The objective; the share of samples that are classified rightly, in training and in test."""
+    """The objective, and the share of correctly classified samples, in training and in test; None: not measured."""
 
     objective: float
     accuracy: float | None = None

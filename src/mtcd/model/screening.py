@@ -1,4 +1,4 @@
-"""Local updates with an l1 penalty that look only at the columns that can move.
+"""Local updates with an l1 penalty, restricted to the columns that can change.
 
 A column at 0 stays there while its gradient is at most l1. From one step to another the gradient of column j
 changes by at most |x_j| * |change of l'(z)|, so a column that was far enough below l1 need not be looked at
@@ -16,7 +16,7 @@ from mtcd.data.vertical import Block
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
 
-# look at somewhat more columns than must move: a second look at all of them costs more
+# include somewhat more columns than necessary: a second pass over all of them costs more
 SPARE_SHARE, SPARE_COLUMNS = 1.15, 4
 
 
@@ -29,7 +29,7 @@ class ScreenedSteps:
         self.norms = np.sqrt(np.asarray(squares.sum(axis=0), dtype=float))
 
     def __call__(self, theta: Array, z: Array) -> Array:
-        """The new theta; z is brought up to date in place."""
+        """The new theta; z is updated in place."""
         theta, done = theta.copy(), 0
         while done < self.Q:
             slope = self.loss.gradient(z, self.y)
@@ -41,7 +41,7 @@ class ScreenedSteps:
         return theta
 
     def _screen(self, theta: Array, gradient: Array) -> tuple[NDArray[np.intp], float]:
-        """The columns to look at, and how far l'(z) may move before others have to be."""
+        """The columns to include, and how far l'(z) may change before others have to be."""
         with np.errstate(divide="ignore", invalid="ignore"):
             reach = (self.penalty.l1 - np.abs(gradient)) / self.norms
         # an empty column never moves: it can be reached from infinity only
@@ -55,7 +55,7 @@ class ScreenedSteps:
         return np.flatnonzero(reach < limit), max(limit, 0.0)
 
     def _steps(self, theta: Array, z: Array, columns: NDArray[np.intp], start: Array, reach: float, most: int) -> int:
-        """Steps on these columns while the others cannot move; how many were taken (0: nothing moves any more)."""
+        """Steps on these columns while the others cannot change; returns their number (0: converged)."""
         part = self.X if len(columns) == len(theta) else self.X[:, columns]
         X = part.toarray(order="F") if is_sparse(part) else part
         own, slope, penalty, taken = theta[columns], start, self.penalty, 0

@@ -23,14 +23,14 @@ from mtcd.objective.losses.squared import Squared
 from mtcd.objective.penalty import Penalty
 
 Steps = Callable[[Array, Array], Array]
-"""(theta, z) -> the new theta; z is brought up to date in place."""
+"""(theta, z) -> the new theta; z is updated in place."""
 
-# an eigendecomposition of more than this takes longer than the steps that it saves
+# an eigendecomposition beyond this size takes longer than the steps that it saves
 LARGEST_GRAM = 1500
 
 
 def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
-    """Q steps of size eta on all samples, by the quickest way that is exact."""
+    """Q steps of size eta on all samples, by the fastest exact method."""
     if isinstance(loss, Squared) and Q > 1 and min(X.shape) <= LARGEST_GRAM:
         if X.shape[1] <= X.shape[0]:
             return (gram_steps if penalty.l1 else closed_steps)(X, y, penalty, Q, eta)
@@ -44,7 +44,7 @@ def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
 def plain_steps(
     X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float, scale: float = 1.0
 ) -> Array:
-    """Q steps, one after the other. ``scale`` (N/B) makes a mini-batch stand for all samples."""
+    """Q steps, one after the other. ``scale`` (N/B) scales a mini-batch to all samples."""
     transposed = X.T
     for _ in range(Q):
         gradient = transposed.dot(loss.gradient(z, y))

@@ -1,4 +1,4 @@
-"""A trained model: the parameters of all clients, put together to look at and to predict with."""
+"""A trained model: the parameters of all clients, for inspection and prediction."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class TrainedModel:
     scaling: Scaling | None = None
 
     def __repr__(self) -> str:
-        told = f"{self.model.kind}, {sum(map(len, self.columns)):,} columns of {len(self.clients):,} client(s)"
-        told += f", {len(self.classes)} classes" if self.classes else ""
-        told += ", intercept" if self.model.intercept else ""
-        return f"TrainedModel({told}{', standardised' if self.scaling else ''})"
+        about = f"{self.model.kind}, {sum(map(len, self.columns)):,} columns of {len(self.clients):,} client(s)"
+        about += f", {len(self.classes)} classes" if self.classes else ""
+        about += ", intercept" if self.model.intercept else ""
+        return f"TrainedModel({about}{', standardised' if self.scaling else ''})"
 
     @staticmethod
     def assemble(
@@ -53,7 +53,7 @@ class TrainedModel:
         thetas: Sequence[Array],
         scaling: Scaling | None,
     ) -> TrainedModel:
-        """From what the clients hold at the end: the intercept is the last entry of the first client."""
+        """From the final parameters of the clients: the intercept is the last entry of the first client."""
         first = thetas[0]
         intercept = first[-1] if model.intercept else np.zeros(first.shape[1:])
         own = (first[:-1], *thetas[1:]) if model.intercept else tuple(thetas)
@@ -74,7 +74,7 @@ class TrainedModel:
 
     @property
     def intercept(self) -> float | Array:
-        """What goes with ``coefficients``: a number, or one per class."""
+        """The intercept that belongs to ``coefficients``: a number, or one per class."""
         shift = np.zeros_like(self.trained_intercept)
         if self.scaling is not None:
             for theta, mean, scale in zip(self.thetas, self.scaling.means, self.scaling.scales, strict=True):
@@ -110,7 +110,7 @@ class TrainedModel:
         return predictions(self.model, self.classes, self.decision(X))
 
     def _order(self) -> NDArray[np.intp]:
-        """Where each original column is in the clients' stacked columns."""
+        """The position of each original column in the clients' stacked columns."""
         return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
 
     def _blocks(self, X: Any) -> tuple[Block, ...]:
@@ -133,12 +133,12 @@ class TrainedModel:
         return X.blocks
 
     def _frame_blocks(self, frame: Frame) -> tuple[Block, ...]:
-        """The columns of each client, by name, wherever they stand; others are left alone."""
+        """The columns of each client, by name, in any order; other columns are ignored."""
         wanted = [name for held in self.columns for name in held]
         if len(set(wanted)) < len(wanted):
             twice = next(name for i, name in enumerate(wanted) if name in wanted[:i])
             raise DataError(
-                f"Two clients have a column {twice!r}, and a table cannot tell them apart: "
+                f"Two clients have a column {twice!r}, which are ambiguous in one table: "
                 "give vertical data or a matrix."
             )
         place = {name: j for j, name in enumerate(frame.names)}
@@ -169,7 +169,7 @@ class TrainedModel:
 
 
 def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:
-    """What an aggregate stands for: values in regression, the labels of the classes otherwise."""
+    """The predictions of an aggregate: values in regression, the labels of the classes otherwise."""
     shown = model.loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
 

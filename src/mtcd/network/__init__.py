@@ -1,1 +1,1 @@
-"""Who can talk to whom, how clients are grouped, and how a token walks."""
+"""The graph of the clients, clusters, and walks of tokens."""

@@ -1,4 +1,4 @@
-"""Who is there when: clients that leave the network and join it while a model is trained."""
+"""Clients that leave and join the network during training."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Absence = tuple[int, frozenset[int]]
 
 
 def with_changes(network: Network, changes: Iterable[Change]) -> Network:
-    """The network, with clients that leave and join; refused if it cannot be.
+    """The network with these changes; inconsistent changes are rejected.
 
     A client whose first change is to join is absent before.
 
@@ -40,7 +40,7 @@ def with_changes(network: Network, changes: Iterable[Change]) -> Network:
 
 
 def absences(network: Network) -> tuple[Absence, ...]:
-    """From which iteration on who is absent, in order; the first is from 0 on."""
+    """Pairs of an iteration and the set of clients that are absent from it on, in order; the first starts at 0."""
     absent = set(_late(network))
     found: dict[int, frozenset[int]] = {0: frozenset(absent)}
     for change in network.changes:
@@ -49,8 +49,8 @@ def absences(network: Network) -> tuple[Absence, ...]:
     return tuple(found.items())
 
 
-def told(network: Network) -> list[str]:
-    """The changes, a sentence each."""
+def describe_changes(network: Network) -> list[str]:
+    """A sentence for each change."""
     late = sorted(_late(network))
     sentences = [f"absent from the start: {_names(network, late)}"] if late else []
     for change in network.changes:
@@ -65,18 +65,18 @@ def _names(network: Network, who: Sequence[int]) -> str:
 
 
 def in_pieces(network: Network) -> list[str]:
-    """Where those present cannot all reach each other, a sentence each."""
+    """A sentence for each view in which the present clients are not connected."""
     everyone = range(network.size)
     sentences = []
     for iteration, absent in absences(network):
         pieces = connected_pieces(network.neighbours, [k for k in everyone if k not in absent])
         if len(pieces) > 1:
-            sentences.append(f"from iteration {iteration:,} on the clients present are in {len(pieces)} pieces")
+            sentences.append(f"from iteration {iteration:,} on the clients present are in {len(pieces)} components")
     return sentences
 
 
 def _late(network: Network) -> set[int]:
-    """Those whose first change is to join."""
+    """The clients whose first change is to join."""
     left: set[int] = set()
     late: set[int] = set()
     for change in network.changes:
@@ -93,14 +93,14 @@ def _check(network: Network) -> None:
                 raise NetworkError(_wrong(network, change, k, "is named twice: name it once"))
         for k in change.leave:
             if k in absent:
-                raise NetworkError(_wrong(network, change, k, "leaves, but is not there: let it join before"))
+                raise NetworkError(_wrong(network, change, k, "leaves, but is absent: let it join before"))
         for k in change.join:
             if k not in absent:
-                raise NetworkError(_wrong(network, change, k, "joins, but is there already: let it leave before"))
+                raise NetworkError(_wrong(network, change, k, "joins, but is present already: let it leave before"))
         absent = absent.difference(change.join).union(change.leave)
     for iteration, away in absences(network):
         if len(away) == network.size:
-            raise NetworkError(f"from iteration {iteration} on nobody is there: let some client stay")
+            raise NetworkError(f"from iteration {iteration} on all clients are absent: let some client stay")
 
 
 def _wrong(network: Network, change: Change, client: int, what: str) -> str:

@@ -23,7 +23,7 @@ MOVES = 32  # clients that may change sides after a cut, to even the sides out
 
 
 def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> tuple[Cluster, ...]:
-    """Connected clusters of the network: ``count`` of them and even in size, or its communities without it.
+    """Connected clusters of the network: ``count`` of them, of even size; by default its communities.
 
     Evenness gives way to connectedness: a star in two is one leaf and the rest. ``seed`` matters to the
     communities alone.
@@ -60,7 +60,7 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
 
 
 def check_clusters(network: Network, groups: Sequence[Sequence[str | int]]) -> tuple[Cluster, ...]:
-    """Clusters that a person wrote down, by names or numbers, as sorted numbers; refused if they cannot be."""
+    """Given clusters, by names or numbers of clients, as sorted numbers; invalid ones are rejected."""
     names = ClientNames(network.clients)
     clusters = [tuple(sorted(names.number(who, f"cluster {c}") for who in g)) for c, g in enumerate(groups)]
     home: dict[int, int] = {}
@@ -119,7 +119,7 @@ def _bisect(network: Network, A: scipy.sparse.csr_array, members: Cluster, count
 
 
 def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> list[int]:
-    """The members from one end of the graph to the other, along the Fiedler vector."""
+    """The members, sorted by the Fiedler vector."""
     at = np.array(members)
     inner = A[at][:, at]
     if inner.nnz == len(at) * (len(at) - 1):  # complete: one order is as good as another
@@ -136,7 +136,7 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
 
 
 def _fiedler(L: scipy.sparse.csr_array) -> Array:
-    """The Fiedler vector; where there are several, the one that goes most with the numbers of the clients.
+    """The Fiedler vector; of several, the one that correlates most with the numbers of the clients.
 
     On a square grid, for example, that is the one along which the numbers grow fastest. (For large graphs
     this is left to where ``fiedler_sparse`` starts.)
@@ -153,7 +153,7 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
 
 
 def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int], set[int]]:
-    """Both sides connected, if their union is: stray pieces change sides.
+    """Two connected sides of a connected set: components that are cut off change sides.
 
     What is left of ``low`` is connected; then every piece of ``high`` touches it, for pieces of one side do
     not touch each other. So all but one of those can join it.
@@ -172,7 +172,7 @@ def _largest(network: Network, side: set[int]) -> tuple[set[int], set[int]]:
 def _even_out(
     network: Network, sides: tuple[set[int], set[int]], order: list[int], target: int
 ) -> tuple[set[int], set[int]]:
-    """Moves clients across the cut, one by one, while that brings the low side nearer to ``target``.
+    """Move clients across the cut, one by one, while that brings the low side nearer to ``target``.
 
     A client can go if it has a neighbour across and those it leaves stay connected without it. Of these, the
     first to go is the one nearest to the other end.
@@ -194,7 +194,7 @@ def _can_spare(network: Network, side: set[int], client: int) -> bool:
 
 
 def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int], set[int]]:
-    """The cut of one edge of a spanning tree that comes nearest to ``target``: on a tree, the best there is."""
+    """The cut of one edge of a spanning tree that comes nearest to ``target``; optimal on a tree."""
     order, below = _spanning_tree(network, members)
 
     def off(i: int) -> int:
@@ -211,7 +211,7 @@ def _spanning_tree(network: Network, members: Cluster) -> tuple[list[int], dict[
 
     The client itself is counted. Depth first, because such a tree is long, and so can be cut anywhere.
     """
-    root = (members[0], -1)  # no mutants: nobody looks at its parent
+    root = (members[0], -1)  # no mutants: its parent is not used
     unseen, parents, stack = set(members), dict[int, int](), [root]
     while stack:
         k, parent = stack.pop()

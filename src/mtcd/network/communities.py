@@ -23,7 +23,7 @@ Labels = NDArray[np.int64]
 LARGEST_SIZE = 2000
 LARGEST_EDGES = 50_000
 PASSES = 10  # over all clients, at most, before a contraction
-SETTLED = 0.01  # a pass that moves no more than this share of the clients is the last one
+CONVERGED = 0.01  # a pass that moves no more than this share of the clients is the last one
 
 
 def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
@@ -47,7 +47,7 @@ def _by_contraction(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     node = np.arange(A.shape[0])  # of each client, in the contracted network
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
-        if labels.max() + 1 == A.shape[0]:  # nobody moves: pieces that have no links to others
+        if labels.max() + 1 == A.shape[0]:  # no node moves: components without links to others
             return _groups(labels[node])
         A, node = _contracted(A, labels), labels[node]
     graph = nx.Graph()
@@ -87,7 +87,7 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
                 group[k] = choices[best]
                 moved += 1
             volume[group[k]] += strength[k]
-        if moved <= SETTLED * size:
+        if moved <= CONVERGED * size:
             break
     return np.unique(group, return_inverse=True)[1]
 

@@ -1,4 +1,4 @@
-"""CSV files with a header, as people save them from a spreadsheet: networks and links come in these."""
+"""CSV files with a header, as spreadsheets save them, for networks and links."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Cells = dict[str, str]
 
 
 def csv_rows(path: Path, columns: Sequence[str], what: str) -> Iterator[tuple[str, Cells]]:
-    """For each line: where it is, for errors, and its cells in these columns, none of them empty."""
+    """For each line: its location, for errors, and its cells in these columns, none of them empty."""
     try:
         # utf-8-sig: spreadsheets put a byte order mark before the header
         with Path(path).open(newline="", encoding="utf-8-sig") as file:

@@ -39,7 +39,7 @@ def read_network(path: Path, clients: Sequence[str]) -> Network:
 
 
 class ClientNames:
-    """Finds the number of a client from whatever a person calls it."""
+    """Finds the number of a client from its name or number."""
 
     def __init__(self, clients: Sequence[str]):
         self.clients = checked_names(clients)

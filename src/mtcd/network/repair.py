@@ -1,4 +1,4 @@
-"""Tours when clients leave and join: the old walk, changed as little as can be, so that few tables change."""
+"""Repair of tours when clients leave and join: few changes of the old walk, so that few routing tables change."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import networkx as nx
 from mtcd.network.topology import Network, breadth_first
 from mtcd.network.tours import check_reach, closed_walk
 
-TOO_LONG = 1.25  # times what a search from nothing finds: then that one is better
+TOO_LONG = 1.25  # times the length of a new tour: a longer repaired one is replaced by it
 
 
 def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
-    """A closed walk through exactly ``members``, which are in one piece: the old one mended, unless far too long.
+    """A closed walk through exactly ``members``, which are connected: the old one repaired, or a new one if shorter.
 
     >>> from mtcd.network.topology import make_network
     >>> repaired([0, 1, 2, 3, 4], make_network("complete", "abcdef"), [0, 1, 3, 4, 5])
@@ -27,11 +27,11 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
 
 
 def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
-    """Those who left are cut out, gaps bridged by shortest paths, those who joined put where it costs fewest hops."""
+    """Remove absent clients, bridge the gaps by shortest paths, and insert new clients where it costs fewest hops."""
     graph = check_reach(network, members)
     walk = _bridged([k for k in tour if k in graph] or [min(members)], graph)
     for k in sorted(set(members).difference(walk)):
-        if k not in walk:  # a way to another may lead over it
+        if k not in walk:  # the path to another may contain it
             walk = _with(walk, k, graph)
     return _shortened(walk, network)
 
@@ -53,9 +53,9 @@ def _with(walk: Sequence[int], k: int, graph: nx.Graph) -> list[int]:
 
 
 def _shortened(walk: list[int], network: Network) -> list[int]:
-    """Without the passages of clients that are passed again elsewhere, where those before and after are neighbours.
+    """Drop passages of clients that are visited elsewhere too, if the clients before and after are neighbours.
 
-    Where they are the same client, the token waits there: one of the two goes as well.
+    If these are the same client, one of its two passages is dropped as well.
     """
     times, place = Counter(walk), 0
     while place < len(walk):
@@ -71,9 +71,9 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
 
 
 def repaired_tree(tree: Mapping[int, Sequence[int]], network: Network, members: Sequence[int]) -> dict[int, list[int]]:
-    """A spanning tree of ``members``, which are in one piece, with all branches of the old one that are left.
+    """A spanning tree of ``members``, which are connected, with all remaining branches of the old one.
 
-    What has lost its place hangs, as it is, on a neighbour; so does a client that joined.
+    A subtree that was cut off is attached to a neighbour, and so is a new client.
     """
     check_reach(network, members)
     inside = set(members)

@@ -61,7 +61,7 @@ def spanning_tree(network: Network) -> SpanningTree:
 
 
 def _centre(network: Network) -> int:
-    """The client whose farthest other client is nearest.
+    """A centre: the client whose largest distance to another client is least.
 
     With e the distance of the farthest from some client, that of any client at distance d from it is at least
     max(d, e - d). The search tries the client with the least bound, until none can be better than the best.

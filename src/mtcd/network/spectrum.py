@@ -1,4 +1,4 @@
-"""Facts about a network that say how fast a token gets about: spectra, distances, degrees."""
+"""Properties of a network that govern how fast a token mixes: spectra, distances, degrees."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LANCZOS_RESTARTS = 100
 
 @dataclass(frozen=True)
 class NetworkFacts:
-    """What to know of a network before training over it.
+    """The properties of a network that matter for training.
 
     ``diameter`` is None when the network is not connected, and a lower bound when not ``diameter_exact``.
     """
@@ -56,7 +56,7 @@ def facts(network: Network) -> NetworkFacts:
 
 
 def algebraic_connectivity(network: Network) -> float:
-    """The second least eigenvalue of the Laplacian; 0 when the network is in pieces, or has one client."""
+    """The second smallest eigenvalue of the Laplacian; 0 if the network is disconnected, or has one client."""
     if network.size == 1 or not network.connected:
         return 0.0
     L = laplacian(adjacency(network))

@@ -22,7 +22,7 @@ Edges = NDArray[np.int64]  # one row (k, j) for each edge
 
 @dataclass(frozen=True)
 class Change:
-    """Clients, by name or number, that leave and join when a training has come to this iteration."""
+    """Clients, by name or number, that leave and join at this iteration."""
 
     iteration: int
     leave: Sequence[Any] = ()
@@ -31,7 +31,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Who can talk to whom: an undirected graph over clients 0..K-1."""
+    """An undirected graph over clients 0..K-1; edges are direct links."""
 
     clients: tuple[str, ...]
     neighbours: Neighbours  # sorted, without the client itself
@@ -48,7 +48,7 @@ class Network:
 
     @cached_property
     def edges(self) -> int:
-        """How many pairs of clients can talk."""
+        """The number of edges."""
         return sum(map(len, self.neighbours)) // 2
 
     @cached_property
@@ -68,12 +68,12 @@ class Network:
 
     @cached_property
     def tours(self) -> dict[tuple[int, ...], list[int]]:
-        """Closed walks through clusters that were looked for before: see ``tours.py``."""
+        """A cache of closed walks through clusters: see ``tours.py``."""
         return {}
 
     @property
     def connected(self) -> bool:
-        """Whether a token can get from any client to any other."""
+        """Whether there is a path from any client to any other."""
         return len(self.components) == 1
 
 
@@ -110,7 +110,7 @@ def make_network(
 def breadth_first(
     neighbours: Neighbours | Mapping[int, Sequence[int]], start: int, unseen: set[int]
 ) -> list[list[int]]:
-    """The members of ``unseen`` that ``start`` reaches through it, by distance; they are taken out of it."""
+    """The members of ``unseen`` that are reachable from ``start`` within it, by distance; they are removed from it."""
     unseen.discard(start)
     levels, level = [], [start]
     while level:
@@ -126,7 +126,7 @@ def breadth_first(
 
 
 def connected_pieces(neighbours: Neighbours, members: Iterable[int]) -> tuple[tuple[int, ...], ...]:
-    """The connected pieces of the graph on ``members`` alone, sorted as ``Network.components`` is."""
+    """The connected components of the graph on ``members`` alone, in the order of ``Network.components``."""
     unseen = set(members)
     return tuple(
         tuple(sorted(k for level in breadth_first(neighbours, start, unseen) for k in level))
@@ -186,7 +186,7 @@ def _grid(K: int, rows: int | None) -> Edges:
 
 
 def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
-    """Each pair is an edge with probability p: as many pairs as a binomial says, any as likely as another."""
+    """Each pair is an edge with probability p: a binomial number of pairs, drawn uniformly."""
     if p is None:
         raise NetworkError("the kind 'erdos-renyi' needs p, the probability of each edge, from 0 to 1")
     if not 0 <= p <= 1:

@@ -1,8 +1,8 @@
-"""Closed walks that visit every client of a cluster: for a token that wastes no hops.
+"""Closed walks that visit every client of a cluster, as short as a quick search finds.
 
-A Hamiltonian cycle, K hops, is as short as it gets. Where none is found, the walk goes along the shortest
-paths of a good round trip, and where even that is too long to look for, once around a spanning tree:
-2(K - 1) hops, which every connected graph allows.
+A Hamiltonian cycle, K hops, is the shortest. If none is found, the walk follows the shortest paths of a good round
+trip, and on networks too large for that search once around a spanning tree: 2(K - 1) hops, possible on every connected
+graph.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from mtcd.seeding import stream
 # beyond these sizes a search would take longer than it saves
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
-ROTATIONS = 60  # per client, before a search for a cycle starts anew
+ROTATIONS = 60  # per client, before a search for a cycle restarts
 ATTEMPTS = 12
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
-    """Clients in the order of the walk; from the last it goes back to the first. As short as is found quickly.
+    """A short closed walk: the clients in its order; the last is followed by the first.
 
     >>> from mtcd.network.topology import make_network
     >>> closed_walk(make_network("path", ["a", "b", "c"]), range(3))
@@ -38,7 +38,7 @@ def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
 
 
 def walk_through_all(network: Network, end: int) -> list[int]:
-    """A walk along links through all clients that ends at ``end``: the shortest end of a closed walk through them.
+    """A walk along links through all clients that ends at ``end``: the shortest suffix of a closed walk.
 
     >>> from mtcd.network.topology import make_network
     >>> walk_through_all(make_network("path", ["a", "b", "c"]), 0)
@@ -50,7 +50,7 @@ def walk_through_all(network: Network, end: int) -> list[int]:
 
 
 def _shortest_end(walk: list[int]) -> list[int]:
-    """As little of the end of a walk as visits everybody whom the walk visits."""
+    """The shortest suffix of a walk that visits all its clients."""
     last = {client: place for place, client in enumerate(walk)}
     return walk[min(last.values()) :]
 
@@ -69,7 +69,7 @@ def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
 
 
 def check_reach(network: Network, members: Sequence[int]) -> nx.Graph:
-    """The graph on these clients alone, if it is in one piece."""
+    """The graph on these clients alone; a disconnected one is rejected."""
     graph = network.graph.subgraph(members)
     if not nx.is_connected(graph):
         raise NetworkError(
@@ -103,9 +103,9 @@ def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
 
 
 def following(branches: Sequence[int], previous: int) -> int:
-    """The branch after the one the token came from, in cyclic order; the first where it came from none.
+    """The branch after the one the token came from, in cyclic order; the first branch at the start.
 
-    Taking it at every client leads around the whole tree: this is all that a client must know of a tour.
+    Taking it at every client leads around the whole tree: a client needs no other routing information.
     """
     if previous not in branches:
         return branches[0]
@@ -113,7 +113,7 @@ def following(branches: Sequence[int], previous: int) -> int:
 
 
 def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
-    """A cycle through all, by Posa's rotations: a path is extended where it can be, and turned round where not."""
+    """A cycle through all, by Posa's rotations: a path is extended if possible, and rotated otherwise."""
     nodes = sorted(graph)
     if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph):
         return None

@@ -1,4 +1,4 @@
-"""What the theorems promise: how small the gradient gets, and what that asks for."""
+"""The bounds of the theorems on the gradient norm, and the iterations and batch sizes that follow from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Guarantee:
 
     ``delta`` is f(theta^0) - f*, ``pi`` the least probability that a token visits a client in an iteration
     (``LeastVisits.per_token``, for whatever walk it takes), ``variance`` the bound sigma^2/B, at B = 1, on the error
-    of a mini-batch gradient: 0 for the full batch, when the second term is gone.
+    of a mini-batch gradient: 0 for the full batch, for which the second term is 0.
 
     >>> Guarantee(delta=10.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0).after(1000)
     4.0
@@ -50,7 +50,7 @@ class Guarantee:
 
     @property
     def floor(self) -> float:
-        """eta S^2 Q^2 sigma^2 L/(pi B): what is left however long one trains; 0 for the full batch."""
+        """eta S^2 Q^2 sigma^2 L/(pi B), the limit of the bound for T to infinity; 0 for the full batch."""
         return self._noise / self.batch
 
     def after(self, iterations: int) -> float:
@@ -120,12 +120,12 @@ class LoneGuarantee:
 
     @property
     def omega_1(self) -> float:
-        """Omega_1: what the square of Q tau - 1 is multiplied by."""
+        """Omega_1, the factor of (Q tau - 1)^2."""
         return self.stepsize**2 * self.smoothness**2 * self.omega_2
 
     @property
     def omega_2(self) -> float:
-        """Omega_2: what is left where the next client does not depend on the last one."""
+        """Omega_2, the constant if the next client does not depend on the last one."""
         return 4 / (self.pi_min * self.stepsize * (1 - self.stepsize * self.block_smoothness / 2))
 
     @property

@@ -1,4 +1,4 @@
-"""When an iteration of MTCD is cheaper, or quicker, than a round of client-server VFL.
+"""Break-even ratios at which an iteration of MTCD is cheaper, or faster, than a round of client-server VFL.
 
 Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Gamma with the full batch.
 
@@ -7,9 +7,8 @@ Counted as in the paper, with U uplinks in MTCD: U = K with mini-batches, U = Ga
     time     K tau_t + K tau_t + P tau_q         U tau_t + Gamma tau_t + S tau_s + P tau_q
 
 Assumed: a representation is as large as a token; the server's bandwidth is shared, so that l messages take l tau_t;
-tokens hop in parallel; both do P = S Q local updates in a row, and so have the same step-size limit. (What an
-iteration achieves is another matter: the bounds agree if pi = 1, as when each token tours a cycle of S = K/Gamma
-clients.)
+tokens hop in parallel; both do P = S Q local updates in a row, and so have the same step-size limit. (The progress of
+an iteration may differ: the bounds agree if pi = 1, as when each token tours a cycle of S = K/Gamma clients.)
 """
 
 from __future__ import annotations
@@ -45,34 +44,34 @@ class Comparison:
 
     @property
     def server_messages(self) -> int:
-        """U + Gamma: what goes up and down in an iteration of MTCD."""
+        """U + Gamma, the uplinks and downlinks of an iteration of MTCD."""
         return (self.tokens if self.full_batch else self.clients) + self.tokens
 
     @property
     def server_traffic(self) -> float:
-        """The same, weighed by the sizes of the messages."""
+        """The same, weighted by the sizes of the messages."""
         uplinks = self.server_messages - self.tokens
         return uplinks * self.uplink + self.tokens * self.downlink
 
     def cost(self, C_CS: float, C_CC: float) -> float:
-        """Of an iteration of MTCD; C_CS per message to or from the server, C_CC between clients."""
+        """The cost of an iteration of MTCD: C_CS per message to or from the server, C_CC between clients."""
         return self.server_traffic * C_CS + self.hops * self.tokens * self.hop * C_CC
 
     def client_server_cost(self, C_CS: float) -> float:
-        """Of a client-server round: everybody up, everybody down."""
+        """The cost of a client-server round: K uplinks and K downlinks."""
         return 2 * self.clients * C_CS
 
     def time(self, tau_t: float, tau_s: float, tau_q: float) -> float:
-        """Of an iteration of MTCD; tau_t for a message alone at the server, tau_s a hop, tau_q a local update."""
+        """The time of an iteration of MTCD: tau_t for a message at the server, tau_s a hop, tau_q a local update."""
         return self.server_messages * tau_t + self.hops * (tau_s + self.local_updates * tau_q)
 
     def client_server_time(self, tau_t: float, tau_q: float) -> float:
-        """Of a client-server round with as many local updates, S Q."""
+        """The time of a client-server round with as many local updates, S Q."""
         return 2 * self.clients * tau_t + self.hops * self.local_updates * tau_q
 
     @property
     def cost_ratio(self) -> float:
-        """The C_CS/C_CC from which MTCD is no dearer: S Gamma/(K - Gamma), half of it with the full batch.
+        """The C_CS/C_CC from which MTCD is not more expensive: S Gamma/(K - Gamma), half with the full batch.
 
         Infinite for Gamma >= K: with a token for every client no message to the server is saved. (Both are for
         messages of one size.)

@@ -1,4 +1,4 @@
-"""Walks that are Markov chains on clients: how long they take from client to client."""
+"""Hitting and cover times of walks that are Markov chains on clients."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import math
 
 import numpy as np
 
-from mtcd.network.walks.declared import in_one_piece
+from mtcd.network.walks.declared import is_irreducible
 from mtcd.network.walks.facts import Chain
 
 
 def longest_hitting_time(chain: Chain) -> float:
-    """The hops, on average, from one client to another, for the pair that takes longest.
+    """The largest expected number of hops from one client to another.
 
-    With the fundamental matrix Z = (I - P + 1 share^T)^-1 they are (Z_jj - Z_kj)/share_j from k to j. Infinite
-    where the network is in pieces.
+    With the fundamental matrix Z = (I - P + 1 share^T)^-1 it is (Z_jj - Z_kj)/share_j from k to j. Infinite on a
+    disconnected network.
     """
     P, share = chain
-    if not in_one_piece(P):
+    if not is_irreducible(P):
         return math.inf
     away = np.eye(share.size) - P.toarray()
     Z = np.linalg.inv(away + share)  # no mutants: any multiple of share makes it regular and cancels below
@@ -25,7 +25,7 @@ def longest_hitting_time(chain: Chain) -> float:
 
 
 def cover_bound(hitting_time: float, K: int) -> float:
-    """The hops, on average, until all K clients have been visited are at most this many, wherever a walk starts.
+    """An upper bound on the expected number of hops until all K clients have been visited, from any start.
 
     Matthews' bound: the longest hitting time times 1 + 1/2 + ... + 1/(K - 1).
 

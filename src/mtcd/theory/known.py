@@ -1,4 +1,4 @@
-"""What to say of a walk of which nothing is known."""
+"""The texts for walks without theory."""
 
 NOT_KNOWN = "not known for this walk"
 DECLARE = (

@@ -1,4 +1,4 @@
-"""How fast a walk forgets where it started: spectral gap and mixing time."""
+"""Spectral gap and mixing time of a walk."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 from mtcd.arrays import Array
 from mtcd.errors import ConfigError
 from mtcd.network.spectrum import DENSE_LIMIT, LANCZOS_RESTARTS, fiedler_sparse
-from mtcd.network.walks.declared import in_one_piece
+from mtcd.network.walks.declared import is_irreducible
 from mtcd.seeding import stream
 
 DISTANCE = 0.25  # the usual distance at which a walk counts as mixed
@@ -23,10 +23,10 @@ ROUNDING = 1e-12
 
 
 def spectral_gap(P: sp.csr_array, pi: Array) -> float:
-    """1 - max(|lambda_2|, |lambda_K|): how much nearer to the stationary distribution pi a hop brings the walk.
+    """1 - max(|lambda_2|, |lambda_K|), the rate at which the walk approaches its stationary distribution pi.
 
     The walk must be reversible (pi_k P_kj = pi_j P_jk), as lazy and Metropolis walks are: then D^1/2 P D^-1/2,
-    D = diag(pi), is symmetric with the same eigenvalues. 0 where the network is in pieces, or the walk alternates
+    D = diag(pi), is symmetric with the same eigenvalues. 0 if the network is disconnected, or if the walk alternates
     between two halves of it; 1 for one client.
     """
     K = P.shape[0]
@@ -75,7 +75,7 @@ def mixing_times(P: sp.csr_array, pi: Array, distances: Sequence[float]) -> list
 
 
 def is_reversible(P: sp.csr_array, pi: Array) -> bool:
-    """Whether pi_k P_kj = pi_j P_jk: the walk looks the same run backwards."""
+    """Whether pi_k P_kj = pi_j P_jk."""
     flow = sp.csr_array(sp.diags_array(pi) @ P)
     return bool(abs(flow - flow.T).max() <= 1e-9 * pi.max())
 
@@ -131,12 +131,12 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
 
 
 def _forgets(P: sp.csr_array) -> bool:
-    """Whether the walk gets everywhere, and not only at every other hop (or third, ...).
+    """Whether the walk is irreducible and aperiodic.
 
-    Its period divides what the lengths of two ways to the same client differ by: so it is the greatest common divisor
-    of level_k + 1 - level_j over all hops k -> j, level being the hops from any one client.
+    Its period is the greatest common divisor of level_k + 1 - level_j over all hops k -> j, where level is the number
+    of hops from any one client.
     """
-    if not in_one_piece(P):
+    if not is_irreducible(P):
         return False
     hops = sp.coo_array(P)
     anywhere = 0  # no mutants: the divisor is the same from every client

@@ -1,4 +1,4 @@
-"""Where a token may be, and where it starts."""
+"""The clients that a token may visit, and its start distribution."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 
 class Roam(NamedTuple):
-    """Where one token may be, and the probability of starting at each of these clients."""
+    """The clients that one token may visit, and the probability of starting at each of them."""
 
     clients: tuple[int, ...]
     start: tuple[float, ...]
 
 
 def uniform_roam(clients: Iterable[int]) -> Roam:
-    """A token that is as likely to start at one of these clients as at another.
+    """A token with a uniform start among these clients.
 
     >>> uniform_roam([3, 5])
     Roam(clients=(3, 5), start=(0.5, 0.5))

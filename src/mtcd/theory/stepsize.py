@@ -1,4 +1,4 @@
-"""Step sizes: what the theorems allow, what is stable at one client, and what 'auto' chooses."""
+"""Step sizes: the limits of the theorems, the stability limit of one client, and the choice of 'auto'."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mtcd.objective.smoothness import block_smoothness, overall_smoothness, samp
 
 @dataclass(frozen=True, eq=False)
 class Smoothness:
-    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed when asked for."""
+    """The Lipschitz constants of the gradient of f: L overall, L_k block by block. Computed on first use."""
 
     problem: LinearProblem
     named: ClassVar[str] = "L"
@@ -37,11 +37,11 @@ class Smoothness:
 
     @cached_property
     def longest(self) -> float:
-        """max_n |x_n|^2, of the longest sample."""
+        """max_n |x_n|^2."""
         return sample_norm(self.problem.blocks)
 
     def batch(self, size: int | None) -> float:
-        """L of the objective that a mini-batch of this size stands for, at worst.
+        """An upper bound of L for the objective of a mini-batch of this size.
 
         A batch of B samples, weighted N/B, is at most N/B times as curved as all samples, and at most
         as curved as N copies of the longest sample.
@@ -66,7 +66,7 @@ def positive(L: float) -> float:
 
 @dataclass(frozen=True)
 class StepsizeRule:
-    """A step size, the sentence that says where it comes from, and whether a theorem stands behind it."""
+    """A step size, the reason for it, and whether a theorem covers it."""
 
     value: float
     reason: str
@@ -78,7 +78,7 @@ def theorem_limit(
 ) -> StepsizeRule:
     """1/(2*L*S*Q): the largest step size of both theorems.
 
-    They speak of smooth objectives; with l1, or where the method goes ``beyond`` them, it is a rule of thumb.
+    They hold for smooth objectives; with l1, or with settings ``beyond`` them, it is a rule of thumb.
     """
     L = smoothness.batch(batch)
     what = f"{smoothness.named}, of a mini-batch at worst," if batch else smoothness.named
@@ -102,12 +102,12 @@ def descent_limit(smoothness: Smoothness, averaged: bool = False) -> StepsizeRul
 
 
 def stability_limit(smoothness: Smoothness) -> float:
-    """2/max_k L_k: above it, the steps of some single client may diverge by themselves."""
+    """2/max_k L_k: above it, the steps of a single client may diverge."""
     return 2.0 / float(smoothness.blocks.max())
 
 
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
-    """1/(l2 + 2*mu_y*max_k |X_k|^2), half of what primal-dual methods can bear; with mu_y = mu_w unless given."""
+    """1/(l2 + 2*mu_y*max_k |X_k|^2), half of the stability limit of primal-dual methods; mu_y = mu_w by default."""
     l2, curvature = smoothness.l2, smoothness.problem.loss.curvature
     norm = positive((float(smoothness.blocks.max()) - l2) / curvature)
     if mu_y is not None:

@@ -1,4 +1,4 @@
-"""pi: how likely it is that a client is visited in one iteration, exactly and by the paper's lower bounds.
+"""pi, the probability that a client is visited in one iteration: exact, and the paper's lower bounds.
 
 A token makes S visits in an iteration: one at its start k ~ P_gamma, and one after each of S - 1 hops (the hop
 after the last visit leads to the server).
@@ -72,7 +72,7 @@ class LeastVisits(NamedTuple):
 def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
     """For each client of ``roam``, the probability that a token on this walk visits it in S visits, exactly.
 
-    Refused for a walk of which nothing is known.
+    Raises an error for a walk without theory.
     """
     facts = facts_of(walk, network, roam.clients)
     exact = None if facts is None else facts.visits(roam.start, S)
@@ -85,7 +85,7 @@ def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
 
 
 def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
-    """pi for these tokens, exactly. ``walks`` has one for each; the lazy walk unless given."""
+    """pi for these tokens, exactly. ``walks`` has one for each; by default the lazy walk."""
     least, seen = 1.0, np.zeros(network.size)
     each = [make_walk("lazy", network)] * len(roams) if walks is None else walks
     for roam, walk, tokens in unlike(roams, each):
@@ -98,7 +98,7 @@ def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequenc
 
 
 def unlike(roams: Sequence[R], walks: Sequence[Walk]) -> list[tuple[R, Walk, int]]:
-    """Each pair of where a token roams and its walk, and how many tokens have it.
+    """Each distinct pair of roam and walk, and the number of tokens that have it.
 
     ``Walk.facts`` of one kind of walk are alike, whatever the token; transitions that walks declare may not be.
     """

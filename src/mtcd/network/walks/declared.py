@@ -1,4 +1,4 @@
-"""Walks that declare their transitions: the Markov chain that follows from these."""
+"""The theory of walks that declare their transitions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Transitions = Callable[[int], Mapping[int, float] | None]
 
 
 class DeclaredFacts(Facts):
-    """Of a walk, by its ``name``, that declares its ``transitions``."""
+    """The theory of the walk ``name``, from its ``transitions``."""
 
     def __init__(self, name: str, transitions: Transitions, network: Network, clients: Sequence[int]) -> None:
         self.name, self.transitions, self.network, self.clients = name, transitions, network, clients
@@ -28,7 +28,7 @@ class DeclaredFacts(Facts):
         return {k: self.transitions(k) or {} for k in self.clients}
 
     def chain(self) -> Chain:
-        """Checked: rows are probabilities, hops are to neighbours."""
+        """The chain, checked: rows are probabilities, hops are to neighbours."""
         place, rows = {k: i for i, k in enumerate(self.clients)}, []
         for k, row in self.rows.items():
             far = [j for j in row if j not in place or (j != k and j not in self.network.neighbours[k])]
@@ -50,7 +50,7 @@ class DeclaredFacts(Facts):
 
 
 def stationary(P: scipy.sparse.csr_array) -> Array:
-    """The share of time at each client in the long run; zeros if the walk does not get from everywhere to everywhere.
+    """The stationary distribution; zeros if the chain is not irreducible.
 
     share P = share, solved with the share of client 0 set to 1, and scaled.
 
@@ -58,7 +58,7 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     [0.667, 0.333]
     """
     K = P.shape[0]
-    if not in_one_piece(P):
+    if not is_irreducible(P):
         return np.zeros(K)
     share = np.ones(K)
     if K > 1:
@@ -67,7 +67,7 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     return np.asarray(share / share.sum())
 
 
-def in_one_piece(P: scipy.sparse.csr_array) -> bool:
-    """Whether the walk gets from every client to every other."""
+def is_irreducible(P: scipy.sparse.csr_array) -> bool:
+    """Whether the walk reaches every client from every other."""
     pieces = scipy.sparse.csgraph.connected_components(P, connection="strong", return_labels=False)
     return int(pieces) == 1

@@ -1,7 +1,7 @@
-"""What is known of a walk by its theory: what ``mtcd inspect``, the planner and ``mtcd.theory`` ask of it.
+"""The theory of a walk, for ``mtcd inspect``, the planner and ``mtcd.theory``.
 
-A walk whose next hop depends on the client alone is a Markov chain: all that is to be said follows from the chain.
-Others tell what they know themselves.
+A walk whose next hop depends on the client alone is a Markov chain: its theory follows from the chain. Other walks
+provide their own.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from mtcd.network.topology import Network
 
 
 class Chain(NamedTuple):
-    """A walk as a Markov chain: the transition matrix P, and the share of time at each client in the long run."""
+    """A walk as a Markov chain: the transition matrix P, and its stationary distribution (``share``)."""
 
     P: scipy.sparse.csr_array
     share: Array
 
 
 class TourTimes(NamedTuple):
-    """Of a tour, in hops: until it is back at its start, at most between two visits of a client, and at most until
-    every client has been visited."""
+    """The times of a tour, in hops: its length, the most between two visits of a client, and the most until every
+    client has been visited."""
 
     length: int
     wait: int
@@ -35,13 +35,13 @@ class TourTimes(NamedTuple):
 
 
 class Facts:
-    """What is known of a walk inside some clients, which are numbered from 0 on here, in their order.
+    """The theory of a walk inside some clients, which are numbered from 0 on, in their order.
 
     A subclass overrides what applies to it: ``chain`` or ``visits``, and ``tour`` if it is one.
     """
 
     no_mixing = ""
-    """Why the walk has no mixing time, where it is neither a Markov chain on clients nor a tour."""
+    """The reason why the walk has no mixing time, if it is neither a Markov chain on clients nor a tour."""
 
     def chain(self) -> Chain | None:
         """The walk as a Markov chain on the clients; None: it is not one."""
@@ -50,7 +50,7 @@ class Facts:
     def visits(self, start: Sequence[float], S: int) -> Array | None:
         """For each client, the probability of a visit among S, the first at a client drawn from ``start``.
 
-        None: as the chain says.
+        None: computed from the chain.
         """
         return None
 
@@ -59,7 +59,7 @@ class Facts:
         return None
 
     def takes_links(self, least: float) -> bool:
-        """Whether every way to a neighbour is taken with at least this probability, which is 1/(1 + d_max) or less."""
+        """Whether every link is taken with at least this probability, which is 1/(1 + d_max) or less."""
         return False
 
     def tour(self) -> TourTimes | None:
@@ -67,8 +67,8 @@ class Facts:
         return None
 
     def hitting_time(self) -> float:
-        """The hops, on average, from one client to another, for the pair that takes longest; asked for with
-        ``no_mixing`` only, as for others it follows from the chain."""
+        """The largest expected number of hops from one client to another. Used with ``no_mixing`` only: for other walks
+        it follows from the chain."""
         return math.inf
 
     def hitting_work(self) -> float:
@@ -77,7 +77,7 @@ class Facts:
 
 
 class ChainFacts(Facts):
-    """Of a walk that is a Markov chain on clients, which ``make`` computes; ``every_link``: see ``takes_links``."""
+    """The theory of a walk that is a Markov chain on clients, from ``make``; ``every_link``: see ``takes_links``."""
 
     def __init__(self, make: Callable[[], Chain], every_link: bool = False) -> None:
         self._make, self._every_link = make, every_link
@@ -90,7 +90,7 @@ class ChainFacts(Facts):
 
 
 def inside(network: Network, clients: Sequence[int]) -> Network:
-    """The network of these clients alone: who can talk to whom without leaving them."""
+    """The subgraph of these clients."""
     if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:  # no mutants: only time
         return network
     place = {k: i for i, k in enumerate(clients)}
@@ -99,7 +99,7 @@ def inside(network: Network, clients: Sequence[int]) -> Network:
 
 
 def checked_start(start: Sequence[float] | Array, K: int) -> Array:
-    """The start as an array, if it is one probability for each of K clients."""
+    """The start distribution as an array; anything but one probability for each of K clients is rejected."""
     p = np.array(start, dtype=float)
     if p.shape != (K,):
         raise ConfigError(f"the start has {p.size} probabilities for {K} clients: give one for each client.")

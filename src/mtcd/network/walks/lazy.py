@@ -1,4 +1,4 @@
-"""The paper's walk: the token stays, or goes to any neighbour, with the same probability each."""
+"""The paper's walk: the token stays or moves to a neighbour, each with the same probability."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LazyWalk(Walk):
 
     def _choices_of(self, client: int) -> Sequence[int]:
         if self._within is None and len(self._neighbours[client]) == len(self._neighbours) - 1:
-            return range(len(self._neighbours))  # everybody: nothing to store
+            return range(len(self._neighbours))  # all clients: nothing to store
         return tuple(sorted({client, *self._inside(client)}))
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts:

@@ -1,4 +1,4 @@
-"""The Metropolis walk: in the long run equally often at every client."""
+"""The Metropolis walk, whose stationary distribution is uniform."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from mtcd.network.walks.walk import WALKS, Walk
 
 @WALKS.register("metropolis")
 class MetropolisWalk(Walk):
-    """Equally often at every client, in the long run: a neighbour with more neighbours is taken less readily.
+    """The walk with a uniform stationary distribution.
 
-    A neighbour j is proposed at random, and taken with probability min(1, degree_k / degree_j).
+    A neighbour j is proposed uniformly, and accepted with probability min(1, degree_k / degree_j).
     """
 
     shared = True

@@ -1,5 +1,5 @@
-"""The non-backtracking walk. Its next hop depends on the client and on the one before, so it is a Markov chain not
-on clients but on directed links: the one that the token has just come along."""
+"""The non-backtracking walk. Its next hop depends on the client and on the one before, so it is a Markov chain on
+directed links (the one that the token used last), not on clients."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMBERS = 400_000  # in a block of links times targets: few enough for memory at
 
 @WALKS.register("non-backtracking")
 class NonBacktrackingWalk(Walk):
-    """Uniform over the neighbours other than the one that the token came from; back only from a dead end."""
+    """Uniform over the neighbours except the previous client; back only from a dead end."""
 
     shared = True
     planned = "candidate"
@@ -36,7 +36,7 @@ class NonBacktrackingWalk(Walk):
 
 
 class NonBacktrackingFacts(Facts):
-    """Of the walk inside these clients."""
+    """The theory of the walk inside these clients."""
 
     no_mixing = "where it goes depends on where it came from, so it is no Markov chain on clients: see hitting time"
 
@@ -62,7 +62,7 @@ class NonBacktrackingFacts(Facts):
 
 
 class Links:
-    """All directed links of a network, and how the walk goes from one to the next."""
+    """All directed links of a network, and the transitions of the walk between them."""
 
     def __init__(self, network: Network) -> None:
         links = scipy.sparse.coo_array(adjacency(network))
@@ -79,7 +79,7 @@ class Links:
         self._share = 1.0 / np.maximum(others, 1)
 
     def at_clients(self, X: Array) -> Array:
-        """From probabilities of links to those of the clients that they lead to."""
+        """The probabilities of clients, from those of the links that lead to them."""
         return np.asarray(self._into @ X)
 
     def hop(self, X: Array, at: Array) -> Array:
@@ -95,7 +95,7 @@ class Links:
         return np.asarray(on)
 
     def matrix(self) -> Array:
-        """The chain's transition matrix; row i says where the walk goes from link i."""
+        """The transition matrix of the chain on links."""
         each = np.eye(self.count)
         return np.asarray(self.hop(each, self.at_clients(each)).T)
 
@@ -129,9 +129,9 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
 
 
 def longest_link_hitting_time(network: Network) -> float:
-    """The hops, on average, to a client, for the client and the place (and where it was before) that take longest.
+    """The largest expected number of hops to a client, over all clients and starting links.
 
-    One linear system per client, over the links that do not lead to it. Infinite where the network is in pieces.
+    One linear system per client, over the links that do not lead to it. Infinite on a disconnected network.
     """
     if not network.connected:
         return math.inf

@@ -1,4 +1,4 @@
-"""The walk of a cluster that has fallen apart, when clients have left."""
+"""The walk of a cluster that absent clients have disconnected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mtcd.network.walks.walk import Walk
 
 
 class Pieces(Walk):
-    """A tour for each piece of a cluster that has fallen apart."""
+    """A tour for each component of a disconnected cluster."""
 
     needs_start = True
 

@@ -1,5 +1,5 @@
-"""Random tours: the same spanning tree, its branches in another order in every tour; how likely a visit is, how long
-a client waits, and when everybody has been visited, exactly."""
+"""Random tours: one spanning tree, its branches in a new random order in every tour. With their exact theory:
+probabilities of visits, the longest wait of a client, the cover time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Tree = Sequence[Sequence[int]]
 
 @WALKS.register("random-tour")
 class RandomTourWalk(Walk):
-    """Around a spanning tree, 2(K - 1) hops, with the branches in a fresh random order in every tour.
+    """Around a spanning tree, 2(K - 1) hops, with the branches in a new random order in every tour.
 
     A client draws the order of its branches from the seed, and sends the token into the branch after the one
     that it came from.
@@ -73,7 +73,7 @@ class RandomTourWalk(Walk):
 
 
 class RandomTourFacts(Facts):
-    """Of random tours around a tree."""
+    """The theory of random tours around a tree."""
 
     def __init__(self, tree: Tree) -> None:
         self._tree = tree
@@ -90,12 +90,12 @@ class RandomTourFacts(Facts):
 
 
 def random_tour_wait(K: int) -> int:
-    """The same for random tours that follow one another: early in one, late in the next, 4(K - 1) - 2 hops."""
+    """The most hops between two visits of a client: early in one random tour, late in the next, 4(K - 1) - 2."""
     return max(1, 4 * (K - 1) - 2)
 
 
 def random_tour_cover(K: int) -> int:
-    """The same for a random tour: all but the last of its 2(K - 1) hops, if it starts beside the leaf it sees last."""
+    """The most hops until a random tour has visited all: 2K - 3, if the last client is a leaf beside the start."""
     return max(0, 2 * (K - 1) - 1)
 
 
@@ -224,7 +224,7 @@ def branch_sizes(tree: Tree) -> dict[tuple[int, int], int]:
 
 
 def random_tour_work(tree: Tree, S: int) -> float:
-    """Multiplications that ``random_tour_visits`` takes, about."""
+    """The approximate number of multiplications of ``random_tour_visits``."""
     if 2 * (len(tree) - 1) <= S:
         return 0.0
     sizes, total = branch_sizes(tree), 0.0

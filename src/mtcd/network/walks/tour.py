@@ -1,4 +1,4 @@
-"""Tours: how likely a visit is, how long a client waits, and when everybody has been visited, exactly."""
+"""Tours, with their exact theory: probabilities of visits, the longest wait of a client, the cover time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ COVER_WORK = 1e8  # a second or two; beyond, the length of the tour bounds what 
 
 @WALKS.register("tour")
 class TourWalk(Walk):
-    """Round and round the same closed walk through all clients: no chance, and nobody waits long.
+    """The same closed walk through all clients, over and over, without random draws.
 
-    A client's table says where the token goes next at each of its passages.
+    The routing table of a client has the next client for each of its passages.
     """
 
     needs_start = True
@@ -58,11 +58,11 @@ class TourWalk(Walk):
         return self._last[start, hops]
 
     def cover(self, start: int) -> int:
-        """How many visits from ``start`` on it takes until all clients have had one."""
+        """The visits from ``start`` on until all clients have been visited."""
         return self._covers[self._place[start]]
 
     def best_start(self) -> int:
-        """The client from which all others are visited soonest; the first on the tour of several."""
+        """The client with the least ``cover``; of several, the first on the tour."""
         return min(self._place, key=lambda client: (self.cover(client), self._place[client]))
 
     @cached_property
@@ -90,7 +90,7 @@ class TourWalk(Walk):
 
 
 class TourFacts(Facts):
-    """Of a tour, as the places of clients on it."""
+    """The theory of a tour, given as the sequence of its clients."""
 
     def __init__(self, tour: Sequence[int]) -> None:
         self._tour = tour
@@ -109,7 +109,7 @@ class TourFacts(Facts):
 def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> Array:
     """For each client, the probability of a visit among S consecutive places of the tour.
 
-    A token that starts at a client begins at that client's first place: nothing else is left to chance.
+    A token that starts at a client begins at that client's first place; only the start is random.
 
     >>> tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist()
     [0.25, 1.0, 0.75]

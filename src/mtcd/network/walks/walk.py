@@ -1,7 +1,7 @@
-"""What a walk is: how a token picks its next client, and what is known of it. Each has a file here, or in a plugin.
+"""The interface of walks: the choice of a token's next client, and its theory. Each walk has a file here, or a plugin.
 
-Every walk uses only what a client may know: its neighbours and their degrees, its part of a table of routes,
-and what the token tells of its way.
+A walk uses local information only: the neighbours of a client and their degrees, its part of a routing table, and the
+position that the token carries.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ NOWHERE = -1
 
 
 class Walk(ABC):
-    """A policy for hops inside a cluster. Where it needs chance, the caller brings the draws."""
+    """A policy for hops inside a cluster. The caller provides the random draws."""
 
     needs_start = False
-    """Whether ``next`` asks for the client that the token set out from."""
+    """Whether ``next`` uses the start of the token."""
     shared = False
-    """Whether one walk serves all tokens that may go anywhere: it depends on neither ``seed`` nor ``token``."""
+    """Whether all tokens of the whole network can share one walk: it depends on neither ``seed`` nor ``token``."""
     length: int | None = None
-    """Of a tour: after so many hops it is back where it started, and has been everywhere."""
+    """The hops of a tour, after which it has visited all clients and is back at its start; None: no tour."""
     repeats = False
-    """Whether it is a tour that is the same every time: acceleration asks for that."""
+    """Whether it is a tour that is the same every time, as acceleration requires."""
     planned: Literal["candidate", "refinement"] | None = None
-    """Whether ``mtcd plan`` tries it for a lone token: from the start, in place of a tour that is good, or never."""
+    """When ``mtcd plan`` tries it for a lone token: as a candidate, as a refinement of a good tour, or never (None)."""
 
     def __init__(
         self,
@@ -45,24 +45,24 @@ class Walk(ABC):
 
     @abstractmethod
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
-        """Where the token goes from ``client``.
+        """The client that follows ``client``.
 
-        It came there from ``previous`` (NOWHERE at first), set out from ``start`` in iteration ``t``, and this
-        is hop number ``hop`` since then, counted from 1. ``draw`` is uniform in [0, 1).
+        ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration ``t``, and ``hop`` the
+        number of this hop in it, counted from 1. ``draw`` is uniform in [0, 1).
         """
 
     def transitions(self, client: int) -> Mapping[int, float] | None:
         """The probability of each next client, if it depends on ``client`` alone; None: not declared.
 
-        The theory computes with what a walk of your own declares here, and says 'not known' of one that declares
-        nothing. A subclass that overrides ``next`` must override this too: what it inherits no longer counts.
+        The theory is computed from these; of a walk without them it says 'not known'. A subclass that overrides
+        ``next`` must override this too: inherited transitions are ignored.
         """
         return None
 
     def facts(self, network: Network, clients: Sequence[int]) -> Facts | None:
-        """What is known of the walk inside these clients, whatever the seed and the token; None: nothing.
+        """The theory of the walk inside these clients, for all seeds and tokens; None: not known.
 
-        For walks of which more is known than ``transitions`` say. The same holds of subclasses: see ``facts_of``.
+        For walks of which more is known than ``transitions``. For subclasses the same holds: see ``facts_of``.
         """
         return None
 
@@ -71,15 +71,15 @@ class Walk(ABC):
         return type(self)(network, members)
 
     def around(self, client: int) -> Walk:
-        """The walk of the piece that the client is in."""
+        """The walk of the component that contains the client."""
         return self
 
     def last_visits(self, start: int, hops: int) -> Mapping[int, int]:
-        """Of a tour from ``start``: the hop after which each client is visited for the last time in so many."""
+        """Of a tour from ``start``: for each client the hop after which it has its last visit within ``hops``."""
         raise NotImplementedError(f"{type(self).__name__} is no tour")
 
     def cover(self, start: int) -> int:
-        """Of a tour: how many visits from ``start`` on it takes until all clients have had one, at most."""
+        """Of a tour: the most visits from ``start`` on until all clients have been visited."""
         return self.length or 1
 
     def best_start(self) -> int:
@@ -87,15 +87,15 @@ class Walk(ABC):
         raise NotImplementedError(f"{type(self).__name__} is no tour")
 
     def covers(self, client: int) -> bool:
-        """Whether the token may ever get to this client."""
+        """Whether the walk may visit this client."""
         return self._within is None or client in self._within
 
     def near(self, client: int) -> Sequence[int]:
-        """Where the token may go from a client, if it cannot go where the walk leads."""
+        """The alternatives at a client, if the next client of the walk is down."""
         return self._inside(client)
 
     def _inside(self, client: int) -> Sequence[int]:
-        """The neighbours that the walk may go to."""
+        """The neighbours inside the cluster."""
         if self._within is None:
             return self._neighbours[client]
         if client not in self._within:
@@ -112,26 +112,26 @@ def make_walk(kind: str, network: Network, within: Iterable[int] | None = None, 
 
 
 def facts_of(walk: Walk, network: Network, clients: Sequence[int]) -> Facts | None:
-    """What is known of the walk inside these clients; None: nothing."""
-    said = _source(walk)
-    if said == "transitions":
+    """The theory of the walk inside these clients; None: not known."""
+    source = _source(walk)
+    if source == "transitions":
         return DeclaredFacts(type(walk).__name__, walk.transitions, network, clients)
-    return walk.facts(network, clients) if said == "facts" else None
+    return walk.facts(network, clients) if source == "facts" else None
 
 
 def declares_transitions(walk: Walk) -> bool:
-    """Whether what is known of the walk follows from the transitions that it declares."""
+    """Whether the theory of the walk follows from the transitions that it declares."""
     return _source(walk) == "transitions"
 
 
 def _source(walk: Walk) -> str | None:
-    """Which method tells what is known: not one of a class whose ``next`` the walk overrides."""
+    """The method that provides the theory: not one of a class whose ``next`` the walk overrides."""
     for cls in type(walk).__mro__:
         if cls is Walk:
             return None
-        for said in ("facts", "transitions"):
-            if said in vars(cls):
-                return said
+        for name in ("facts", "transitions"):
+            if name in vars(cls):
+                return name
         if "next" in vars(cls):
             return None
     return None
