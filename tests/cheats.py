@@ -16,7 +16,7 @@ from mtcd.federation.node.mail import NO, OK
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.parcels import unwrap, wrap
-from mtcd.federation.node.training import NOT_NOW
+from mtcd.federation.node.training import DEFERRED
 from spoiling import spoilt_envelopes, spoilt_lines, spoilt_parts
 
 MOST = 10  # times that a sealed request of four parties is passed on
@@ -146,7 +146,7 @@ class Cheats:
     def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
         """Acks that are none, and answers to sealed requests that are not sealed by the right one, or not now."""
         node, kind = self.hub.nodes[passing.sender], passing.kind
-        if not answer or answer[:1] == NO or answer[1:] == NOT_NOW or (kind == "relay" and not is_first(passing)):
+        if not answer or answer[:1] == NO or answer[1:] == DEFERRED or (kind == "relay" and not is_first(passing)):
             return
         if kind == "relay" and self.some.random() < 0.5:
             return  # it would be sent again too often
@@ -200,15 +200,15 @@ def spoilt_start(body: bytes, participant: Any) -> Iterator[bytes]:
     """What was agreed, spoilt; not what is another run that could be."""
     head, (packed,) = unwrap(body, ("agreement",), 1)
     honest = Agreed.unpacked(packed)
-    (size,) = honest.told.keys() & {"outputs", "widths"}
+    (size,) = honest.settings.keys() & {"outputs", "widths"}
     for spoilt in [*spoilt_lines(packed), *spoilt_parts(packed)]:
         try:
             other = Agreed.unpacked(spoilt)
-            participant.checked(other.told, *honest.told.keys() - {"samples", "stepsize", "notes"})
-            if other.told.get("fusion_code") != honest.told.get("fusion_code"):
+            participant.checked(other.settings, *honest.settings.keys() - {"samples", "stepsize", "notes"})
+            if other.settings.get("fusion_code") != honest.settings.get("fusion_code"):
                 raise WireError("fusion_code", "is another")
-            same = [(one.told["samples"], one.labels, one.announcement) for one in (honest, other)]
-            sound = same[0] == same[1] and may_be(other.told[size], honest.told[size], participant.config)
+            same = [(one.settings["samples"], one.labels, one.announcement) for one in (honest, other)]
+            sound = same[0] == same[1] and may_be(other.settings[size], honest.settings[size], participant.config)
             sound = sound or (not honest.labels and same[0][1:] == same[1][1:])  # it knows no sizes
         except MtcdError:
             sound = False

@@ -133,8 +133,8 @@ def test_a_party_started_again_after_the_end_keeps_theta_0_and_the_verdict(tmp_p
 def test_a_verdict_that_was_missing_at_first_takes_the_networks_away(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(verdict, "FOR_THE_GONE", 1.0)
-    monkeypatch.setattr(leaving, "FOR_THE_GONE", 2.0)
+    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
     data, method = four_clinics(), {**METHODS["svfl"], "stepsize": 0.5}
     kits = kits_for(tmp_path, 12, model={"kind": "split", "client": "mlp", "aggregation": "sum"}, method=method)
 

@@ -26,7 +26,7 @@ def test_a_party_that_lost_its_folder_hears_that_the_others_are_in_a_run(
         assert hub.ask(Passing("c0", "c1", "ready", b"run")) is None
         node._say_waiting()
         assert not [event for event in node.log.tail if event["event"] in ("early", "refused")]  # soon it may begin
-        monkeypatch.setattr("mtcd.federation.node.node.SAY_WAITING", -1.0)
+        monkeypatch.setattr("mtcd.federation.node.node.WAITING_NOTE_SECONDS", -1.0)
         node._say_waiting()
         assert node.log.tail[-1]["event"] == "waiting"  # who leads may still tell it to begin
         node.mail.link.up.add("c0")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from federations import written
 from mtcd.errors import MtcdError
 from mtcd.federation.file import network_of, read_federation
-from mtcd.federation.names import LONGEST, parse_address, usable_name
+from mtcd.federation.names import LONGEST_CHARACTERS, parse_address, usable_name
 from mtcd.objective.losses import LOSSES
 
 
@@ -164,14 +164,14 @@ def test_files_that_are_none(tmp_path: Path) -> None:
             read_federation(tmp_path / "odd.yaml")
 
 
-@given(st.text(max_size=LONGEST + 5))
+@given(st.text(max_size=LONGEST_CHARACTERS + 5))
 def test_a_usable_name_is_one_plain_part_of_a_path_and_of_a_key(name: str) -> None:
     try:
         usable_name(name)
     except ValueError:
         return
     assert name.isascii()
-    assert 0 < len(name) <= LONGEST
+    assert 0 < len(name) <= LONGEST_CHARACTERS
     assert not set(name) & set("/\\.*$?#~ \n\0")
     assert Path("x", name).parent == Path("x")
 

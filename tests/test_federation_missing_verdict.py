@@ -49,8 +49,8 @@ class KilledBeforeVerdict(Node):
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody waits long for those who are gone."""
-    monkeypatch.setattr(verdict, "FOR_THE_GONE", 1.0)
-    monkeypatch.setattr(leaving, "FOR_THE_GONE", 2.0)
+    monkeypatch.setattr(verdict, "UNREACHABLE_TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(leaving, "UNREACHABLE_STAY_SECONDS", 2.0)
 
 
 def kits_for(folder: Path, stepsize: float) -> dict[str, Kit]:
@@ -91,7 +91,7 @@ def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict
     for told in summaries(tmp_path, [name for name in kits if name != LAST]):
         assert told.status == KEPT
         assert f"is not known: {LAST} took no part" in told.message
-        assert "Start all again" in told.message
+        assert "Start all parties again" in told.message
     assert set(run_all({name: node(tmp_path, kit) for name, kit in kits.items()}).values()) == {status}
     assert {(one.status, one.unjudged) for one in summaries(tmp_path, kits)} == {(status, "")}
     assert len(list(tmp_path.glob("runs/*/block.npz"))) == (0 if status == DIVERGED else 4)
@@ -144,7 +144,7 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())
-        one._hear(asked)
+        one._receive_verdict(asked)
         assert asked.answered
     assert concluded == [Outcome(away=(HOLDER,)), Outcome(diverged=True)]
     assert kept.verdict() == (True, set())
@@ -168,6 +168,6 @@ def test_a_verdict_that_cannot_be_read_says_what_to_do(tmp_path: Path) -> None:
     folder.keep_verdict(True, {"b", "a"})
     assert folder.verdict() == (True, {"a", "b"})
     (tmp_path / "verdict.json").write_text("{}")
-    with pytest.raises(MtcdError, match="remove it and start all"):
+    with pytest.raises(MtcdError, match="remove it and restart all"):
         folder.verdict()
     folder.close()

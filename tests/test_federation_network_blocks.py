@@ -75,7 +75,7 @@ def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_
 def test_a_party_that_was_not_told_theta_0_does_not_predict(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     block = NetworkBlock.of(clinics.problem(1), clinics.kit(1))
-    with pytest.raises(MtcdError, match="was not told"):
+    with pytest.raises(MtcdError, match="did not receive the final fusion module"):
         block.predict(block.nothing(2))
 
 

@@ -149,7 +149,7 @@ def test_blocks_of_others_and_of_other_runs_are_refused(tmp_path: Path) -> None:
     here = made[0]
     answers: list[str] = []
     for one in made:
-        body = wrap({"agreement": one.led.agreement}, b"")
+        body = wrap({"agreement": one.alignment.agreement}, b"")
         here.station.mail._handle("align", FakeAsked("c0", body, answers))
     assert answers == ["answered", "refused"]
     assert "different runs" in here.station.log.tail[-1]["text"]
@@ -167,5 +167,5 @@ class FakeAsked:
     def refuse(self, why: str) -> None:
         self.answers.append("refused")
 
-    def let_go(self) -> None:
+    def drop(self) -> None:
         self.answers.append("let go")

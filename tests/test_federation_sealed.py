@@ -18,7 +18,7 @@ from mtcd.federation.certificates import Issued, issue
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import Address
 from mtcd.federation.private_files import write_files
-from mtcd.federation.sealed import NONCE, Seal, Sealed
+from mtcd.federation.sealed import NONCE_BYTES, Seal, Sealed
 
 BODY = b"outcome 1, outcome 0"
 
@@ -85,12 +85,12 @@ def test_every_byte_counts(kits: Path) -> None:
 def content_of(kits: Path, data: bytes) -> bytes:
     """What another party on the way reads of a message for c."""
     cipher = AESGCM(read_kit(kits / "b").secret("sealed"))
-    return cipher.decrypt(data[:NONCE], data[NONCE:], b"mtcd sealed 1/clinics/c")
+    return cipher.decrypt(data[:NONCE_BYTES], data[NONCE_BYTES:], b"mtcd sealed 1/clinics/c")
 
 
 def encrypted(kits: Path, content: bytes, to: str = "c") -> bytes:
     """What another party can make of it."""
-    cipher, nonce = AESGCM(read_kit(kits / "b").secret("sealed")), bytes(NONCE)
+    cipher, nonce = AESGCM(read_kit(kits / "b").secret("sealed")), bytes(NONCE_BYTES)
     return nonce + cipher.encrypt(nonce, content, f"mtcd sealed 1/clinics/{to}".encode())
 
 
@@ -104,9 +104,9 @@ def test_a_party_on_the_way_can_change_nothing(kits: Path, monkeypatch: pytest.M
     changes += [content[:place] for place in range(len(content))]
     for changed in changes:
         with pytest.raises(WireError):
-            c.open(bytes(NONCE) + changed)
+            c.open(bytes(NONCE_BYTES) + changed)
     with pytest.raises(WireError, match="signature of 'a'"):
-        c.open(bytes(NONCE) + content + b"1")
+        c.open(bytes(NONCE_BYTES) + content + b"1")
 
 
 class Unencrypted:

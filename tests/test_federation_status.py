@@ -12,7 +12,7 @@ pytest.importorskip("cryptography")
 from mtcd.cli.federation_watch import log_lines, summarise
 from mtcd.config.schema import CostsSection
 from mtcd.errors import DataError
-from mtcd.federation.node.aligning import Led
+from mtcd.federation.node.aligning import AlignmentFollower
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.ledger.ledger import Ledger
@@ -87,7 +87,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr("mtcd.federation.node.aligning.answerer", lambda *given: Slow())
     config = SimpleNamespace(alignment="psi")
-    led = Led.__new__(Led)
+    led = AlignmentFollower.__new__(AlignmentFollower)
     led.mail = SimpleNamespace(loop=loop)  # type: ignore[assignment]
     led.kit, led.part, led.log = SimpleNamespace(config=config), SimpleNamespace(ids=["x"]), Log("b", None)  # type: ignore
     led._answering = False
@@ -98,7 +98,7 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
         loop.stop()
 
     first = SimpleNamespace(sender="a", answer=answer)
-    again = SimpleNamespace(sender="a", let_go=lambda: log.append(b"let go"))
+    again = SimpleNamespace(sender="a", drop=lambda: log.append(b"let go"))
     loop.call(lambda: led._align(first))  # type: ignore[arg-type]
     loop.call(lambda: led._align(again))  # type: ignore[arg-type]
     loop.call(lambda: log.append(b"status"))

@@ -42,8 +42,8 @@ def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits
         names={0: "a", 1: "b"},
         mail=mail,
         loop=SimpleNamespace(now=lambda: 0.0, later=lambda seconds, act: None),
-        heard_end=set(),
-        awaits_words=lambda: waits,
+        known_ended=set(),
+        awaits_reports=lambda: waits,
         run="run-7",
     )
     questions: Any = SimpleNamespace(waits_for=set())

@@ -82,7 +82,7 @@ def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> 
                 hub.wait()
         for node in hub.nodes.values():
             if node.trainer is not None:
-                node.trainer._go_back()  # the journal can be read
+                node.trainer._restore()  # the journal can be read
         ends = [node.trainer.reliable.ended for node in hub.nodes.values() if node.trainer is not None]
     by_a_lie = all(end is not None and end.status == DIVERGED for end in ends)
     assert answers[OK] > (0 if by_a_lie else 10)  # a token may well lie that training has diverged

@@ -14,7 +14,7 @@ from hubs import Done, Hub, Passing, holds
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.mail import OK
 from mtcd.federation.node.networks import SplitParticipant
-from mtcd.federation.node.node import WORDS
+from mtcd.federation.node.node import FINAL_MODULE
 from mtcd.federation.participant.network_block import read_network_block
 from mtcd.federation.participant.table import PartyTable
 from split_problems import samples
@@ -41,7 +41,7 @@ class Gossips(Cheats):
     """They also say how it ended, each time that it is said."""
 
     def before(self, passing: Passing) -> None:
-        if passing.kind != WORDS:
+        if passing.kind != FINAL_MODULE:
             super().before(passing)
             return
         has_ended = self.hub.nodes[passing.to].status is not None
@@ -55,7 +55,7 @@ class Gossips(Cheats):
     def spoil_answer(self, passing: Passing, answer: bytes | None, done: Done) -> None:
         super().spoil_answer(passing, answer, done)
         node = self.hub.nodes[passing.to]
-        if passing.kind == WORDS and answer == OK and not node.loop._stopped:
+        if passing.kind == FINAL_MODULE and answer == OK and not node.loop._stopped:
             before = holds(node)
             assert self.hub.ask(passing) == OK  # it is known
             assert holds(node) == before

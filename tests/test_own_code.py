@@ -308,7 +308,7 @@ def test_a_fusion_module_from_another_file_is_refused_before_training(tmp_path: 
     labelled = tmp_path / "labelled.csv"
     labelled.write_text("x,y,label\n1,2,0\n3,4,1\n5,7,0\n")
     holder = make_participant(read_kit(made / "b", [tmp_path / "heads.py"]), {"data": labelled, "label": "label"})
-    told, labels = holder.settle(range(3), dict.fromkeys("abc", b"16"))
+    told, labels = holder.resolve(range(3), dict.fromkeys("abc", b"16"))
     agreed = Agreed("run1", told, labels, b"")
     given = {"data": table(tmp_path)}
     make_participant(read_kit(made / "a", [tmp_path / "heads.py"]), given).role(agreed, Log("a", None))

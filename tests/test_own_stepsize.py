@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mtcd.errors import DataError, WireError
-from mtcd.federation.participant.stepsize import Curvature, ToldSmoothness, own_curvature, settle_together
+from mtcd.federation.participant.stepsize import Curvature, ReportedSmoothness, own_curvature, resolve_from_reports
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
@@ -22,19 +22,19 @@ from problems import MODELS, make_data
 SAMPLES, WIDTHS = 12, [2, 1, 3, 2]
 
 
-def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ToldSmoothness]:
+def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ReportedSmoothness]:
     """As one process knows it, and as the parties of a federation do."""
     data = make_data(model, SAMPLES, WIDTHS, seed)
     parts = own_parts(data, model)
-    told = [Curvature.from_bytes(own_curvature(part).to_bytes()) for part in parts]
-    return Smoothness(model.problem(data)), ToldSmoothness(parts[1].problem, tuple(told))
+    reported = [Curvature.from_bytes(own_curvature(part).to_bytes()) for part in parts]
+    return Smoothness(model.problem(data)), ReportedSmoothness(parts[1].problem, tuple(reported))
 
 
 @pytest.mark.parametrize("method", [STCD(), MTCD(tokens=1, hops=4), MTCD(tokens=3), DCPA()], ids=str)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -> None:
-    known, told = both(model)
-    settled, notes = settle_together(method, told.problem, told.told)
+    known, reported = both(model)
+    settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
     expected, same_notes = resolve_stepsize(method, known)
     assert settled.resolved_stepsize() == expected.resolved_stepsize()
     assert notes == same_notes
@@ -43,8 +43,8 @@ def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -
 @pytest.mark.parametrize("method", [SVFL(), SVFL(batch=4), MTCD(clusters=[[0, 1], [2, 3]], hops=4)], ids=str)
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(method: Any, model: Glm) -> None:
-    known, told = both(model)
-    settled, notes = settle_together(method, told.problem, told.told)
+    known, reported = both(model)
+    settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
     expected = resolve_stepsize(method, known)[0].resolved_stepsize()
     assert expected / len(WIDTHS) <= settled.resolved_stepsize() <= expected * (1 + 1e-12)
     assert "a bound: l2 + sum_k" in notes[0]
@@ -52,20 +52,20 @@ def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(m
 
 @given(st.sampled_from(MODELS), st.integers(0, 10_000), st.integers(1, SAMPLES))
 def test_the_bounds_are_bounds(model: Glm, seed: int, size: int) -> None:
-    known, told = both(model, seed)
+    known, reported = both(model, seed)
     X = np.hstack(known.problem.blocks)
     l2, curvature = model.l2_weight, model.loss.curvature
-    assert told.overall >= (1 - 1e-9) * (curvature * np.linalg.norm(X, 2) ** 2 + l2)
-    assert told.longest >= (1 - 1e-12) * max(row @ row for row in X)
+    assert reported.overall >= (1 - 1e-9) * (curvature * np.linalg.norm(X, 2) ** 2 + l2)
+    assert reported.longest >= (1 - 1e-12) * max(row @ row for row in X)
     rows = np.random.default_rng(seed).permutation(SAMPLES)[:size]
     weighed = SAMPLES / size * curvature * np.linalg.norm(X[rows], 2) ** 2 + l2
-    assert told.batch(size) >= (1 - 1e-9) * weighed
+    assert reported.batch(size) >= (1 - 1e-9) * weighed
 
 
 def test_a_single_party_with_features_needs_no_bound() -> None:
-    told = [Curvature(3.5, 2.0), Curvature(0.5, 0.0)]
+    reported = [Curvature(3.5, 2.0), Curvature(0.5, 0.0)]
     problem = own_parts(make_data(Glm("ridge", alpha=0.5), 6, [1, 1], 0), Glm("ridge", alpha=0.5))[0].problem
-    assert ToldSmoothness(problem, tuple(told)).overall == 3.5
+    assert ReportedSmoothness(problem, tuple(reported)).overall == 3.5
 
 
 def test_features_that_are_all_0_are_refused() -> None:
@@ -73,13 +73,13 @@ def test_features_that_are_all_0_are_refused() -> None:
     problem = own_parts(make_data(model, 6, [1, 1], 0), model)[0].problem
     for method in (STCD(), SVFL()):
         with pytest.raises(DataError, match="All features are 0"):
-            settle_together(method, problem, [Curvature(0.0, 0.0)] * 2)
+            resolve_from_reports(method, problem, [Curvature(0.0, 0.0)] * 2)
 
 
 def test_a_step_that_was_given_stays() -> None:
     model = Glm("ridge")
     problem = own_parts(make_data(model, 6, [1, 1], 0), model)[0].problem
-    assert settle_together(STCD(stepsize=0.1), problem, []) == (STCD(stepsize=0.1), ())
+    assert resolve_from_reports(STCD(stepsize=0.1), problem, []) == (STCD(stepsize=0.1), ())
 
 
 WRONG = [None, 3, [], [1.0, 2.0], {}, {"block": 1.0}, {"block": 1.0, "longest": 1.0, "more": 1.0}]

@@ -91,7 +91,7 @@ def test_of_new_samples_no_column_can_be_left_out(folder: Path) -> None:
 
 HOLDER = {"key": "patient"}
 WRONG: list[tuple[str, str, dict[str, Any], str]] = [
-    ("b", CSV, {}, "which column holds the ids.*--id"),
+    ("b", CSV, {}, "the column with the ids.*--id"),
     ("b", CSV, {"key": "patent"}, "no id column 'patent': did you mean 'patient'"),
     ("b", CSV.replace("8,", "007,"), HOLDER, "Id '007'.* rows 1, 2: keep one row per id"),
     ("b", CSV.replace("8,", ","), HOLDER, "Row 2 .*has no id"),
@@ -108,7 +108,7 @@ WRONG: list[tuple[str, str, dict[str, Any], str]] = [
     ("b", CSV, HOLDER | {"columns": []}, "No column of .* is left"),
     ("b", "patient,outcome\n1,0\n2,1\n", HOLDER, "No column of .* is left"),
     ("b", "", HOLDER, "is empty"),
-    ("a", CSV, HOLDER | {"label": "outcome"}, "the labels are with 'b'"),
+    ("a", CSV, HOLDER | {"label": "outcome"}, "'b' holds the labels"),
 ]
 
 

@@ -88,8 +88,8 @@ def run_without_some(folder: Path, plan: Plan, away: tuple[int, ...], say: Say =
         faulty.wait_for_end(*living)
         say(check_end(faulty, GAP, {k: held[k] for k in away})[0].message)
         for k in away:
-            assert any(f"{faulty.parties[k]} is gone" in line for line in faulty.said)
-        assert any("Not told that the run has ended" in line for line in faulty.said)
+            assert any(f"{faulty.parties[k]} is unreachable" in line for line in faulty.said)
+        assert any("Unreachable at the end of the run" in line for line in faulty.said)
         return happened
 
 
@@ -151,7 +151,7 @@ def run_networks(folder: Path, plan: Plan, faults: int, seed: int, say: Say = si
 
 def _all_have_ended(faulty: Faulty) -> bool:
     """Whether all have; whoever left before it could tell others is started again, as it asks for."""
-    for line in [line for line in faulty.said if "Not told that the run has ended" in line]:
+    for line in [line for line in faulty.said if "Unreachable at the end of the run" in line]:
         faulty.said.remove(line)
         name = line.split()[1].rstrip(":")
         faulty.processes.running[name].wait(PATIENCE)

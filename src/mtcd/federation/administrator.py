@@ -1,4 +1,4 @@
-"""The administrator's commands: make all kits, renew, revoke or move one, list them."""
+"""The administrator's commands: create all kits (credentials bundles), renew, revoke or move one, list them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mtcd.federation.transport import PARTIES_FILE
 
 @dataclass(frozen=True)
 class Standing:
-    """How a party's certificate stands."""
+    """The state of a party's certificate."""
 
     name: str
     address: str | None  # the operator has none
@@ -36,17 +36,17 @@ class Standing:
 
     @property
     def days_left(self) -> int:
-        """Whole days until it expires; below 0 when it has."""
+        """Whole days until the certificate expires; negative after that."""
         return (self.until - datetime.now(UTC)).days
 
     @property
     def state(self) -> str:
-        """In a word."""
+        """``valid``, ``expired`` or ``revoked``."""
         return "revoked" if self.revoked else "expired" if self.days_left < 0 else "valid"
 
 
 def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[str, ...]]:
-    """Make the authority and all kits, in a folder that is new or empty; whole or not at all."""
+    """Create the authority and all kits in a new or empty folder, atomically."""
     federation, notes = read_federation(path)
     _check_empty(out)
     authority = Authority.found(federation, secrets.token_bytes(SECRET_BYTES).hex().encode())
@@ -54,11 +54,11 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
     out, writing = out.absolute(), None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # for its owner only
+        writing = Path(tempfile.mkdtemp(dir=out.parent, prefix=".mtcd-"))  # readable by its owner only
         (writing / AUTHORITY).mkdir(mode=0o700)
         authority.save(writing, creation=True)
         _write_kits(authority, writing, made)
-        os.replace(writing, out)  # takes the place of an empty folder, never of another
+        os.replace(writing, out)  # replaces an empty folder only
     except OSError as error:
         raise MtcdError(f"The kits could not be written to {out}: {error.strerror or error}.") from None
     finally:
@@ -68,7 +68,7 @@ def init_federation(path: Path, out: Path, days: int) -> tuple[Authority, tuple[
 
 
 def renew(kits: Path, name: str, days: int) -> Standing:
-    """A new key and certificate for a party. One that was revoked comes back under a new certificate name."""
+    """Issue a new key and certificate for a party. A party that was revoked gets a new certificate name."""
     authority = Authority.load(kits)
     last = authority.last(name)
     made = authority.sign(name, last.generation + (last.revoked is not None), days)
@@ -78,7 +78,7 @@ def renew(kits: Path, name: str, days: int) -> Standing:
 
 
 def revoke(kits: Path, name: str) -> bool:
-    """Let the certificates of a party count no more; False if that was so before. All kits are brought up to date."""
+    """Revoke the certificates of a party, and update all kits; returns False if they were revoked before."""
     authority = Authority.load(kits)
     new = authority.revoke(name)
     authority.save(kits)
@@ -87,20 +87,20 @@ def revoke(kits: Path, name: str) -> bool:
 
 
 def move(kits: Path, name: str, address: str, listen: str | None, days: int) -> tuple[PlaceSection, bool]:
-    """Let others find a party at another address. Tells where it is now, and whether it got a new key.
+    """Change the address of a party; returns its place, and whether it got a new key.
 
-    Certificates are for a host: on another one it takes a new certificate. Who is revoked gets one when renewed.
+    A certificate is bound to a host, so another host needs a new one. A revoked party gets it when it is renewed.
     """
     authority = Authority.load(kits)
     last = authority.last(name)
     if name == OPERATOR:
-        raise ConfigError("The operator has no address, as nobody calls it: its kit can be used on any host.")
+        raise ConfigError("The operator accepts no connections and has no address: its kit can be used on any host.")
     before = authority.federation.places[name]
     authority.federation = _moved(authority.federation, name, address, listen)
     after = authority.federation.places[name]
     if after == before:
         raise ConfigError(
-            f"{name!r} is at {before.address} already. If its kit, or another's, is not up to date: mtcd federation "
+            f"{name!r} is at {before.address} already. If a kit is out of date, write all kits again: mtcd federation "
             f"renew {kits} {name}"
         )
     made = {}
@@ -112,20 +112,20 @@ def move(kits: Path, name: str, address: str, listen: str | None, days: int) -> 
 
 
 def standings(kits: Path) -> list[Standing]:
-    """How everybody's certificate stands."""
+    """The states of all certificates."""
     authority = Authority.load(kits)
     return [standing(authority, name) for name in authority.federation.members]
 
 
 def standing(authority: Authority, name: str) -> Standing:
-    """How one certificate stands."""
+    """The state of one certificate."""
     last, place = authority.last(name), authority.federation.places.get(name)
     address = None if place is None else place.address
     return Standing(name, address, last.until, last.revoked is not None)
 
 
 def _moved(federation: Federation, name: str, address: str, listen: str | None) -> Federation:
-    """The federation with another address; where the party listens stays if nothing else is told."""
+    """The federation with another address of a party; its listening address stays, unless one is given."""
     content = yaml.safe_load(as_yaml(federation))
     place = content["parties"][name] if name in federation.parties else content[name]
     place |= {"address": address} | ({} if listen is None else {"listen": listen})
@@ -136,15 +136,15 @@ def _check_empty(out: Path) -> None:
     try:
         if out.is_symlink() or (out.exists() and (not out.is_dir() or any(out.iterdir()))):
             raise ConfigError(
-                f"{out} is there already and not an empty folder: choose another. New kits would not fit those that "
-                "the parties have; to replace one, use: mtcd federation renew"
+                f"{out} exists and is not an empty folder: choose another. New kits would not work with those that "
+                "the parties have; to replace one kit, use: mtcd federation renew"
             )
     except OSError as error:
         raise ConfigError(f"{out} cannot be used ({error.strerror}): choose another folder.") from None
 
 
 def _write_kits(authority: Authority, kits: Path, made: dict[str, Issued]) -> None:
-    """Bring all kits up to date; those in ``made`` get a new key. Kits that were taken away get their public part."""
+    """Update all kits; those in ``made`` get a new key. Of kits that were deleted here, the public part is written."""
     federation = authority.federation
     network, certificates, revoked = network_of(federation), authority.certificates(), authority.revocations
     for name in federation.members:

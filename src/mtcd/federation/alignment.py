@@ -1,21 +1,21 @@
-"""Which samples all parties have: aligned on ids before training, with what each learns kept small.
+"""Sample alignment: finds the ids that all parties have, with limited disclosure.
 
-The party that holds the labels (the asker) goes through the same two steps with every other party (an answerer):
-one request, one response, plain bytes. It then knows the ids that it shares with each, keeps those that it shares
-with all, and announces them; everybody sorts its rows by them.
+The label holder (the asker) exchanges one request and one response with every other party (an answerer). It then knows
+the ids that it shares with each, intersects them, and announces the common ids; every party sorts its rows by them.
 
-What each learns, if all keep to the protocol:
+What each party learns, if all follow the protocol:
 
-- the asker: how many samples each other party has, and which of its own ids each of them has. That is more than the
-  common ids: it also learns who misses which of its ids. It never learns an id that is not its own;
-- an answerer, with psi: how many samples the asker has, and the common ids of all parties, which are all its own.
+- the asker: the number of samples of each other party, and which of the asker's ids each of them has. That is more
+  than the common ids: it also learns which of its ids each party lacks. It never learns an id that is not its own;
+- an answerer, with psi: the number of samples of the asker, and the common ids of all parties, which are all its own.
   With hashed matching: also which of its ids the asker has;
-- who passes these messages on without being meant, with psi: the numbers of samples. With hashed matching whoever
-  has the secret can test guesses: is this id in that table? So it is for parties that trust each other;
-- the announcement names the common ids in clear. All parties have these; the server does not, and must not carry it.
+- a relay, with psi: the numbers of samples. With hashed matching, any party that has the secret can test whether a
+  guessed id is in a table: it is for parties that trust each other;
+- the announcement contains the common ids in clear. All parties have these ids; the server does not, and must not
+  relay it.
 
-Neither keeps a party from lying about its ids: one that adds guessed ids to its table learns which of them others
-have. PSI cannot prevent that; agreements between the parties must.
+Neither protocol prevents a party from lying about its ids: a party that adds guessed ids to its table learns which of
+them others have. Agreements between the parties must rule that out.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from itertools import pairwise
 from mtcd.errors import DataError
 from mtcd.extras import find
 
-DIGEST = 32
-LEAST_SECRET = 16
+DIGEST_BYTES = 32
+LEAST_SECRET_BYTES = 16
 
 
 class Asker(ABC):
@@ -38,19 +38,19 @@ class Asker(ABC):
 
     @abstractmethod
     def request(self) -> bytes:
-        """What to send to the other side."""
+        """The request to the other side."""
 
     @abstractmethod
     def shared(self, response: bytes) -> set[str]:
-        """The ids of its own that the other has, from the response."""
+        """The own ids that the other side has, from its response."""
 
 
 class Answerer(ABC):
-    """The other side."""
+    """The side that answers the request."""
 
     @abstractmethod
     def respond(self, request: bytes) -> bytes:
-        """What to send back."""
+        """The response to a request."""
 
 
 def asker(kind: str, ids: Sequence[str], secret: bytes | None = None) -> Asker:
@@ -73,12 +73,12 @@ def announce(shared: Iterable[set[str]]) -> bytes:
     """The ids that the label holder shares with all others, for all of them."""
     common = set.intersection(*shared)
     if not common:
-        raise DataError("No sample is known to all parties: do their id columns hold the same kind of ids?")
+        raise DataError("The parties have no sample in common: check that their id columns hold the same kind of ids.")
     return json.dumps(sorted(common)).encode()
 
 
 def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
-    """Which rows a party uses, in the order that all agree on."""
+    """The rows of the announced ids, in the announced order."""
     try:
         common = json.loads(announcement)
     except (ValueError, RecursionError):
@@ -95,13 +95,13 @@ def rows_of(announcement: bytes, ids: Sequence[str]) -> list[int]:
 
 
 def check_ids(ids: Sequence[str]) -> None:
-    """Refuse ids that are empty or given twice. Rows are told, never ids: those are private."""
+    """Refuse ids that are empty or not unique. Errors name rows, never ids, which are private."""
     seen: dict[str, int] = {}
     for row, one in enumerate(ids, start=1):
         if not isinstance(one, str) or not one:
-            raise DataError(f"Row {row} has no id: every sample needs one. Leave the row out, or fill it in.")
+            raise DataError(f"Row {row} has no id: every sample needs one. Remove the row, or fill in its id.")
         if (first := seen.setdefault(one, row)) != row:
-            raise DataError(f"Rows {first} and {row} have the same id: every sample needs its own.")
+            raise DataError(f"Rows {first} and {row} have the same id: ids must be unique. Remove one of the rows.")
         try:
             one.encode()
         except UnicodeEncodeError:
@@ -127,7 +127,7 @@ class HashedAsker(Asker):
 
 
 class HashedAnswerer(Answerer):
-    """Sends back those of the hashes that it has too."""
+    """Answers with the hashes that it has too."""
 
     def __init__(self, ids: Sequence[str], secret: bytes) -> None:
         self.by_digest = _digests(ids, secret)
@@ -137,17 +137,19 @@ class HashedAnswerer(Answerer):
 
 
 def _digests(ids: Sequence[str], secret: bytes) -> dict[bytes, str]:
-    return {blake2b(one.encode(), key=secret, digest_size=DIGEST, person=b"mtcd ids").digest(): one for one in ids}
+    return {
+        blake2b(one.encode(), key=secret, digest_size=DIGEST_BYTES, person=b"mtcd ids").digest(): one for one in ids
+    }
 
 
 def _split(content: bytes) -> set[bytes]:
-    digests = [content[i : i + DIGEST] for i in range(0, len(content), DIGEST)]
-    if len(content) % DIGEST or any(a >= b for a, b in pairwise(digests)):
+    digests = [content[i : i + DIGEST_BYTES] for i in range(0, len(content), DIGEST_BYTES)]
+    if len(content) % DIGEST_BYTES or any(a >= b for a, b in pairwise(digests)):
         raise DataError("A message of hashed alignment is not a sorted list of hashes.")
     return set(digests)
 
 
 def _checked(secret: bytes | None) -> bytes:
-    if secret is None or not LEAST_SECRET <= len(secret) <= blake2b.MAX_KEY_SIZE:
-        raise DataError("Hashed alignment needs the secret of the kit (made from parties.key).")
+    if secret is None or not LEAST_SECRET_BYTES <= len(secret) <= blake2b.MAX_KEY_SIZE:
+        raise DataError("Hashed alignment needs the secret in parties.key of the kit.")
     return secret

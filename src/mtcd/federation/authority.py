@@ -1,4 +1,4 @@
-"""The administrator's folder: the authority's key, the federation, and a record of every certificate it signed."""
+"""The administrator's folder: the key of the authority, the federation, and a record of every issued certificate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mtcd.federation.schema import Federation
 
 @dataclass(frozen=True)
 class Record:
-    """A certificate that was signed."""
+    """An issued certificate."""
 
     party: str
     generation: int
@@ -37,7 +37,7 @@ class Record:
     revoked: datetime | None = None
 
     def as_json(self) -> dict[str, Any]:
-        """In plain values."""
+        """The record as plain values."""
         return {
             "party": self.party,
             "generation": self.generation,
@@ -49,21 +49,21 @@ class Record:
 
 @dataclass
 class Authority:
-    """What the administrator keeps. Changes are on disk once ``save`` was called."""
+    """The state of the authority. ``save`` writes changes to disk."""
 
     federation: Federation
     issued: Issued
-    secret: bytes  # of the parties among themselves
+    secret: bytes  # shared by the parties
     records: list[Record]
 
     @classmethod
     def found(cls, federation: Federation, secret: bytes) -> Authority:
-        """A new one."""
+        """Create a new authority."""
         return cls(federation, make_authority(federation.name), secret, [])
 
     @classmethod
     def load(cls, kits: Path) -> Authority:
-        """That of a folder of kits."""
+        """Read the authority of a folder of kits (credentials bundles)."""
         folder = kits / AUTHORITY
         what = "the authority of a federation (mtcd federation init makes one)"
         key = load_key(read_file(folder / "ca.key", what), str(folder / "ca.key"))
@@ -77,7 +77,7 @@ class Authority:
         return cls(federation, Issued(certificate, key), secret, _records(folder / "issued.json", what))
 
     def save(self, kits: Path, creation: bool = False) -> None:
-        """Write what can change; the keys too when the federation is founded."""
+        """Write the records; at creation also the keys."""
         listed = json.dumps([record.as_json() for record in self.records], indent=1)
         files = {"revoked.pem": self.revocations, "issued.json": listed.encode()}
         files["federation.yaml"] = as_yaml(self.federation)
@@ -88,7 +88,7 @@ class Authority:
 
     @property
     def revocations(self) -> bytes:
-        """The signed list of certificates that count no more."""
+        """The signed list of revoked certificates."""
         return revocation_list(self.issued, [(r.serial, r.revoked) for r in self.records if r.revoked is not None])
 
     def last(self, party: str) -> Record:
@@ -98,12 +98,12 @@ class Authority:
         return next(record for record in reversed(self.records) if record.party == party)
 
     def certificates(self) -> dict[str, str | None]:
-        """What everybody's certificate is called; None where it was revoked."""
+        """The certificate names of all members; None if revoked."""
         lasts = {party: self.last(party) for party in self.federation.members}
         return {p: None if r.revoked is not None else certificate_name(p, r.generation) for p, r in lasts.items()}
 
     def sign(self, party: str, generation: int, days: int) -> Issued:
-        """A new key and certificate for a party."""
+        """Issue a new key and certificate for a party."""
         place = self.federation.places.get(party)
         address = None if place is None else parse_address(place.address)
         made = issue(self.issued, certificate_name(party, generation), address, days)
@@ -112,7 +112,7 @@ class Authority:
         return made
 
     def revoke(self, party: str) -> bool:
-        """Revoke all certificates of a party; False if they were before."""
+        """Revoke all certificates of a party; returns False if they were revoked before."""
         if self.last(party).revoked is not None:
             return False
         now = datetime.now(UTC).replace(microsecond=0)

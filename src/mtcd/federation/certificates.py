@@ -1,8 +1,8 @@
 """Certificates of a federation: its authority, one certificate per party, and the list of those revoked.
 
-A party's certificate is named after it. Zenoh's access rules look at that name alone and know no list of revoked
-certificates, so a party that is let in again after its certificate was revoked gets a new name, party~2: rules for
-the new name do not let the old certificate in. A plain renewal keeps the name.
+A party's certificate is named after it. Zenoh's access rules match that name and know no revocation lists, so a party
+that is readmitted after a revocation gets a new certificate name, party~2, whose rules do not admit the old
+certificate. A plain renewal keeps the name.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNREADABLE = (ValueError, TypeError, x509.InvalidVersion, UnsupportedAlgorithm) 
 
 
 def certificate_name(party: str, generation: int) -> str:
-    """What a party's certificate is called.
+    """The name of a party's certificate.
 
     >>> certificate_name("clinic", 1), certificate_name("clinic", 2)
     ('clinic', 'clinic~2')
@@ -37,7 +37,7 @@ def certificate_name(party: str, generation: int) -> str:
 
 
 def party_of(certificate: str) -> str:
-    """Whose certificate is called so.
+    """The party of a certificate name.
 
     >>> party_of("clinic~2")
     'clinic'
@@ -47,7 +47,7 @@ def party_of(certificate: str) -> str:
 
 @dataclass(frozen=True)
 class Issued:
-    """A certificate with its key, as files; the key is kept out of what is printed."""
+    """A certificate with its key; ``repr`` does not show the key."""
 
     certificate: x509.Certificate
     key: Key
@@ -57,19 +57,19 @@ class Issued:
 
     @property
     def certificate_pem(self) -> bytes:
-        """The certificate as a file."""
+        """The certificate, PEM-encoded."""
         return self.certificate.public_bytes(serialization.Encoding.PEM)
 
     @property
     def key_pem(self) -> bytes:
-        """The private key as a file, not encrypted: the file's mode protects it."""
+        """The private key, PEM-encoded and not encrypted: the mode of its file protects it."""
         return self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
 
 
 def make_authority(federation: str, now: datetime | None = None) -> Issued:
-    """A new authority, which signs the certificates of one federation."""
+    """Create an authority, which signs the certificates of one federation."""
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"mtcd {federation}")])
     builder = (
@@ -81,13 +81,13 @@ def make_authority(federation: str, now: datetime | None = None) -> Issued:
 
 
 def issue(authority: Issued, name: str, address: Address | None, days: int, now: datetime | None = None) -> Issued:
-    """A new key and certificate for somebody at this address; without one, for somebody who calls others only."""
+    """Issue a key and certificate for a member at this address; without one, for a member that only connects."""
     if not 1 <= days <= LONGEST_DAYS:
         raise ConfigError(f"A certificate lasts 1 to {LONGEST_DAYS} days, but {days} were asked for.")
     key, now = ec.generate_private_key(ec.SECP256R1()), now or datetime.now(UTC)
     if now >= authority.certificate.not_valid_after_utc:
         ended = authority.certificate.not_valid_after_utc
-        raise ConfigError(f"The authority expired on {ended:%Y-%m-%d}: found a new one (mtcd federation init).")
+        raise ConfigError(f"The authority expired on {ended:%Y-%m-%d}: create a new one (mtcd federation init).")
     issuer = authority.certificate
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     builder = (
@@ -106,7 +106,7 @@ def issue(authority: Issued, name: str, address: Address | None, days: int, now:
 
 
 def revocation_list(authority: Issued, revoked: Iterable[tuple[int, datetime]], now: datetime | None = None) -> bytes:
-    """The signed list of the serial numbers that count no more, as a file."""
+    """The signed list of revoked serial numbers, PEM-encoded."""
     now = now or datetime.now(UTC)
     certificate = authority.certificate
     builder = x509.CertificateRevocationListBuilder(
@@ -119,7 +119,7 @@ def revocation_list(authority: Issued, revoked: Iterable[tuple[int, datetime]], 
 
 
 def load_certificate(content: bytes, where: str) -> x509.Certificate:
-    """A certificate from a file."""
+    """Decode a PEM-encoded certificate."""
     try:
         return x509.load_pem_x509_certificate(content)
     except UNREADABLE:
@@ -127,34 +127,32 @@ def load_certificate(content: bytes, where: str) -> x509.Certificate:
 
 
 def load_key(content: bytes, where: str) -> Key:
-    """A private key from a file. What is wrong with it is not told: it could show some of it."""
+    """Decode a PEM-encoded private key. Errors give no details, which could disclose parts of it."""
     try:
         key = serialization.load_pem_private_key(content, password=None)
     except (ValueError, TypeError):
         key = None
     if not isinstance(key, Key):
-        raise ConfigError(
-            f"{where} is not a private key as this library makes them: ask the administrator for a new kit."
-        )
+        raise ConfigError(f"{where} is not a private key of a federation: ask the administrator for a new kit.")
     return key
 
 
 def revoked_serials(content: bytes, authority: x509.Certificate, where: str) -> frozenset[int]:
-    """The serial numbers in a list that the authority has signed."""
+    """The serial numbers of a revocation list that the authority has signed."""
     try:
-        told = x509.load_pem_x509_crl(content)
+        revoked = x509.load_pem_x509_crl(content)
     except ValueError:
         raise ConfigError(
             f"{where} is not a list of revoked certificates: get it again from the administrator."
         ) from None
     key = authority.public_key()
-    if not isinstance(key, ec.EllipticCurvePublicKey) or not told.is_signature_valid(key):
+    if not isinstance(key, ec.EllipticCurvePublicKey) or not revoked.is_signature_valid(key):
         raise ConfigError(f"{where} is not signed by this federation's authority: get it again from the administrator.")
-    return frozenset(entry.serial_number for entry in told)
+    return frozenset(entry.serial_number for entry in revoked)
 
 
 def check_certificate(certificate: x509.Certificate, authority: x509.Certificate, name: str, where: str) -> None:
-    """Refuse a certificate of another authority, of another name, or out of its time."""
+    """Refuse a certificate of another authority, of another name, or outside its validity period."""
     if not is_signed_by(certificate, authority):
         raise ConfigError(f"{where} is not of this federation: its authority (ca.pem) did not sign it.")
     if common_name(certificate) != name:
@@ -162,13 +160,13 @@ def check_certificate(certificate: x509.Certificate, authority: x509.Certificate
     for one, what in ((certificate, where), (authority, f"{where}: the authority's certificate")):
         if problem := out_of_time(one):
             raise ConfigError(
-                f"{what} {problem}. Is the clock here right? If it is, ask the administrator for a new one "
-                "(mtcd federation renew)."
+                f"{what} {problem}. Check the clock of this host; if it is right, ask the administrator for a new "
+                "certificate (mtcd federation renew)."
             )
 
 
 def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
-    """Whether the authority made this certificate."""
+    """Whether the authority signed this certificate."""
     try:
         certificate.verify_directly_issued_by(authority)
     except (*UNREADABLE, InvalidSignature):
@@ -177,17 +175,17 @@ def is_signed_by(certificate: x509.Certificate, authority: x509.Certificate) -> 
 
 
 def out_of_time(certificate: x509.Certificate) -> str | None:
-    """How a certificate is out of its time, as the end of a sentence; None if it counts now."""
+    """The end of a sentence on a certificate that is expired or not yet valid; None if it is valid."""
     now = datetime.now(UTC)
     if now > certificate.not_valid_after_utc:
         return f"expired on {certificate.not_valid_after_utc:%Y-%m-%d}"
     if now < certificate.not_valid_before_utc:
-        return f"counts from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
+        return f"is valid only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC"
     return None
 
 
 def common_name(certificate: x509.Certificate) -> str:
-    """Whose certificate it is."""
+    """The common name of a certificate."""
     names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     return str(names[0].value) if len(names) == 1 else ""
 
@@ -200,7 +198,7 @@ def _builder(
     days: int,
     latest: datetime | None = None,
 ) -> x509.CertificateBuilder:
-    """What all certificates have; none outlives its authority."""
+    """The fields common to all certificates; none outlives its authority."""
     until = now + timedelta(days=days)
     return (
         x509.CertificateBuilder()

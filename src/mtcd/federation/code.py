@@ -1,8 +1,9 @@
-"""Network code in a federation: only files that the party's own person named or agreed to are ever run.
+"""Network code in a federation: a party runs only files that its user has named or agreed to.
 
-A federation file names networks by text from somebody else, 'module:function'. Such a name never reaches Python's own
-import: it is looked up among the sources that are given here, and must be a function or class of that very file. What
-runs is compiled from the bytes whose sha256 was shown; bytecode caches and other files are not looked at.
+A federation file, which comes from the administrator, names networks as 'module:function'. Such a name is never
+imported by Python's own import system: it is looked up among the given sources, and must be a function or class that
+this file defines. The code is compiled from the bytes whose sha256 was shown; bytecode caches and other files are not
+used.
 """
 
 from __future__ import annotations
@@ -28,11 +29,11 @@ from mtcd.errors import ConfigError
 
 _OWN_NAME = re.compile(r"([A-Za-z]\w*(?:\.[A-Za-z]\w*)*):([A-Za-z]\w*)", re.ASCII)
 FOLDER = "code"
-"""Of a kit: network code, used once the party has agreed to it."""
+"""The folder of a kit (credentials bundle) with network code, which runs after the party has agreed to it."""
 
 
 def split_name(name: str, where: str) -> tuple[str, str]:
-    """Module and function of 'module:function'; nothing else can be named in a federation."""
+    """The module and the function of 'module:function', the only form of names in a federation."""
     found = _OWN_NAME.fullmatch(name)
     if found is None:
         raise ConfigError(
@@ -57,14 +58,14 @@ def refuse_installed(name: str, where: str) -> None:
     if is_installed(module):
         raise ConfigError(
             f"{where}: {name!r} is in Python or an installed package, which a federation never runs by name. Use a "
-            "built-in network, or a function in a file that every party has itself, such as mynets:make_client, which "
-            "may call what is installed: mtcd party KIT --code mynets.py"
+            "built-in network, or a function in a file that every party has, such as mynets:make_client, which "
+            "may call installed packages: mtcd party KIT --code mynets.py"
         )
 
 
 @dataclass(frozen=True)
 class Source:
-    """A Python file as it was read, once: what is hashed is what runs."""
+    """A Python file, read once: the bytes that are hashed are those that run."""
 
     module: str
     path: Path
@@ -73,12 +74,12 @@ class Source:
 
     @property
     def sha256(self) -> str:
-        """Of the file, as ``sha256sum`` tells it."""
+        """The SHA-256 of the file, as ``sha256sum`` prints it."""
         return hashlib.sha256(self.content).hexdigest()
 
 
 class OwnCode(MetaPathFinder, InspectLoader):
-    """The sources that may run here. ``withheld`` are those of the kit that the party has not agreed to."""
+    """The sources that may run here. ``withheld`` are those in the kit to which the party has not agreed."""
 
     def __init__(self, sources: Iterable[Source] = (), withheld: Sequence[Source] = ()) -> None:
         self.sources: Mapping[str, Source] = {source.module: source for source in sources}
@@ -89,13 +90,13 @@ class OwnCode(MetaPathFinder, InspectLoader):
                 raise ConfigError(f"{source.path}: {top!r} is the name of an installed package: rename your file.")
 
     def load(self, name: str, where: str) -> Callable[..., Any]:
-        """The function or class of that name; ``where`` opens errors."""
+        """Load the function or class of a name; ``where`` is the prefix of errors."""
         module, function = split_name(name, where)
         source = self.source_of(name, where)
         try:
             with self._found_first():
                 loaded = importlib.import_module(module)
-        except (Exception, SystemExit) as error:  # whatever somebody's module does when it is imported
+        except (Exception, SystemExit) as error:  # a module may raise anything when it is imported
             hint = f" {self._how_to_agree()}" if isinstance(error, ImportError) and self.withheld else ""
             raise ConfigError(
                 f"{where}: {source.path} cannot be loaded ({type(error).__name__}: {error}).{hint}"
@@ -103,7 +104,7 @@ class OwnCode(MetaPathFinder, InspectLoader):
         return _defined_in(loaded, function, f"{where}: {name!r}", source)
 
     def source_of(self, name: str, where: str) -> Source:
-        """The file that defines what is named so."""
+        """The file that defines a name."""
         module, _ = split_name(name, where)
         if module in self.sources:
             return self.sources[module]
@@ -114,7 +115,7 @@ class OwnCode(MetaPathFinder, InspectLoader):
         refuse_installed(name, where)
         file = f"{module.replace('.', '/')}.py"
         raise ConfigError(
-            f"{where}: there is no code for {name!r} here. Get {file} from somebody whom you trust, read it, and name "
+            f"{where}: there is no code for {name!r} here. Get {file} from a source that you trust, read it, and name "
             f"it when you start: --code {file}"
         )
 
@@ -124,8 +125,8 @@ class OwnCode(MetaPathFinder, InspectLoader):
 
     @contextmanager
     def _found_first(self) -> Iterator[None]:
-        """Modules of these names come from here, also where they import each other. Afterwards they are found here if
-        nowhere else: a function may import when it is called.
+        """Put this finder first, so that these modules are found here also when they import each other. Afterwards it
+        is the last one: a function may import when it is called.
         """
         others = [finder for finder in sys.meta_path if not isinstance(finder, OwnCode)]
         tops = {module.partition(".")[0] for module in self.sources}
@@ -139,7 +140,7 @@ class OwnCode(MetaPathFinder, InspectLoader):
         finally:
             sys.meta_path[:] = [*others, self]
 
-    # What Python's import asks a finder and a loader
+    # The interfaces of a finder and of a loader
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -171,11 +172,11 @@ def _defined_in(module: ModuleType, function: str, what: str, source: Source) ->
     if found is None:
         raise ConfigError(f"{what}: {source.path} has no function {function!r}.")
     if not (inspect.isfunction(found) or inspect.isclass(found)):
-        raise ConfigError(f"{what}: that is no function or class that makes a module.")
+        raise ConfigError(f"{what}: it is not a function or class that makes a module.")
     if found.__module__ != module.__name__:
         raise ConfigError(
-            f"{what} is only imported there, from {found.__module__}: in a federation a network is made by a function "
-            f"or class that {source.path.name} itself defines."
+            f"{what} is only imported there, from {found.__module__}: in a federation, {source.path.name} itself must "
+            "define the function or class that makes a network."
         )
     made: Callable[..., Any] = found
     return made

@@ -1,4 +1,4 @@
-"""Which network code a party runs: files that it names on its command line, and those of its kit that it agrees to."""
+"""The network code that a party runs: files named on its command line, and files of its kit to which it agrees."""
 
 from __future__ import annotations
 
@@ -12,40 +12,37 @@ from mtcd.federation.kit_schema import KitConfig
 
 INIT = "__init__.py"
 SHA256 = 64  # hexadecimal digits
-
-
 BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
 def own_names(model: GlmSection | SplitSection) -> dict[str, str]:
-    """The networks of the model that are not built in, by their keys."""
+    """The networks of the model that are not built in, by key."""
     return model.own_networks if isinstance(model, SplitSection) else {}
 
 
 def built_in_only(model: GlmSection | SplitSection) -> GlmSection | SplitSection:
-    """The model with built-in networks in the place of somebody's own, to check all else without running their code."""
+    """The model with custom networks replaced by built-in ones, to check all else without running their code."""
     return model.model_copy(update={key: BUILT_IN[key] for key in own_names(model)})
 
 
 def check_own_names(model: GlmSection | SplitSection) -> None:
-    """Refuse names that no party could load, and a path to code, which is for each party to say."""
+    """Refuse names that no party can load, and ``model.code``: each party names its own files."""
     for key, name in own_names(model).items():
         refuse_installed(name, f"model.{key}")
     if isinstance(model, SplitSection) and model.code is not None:
         raise ConfigError(
-            "model.code: a federation file does not say where a party's code is. Leave it out: each party names its "
-            "own when it starts, mtcd party KIT --code mynets.py"
+            "model.code: a federation file cannot name a party's code. Leave it out: each party names its own file "
+            "when it starts, mtcd party KIT --code mynets.py"
         )
 
 
 def read_code(config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: Sequence[str] = ()) -> OwnCode:
-    """The code that the party may run; ``given`` are files or packages of its own, ``agreed`` hashes of the kit's."""
+    """The code that the party may run: its own files or packages, ``given``, and those in the kit, by hash."""
     check_own_names(config.model)
     if not own_names(config.model):
         if given or agreed:
             raise ConfigError(
-                "This federation has no networks of the parties' own, so no code is run: leave --code and "
-                "--agree-code out."
+                "This federation uses built-in networks only, so no code is run: leave --code and --agree-code out."
             )
         return NO_CODE
     own = [source for path in given for source in _given(path)]
@@ -58,15 +55,15 @@ def read_code(config: KitConfig, kit: Path, given: Sequence[Path] = (), agreed: 
     if strange := accepted - {source.sha256 for source in inside}:
         there = "; ".join(f"{source.path} {source.sha256}" for source in inside) or f"no code in {kit / FOLDER}"
         raise ConfigError(
-            f"--agree-code {min(strange)}: no code in the kit has this sha256, so it is not what you agreed to. There "
-            f"is: {there}."
+            f"--agree-code {min(strange)}: no code in the kit has this sha256, so it is not what you agreed to. The "
+            f"kit has: {there}."
         )
     withheld = [source for source in inside if source.sha256 not in accepted]
     return OwnCode([*own, *(source for source in inside if source.sha256 in accepted)], withheld)
 
 
 def _given(path: Path) -> list[Source]:
-    """A file is a module, a folder with an __init__.py a package."""
+    """The sources of a file (a module) or of a folder with an __init__.py (a package)."""
     path = path.absolute()
     if path.is_dir() and (path / INIT).is_file() and path.name.isidentifier():
         return _below(path, f"{path.name}.")
@@ -76,7 +73,7 @@ def _given(path: Path) -> list[Source]:
 
 
 def _below(folder: Path, prefix: str) -> list[Source]:
-    """All modules in a folder. Files that cannot be imported, by their names or for want of a package, are left out."""
+    """All modules in a folder, but for files that cannot be imported (invalid names, missing packages)."""
     found = []
     for path in sorted(folder.rglob("*.py")):
         inside = path.relative_to(folder)

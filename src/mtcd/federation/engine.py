@@ -1,19 +1,19 @@
-"""A federation as an engine: every party a node in a thread of this process, over real links, journals and all.
+"""A federation as an engine: every party is a node in a thread of this process, with real links and journals.
 
-It serves where a whole federation is on one machine: in the contract suite, and to try a federation out before its
-parties start on their own hosts. The nodes are those of ``mtcd party``; here somebody observes them.
+It runs a whole federation on one machine: in the contract suite, and for trials before the parties start on their own
+hosts. The nodes are those of ``mtcd party``; here an observer watches them.
 
-What it can observe, and what it cannot:
+What can be observed, and what cannot:
 
 - **Progress** comes from the party that reports it, which waits until the observer asks for the next observation.
   Observations that the observer skips (``skip_to``) cost nothing.
-- **Parameters** of linear models are read from the parties at an observation. On hosts of their own nobody could ask
-  for them. Those of split networks are known after the end only, in the parties' own blocks.
+- **Parameters** of linear models are read from the parties at an observation, which is impossible across hosts. Those
+  of split networks are available only after the end, in the parties' blocks.
 - **The ledger** is the sum of the parties' ledgers. It is exact after the end. At an observation of a single token
   without a server it lacks the hop that the token is about to make, and where clients report their parts of an
   iteration (DCPA), it may have messages of the next.
-- **The end**: the parties have stop and divergence rules of their own (``node/watch.py``). An engine that is stopped
-  before they end leaves them as if their processes had been killed: ``resume`` continues from their journals.
+- **The end**: the parties apply stop and divergence rules themselves (``node/watch.py``). Stopping the engine before
+  they end is like a crash of all processes: ``resume`` continues from their journals.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, Message, Progress
 from mtcd.protocol.state import Snapshot
 
-PAUSE_SECONDS = 0.05  # between two looks at the clock, for an observer that may pause
+PAUSE_SECONDS = 0.05  # between two checks of the clock, for an observer that may pause
 END_SECONDS = 120.0  # for all parties to learn of the end
 
 
 class FederationEngine(Engine):
-    """Runs the parties (and the server) of these kits; each keeps its run in a folder of its own in ``folder``.
+    """Runs the parties (and the server) of these kits (credentials bundles), with run folders in ``folder``.
 
-    ``participant`` makes what a party brings into the federation; without it, tables are read as the kits say.
+    ``participant`` makes the participant of a kit; without it, tables are read as the kits say.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class FederationEngine(Engine):
         self._failure: BaseException | None = None
         self._monitor = Monitor(len(kits) - (SERVER_NAME in kits))
         self._changed = Condition()
-        """Guards all below, which the threads of the parties share with the observer."""
+        """Guards the attributes below, which the threads of the parties share with the observer."""
         self._due: float = 0
         self._observed: Progress | None = None
         self._released = -1
@@ -75,7 +75,7 @@ class FederationEngine(Engine):
 
     @property
     def statuses(self) -> dict[str, str | None]:
-        """How the training ended, as each party knows it."""
+        """The status of the end at each party."""
         return {name: node.status for name, node in self.nodes.items()}
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
@@ -104,9 +104,11 @@ class FederationEngine(Engine):
 
     def parameters(self) -> list[Any]:
         if any(isinstance(kit.config.model, SplitSection) for kit in self.kits.values()):
-            raise MtcdError("In a federation, networks stay with their parties: read the blocks in their run folders.")
+            raise MtcdError(
+                "In a federation, networks stay with their parties: read the blocks in their run folders after the end."
+            )
         while self._running and any(node.trainer is None for node in self.nodes.values()):
-            sleep(PAUSE_SECONDS)  # the first observation may come before all have heard of the run
+            sleep(PAUSE_SECONDS)  # the first observation may come before all parties have started the run
         with self._changed:
             if self._running and self._observed is None:  # an interrupt: wait for the next observation
                 self._due = 0
@@ -118,7 +120,7 @@ class FederationEngine(Engine):
         return replace(self.nodes[self._names[0]].role.parties, clients=clients, server=server).parameters()
 
     def snapshot(self) -> Snapshot:
-        """Where the journals are: they have all that it takes to continue after ``stop``."""
+        """The folder of the journals, from which ``resume`` continues after ``stop``."""
         return Snapshot({"folder": str(self.folder)}, {})
 
     def resume(self, snapshot: Snapshot) -> None:
@@ -138,7 +140,7 @@ class FederationEngine(Engine):
         if any(thread.is_alive() for thread in self._threads):
             for node in self.nodes.values():
                 node.loop.stop()
-            raise MtcdError(f"The parties did not end: see their logs in {self.folder}.")
+            raise MtcdError(f"The parties did not end within {END_SECONDS:.0f} s: see their logs in {self.folder}.")
         self._conclude()
 
     @property
@@ -170,7 +172,7 @@ class FederationEngine(Engine):
             self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
-        """A party cannot go on: all others leave, and ``run`` raises its error."""
+        """Handle the error of a party: all others exit, and ``run`` raises it."""
         with self._changed:
             if self._leaving:
                 return
@@ -180,10 +182,10 @@ class FederationEngine(Engine):
             node.loop.stop()
 
     def _report(self, number: int, payload: Any, status: str | None) -> str | None:
-        """Called in a party's thread with what it tells its monitor, and the status if that ends the training.
+        """Called in a party's thread with a report to the monitor, and the status if it ends the training.
 
-        The party waits here while the observer looks, unless other clients have yet to report their parts: a party
-        that waits sends nothing again, and they may need it. Returns the status, or raises if the party is to leave.
+        The party waits here during the observation, unless other clients have yet to report their parts: a waiting
+        party retries nothing, and they may need it. Returns the status, or raises if the party is to exit.
         """
         hop = reached(payload) or 0
         with self._changed:
@@ -196,7 +198,7 @@ class FederationEngine(Engine):
                     self._changed.notify_all()
                     self._changed.wait_for(lambda: self._leaving or self._released >= hop)
             if self._leaving:
-                raise KeyboardInterrupt  # as if its process were interrupted: its journal has all
+                raise KeyboardInterrupt  # as if its process were interrupted: its journal is complete
         return status
 
     def _release(self, observed: Progress) -> None:
@@ -210,14 +212,14 @@ class FederationEngine(Engine):
         self.ledger = Ledger.total([trainer.reliable.ledger for trainer in trainers if trainer is not None])
 
     def _conclude(self) -> None:
-        """All parties have left."""
+        """Collect ledgers and status after all parties have exited."""
         self._add_up()
         found = {status for status in self.statuses.values() if status is not None}
         self.status = found.pop() if len(found) == 1 else None
 
 
-def _progress(told: Any) -> Progress:
-    """What a party tells its monitor: progress, or a token that is alone and stands for it."""
-    if isinstance(told, Progress):
-        return told
-    return Progress(told.hop, told.t, told.aggregate, told.penalty)
+def _progress(report: Any) -> Progress:
+    """The progress in a report to the monitor, which may be a single token."""
+    if isinstance(report, Progress):
+        return report
+    return Progress(report.hop, report.t, report.aggregate, report.penalty)

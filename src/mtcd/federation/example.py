@@ -1,4 +1,4 @@
-"""A made-up federation: clinics that know different things about partly the same people."""
+"""A synthetic federation: clinics with different features of partly the same people."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from mtcd.federation.processes import free_ports
 from mtcd.seeding import stream
 
 SAMPLES, FEATURES, L2 = 300, 5, 1.0
-STRANGERS = 20  # rows of each table that nobody else has
+STRANGERS = 20  # rows per table that no other table has
 
 
 @dataclass(frozen=True)
 class Example:
-    """Its file, its tables, and the data of the people whom all clinics know, as nobody has them."""
+    """The federation file, the tables, and the pooled data of the common people, which no clinic has."""
 
     file: Path
     tables: dict[str, Path]
@@ -49,7 +49,7 @@ def write_example(folder: Path, parties: int, server: bool, seed: int, iteration
 def _with_strangers(
     name: str, people: list[str], columns: dict[str, NDArray[np.float64]], draw: np.random.Generator
 ) -> pl.DataFrame:
-    """Everybody whom all know, and some whom only this clinic knows, in an order of its own."""
+    """The table of a clinic: the common people and some of its own, in random order."""
     ids = [*people, *(f"{name}-only-{i}" for i in range(STRANGERS))]
     table = {"person": ids}
     for column, values in columns.items():

@@ -1,4 +1,4 @@
-"""Reading a federation file, and checking what its keys say together."""
+"""Reading of a federation file, and checks across its keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAMPLES = 20  # of the rehearsal
 
 
 def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
-    """The federation in a file, checked, and notes on what in it has no effect."""
+    """Read and check a federation file; returns it with notes on keys that have no effect."""
     content = read_yaml(path, "federation", "name, parties, labels, network, method")
     federation = check_keys(content, str(path))
     try:
@@ -38,7 +38,7 @@ def read_federation(path: Path) -> tuple[Federation, tuple[str, ...]]:
 
 
 def check_keys(content: dict[str, Any], where: str) -> Federation:
-    """A Federation from plain values; one error that names every wrong key. Empty sections count as left out."""
+    """A Federation from plain values; the error lists every wrong key. Empty sections count as left out."""
     given = {key: value for key, value in content.items() if value is not None}
     try:
         return Federation.model_validate(given)
@@ -47,7 +47,7 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
 
 
 def check_federation(federation: Federation) -> tuple[str, ...]:
-    """Refuse what each key allows and all together do not; returns notes."""
+    """Refuse invalid combinations of keys; returns notes."""
     check_own_names(federation.model)
     method, notes = method_of(federation)
     _check_server(federation, method)
@@ -59,10 +59,10 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
 
 
 def _code_notes(federation: Federation) -> tuple[str, ...]:
-    """What everybody has to bring besides the kit."""
+    """Notes on the network code that parties need besides the kit (credentials bundle)."""
     return tuple(
-        f"model.{key}: {name} is code that {'every party' if key == 'client' else 'everybody, the server too,'} names "
-        f"when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
+        f"model.{key}: {name} is custom code. {'Every party' if key == 'client' else 'Every party and the server'} "
+        f"must name its file when it starts: --code {name.partition(':')[0].replace('.', '/')}.py"
         for key, name in own_names(federation.model).items()
     )
 
@@ -76,19 +76,19 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     method, notes, _, costs = build_settings(config)
     if federation.stop.gap is not None:
         raise ConfigError(
-            "stop.gap: the gap is told from the optimum, which nobody in a federation can compute alone. Stop by "
-            "iterations, epochs, seconds or cost."
+            "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop by iterations, "
+            "epochs, seconds or cost."
         )
     if federation.stop.cost is not None and costs.account == "sent":
         raise ConfigError(
-            "stop.cost: nobody in a federation knows what all have sent. Use costs.account: charged, or stop "
+            "stop.cost: no party of a federation knows what all have sent. Use costs.account: charged, or stop "
             "by iterations, epochs or seconds."
         )
     return method, notes
 
 
 def network_of(federation: Federation) -> Network:
-    """Who talks to whom; clients are numbered in the order of the file."""
+    """The network of the parties; clients are numbered in the order of the file."""
     section, names = federation.network, list(federation.parties)
     if section.links is None:
         seed = federation.seed if section.seed is None else section.seed
@@ -98,7 +98,7 @@ def network_of(federation: Federation) -> Network:
             if name not in federation.parties:
                 hint = did_you_mean(name, names)
                 if name == SERVER:
-                    hint = "every party talks to the server anyway: leave it out of the links"
+                    hint = "every party has a link to the server: leave the server out of the links"
                 raise NetworkError(f"network.links.{i}: no party is called {name!r}; {hint}")
         if pair[0] == pair[1]:
             raise NetworkError(f"network.links.{i}: {pair[0]!r} is linked to itself: leave this link out.")
@@ -106,7 +106,7 @@ def network_of(federation: Federation) -> Network:
 
 
 def _rehearse(federation: Federation, method: Method, network: Network) -> None:
-    """Make the parties on a few samples of made-up data: that refuses what an in-process training would refuse."""
+    """Make the parties on a few synthetic samples, which refuses all settings that ``mtcd train`` refuses."""
     method.check_network(network)
     settled: Any = method.with_stepsize(1.0)
     if settled.batch is not None:
@@ -122,7 +122,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
             "method: dcpa, acceleration and combine: optimal are for linear models. Split networks train by mtcd, stcd "
             "or svfl without them."
         )
-    if isinstance(method, MTCD):  # making the plan refuses what cannot work
+    if isinstance(method, MTCD):  # plan() raises on invalid settings
         settled.plan(SAMPLES, 1, network, federation.seed)
 
 
@@ -142,7 +142,7 @@ def _check_server(federation: Federation, method: Method) -> None:
 
 
 def _check_labels(federation: Federation, method: Method) -> None:
-    """In the relaxed protocol clients compute the loss themselves; that takes the holder's explicit consent."""
+    """Check the label holder's consent: in the relaxed protocol, clients compute the loss themselves."""
     labels = federation.labels
     if labels.held_by not in federation.parties:
         hint = did_you_mean(labels.held_by, federation.parties)
@@ -155,9 +155,9 @@ def _check_labels(federation: Federation, method: Method) -> None:
         raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
     if "parties" not in labels.shared_with:
         raise ConfigError(
-            f"labels.shared_with: {method.kind} lets every party compute the loss itself, which takes the labels. If "
-            f"{labels.held_by!r} may tell them to all parties, write 'shared_with: parties'; if not, this federation "
-            "cannot train."
+            f"labels.shared_with: with {method.kind}, every party computes the loss, which takes the labels. If "
+            f"{labels.held_by!r} may share them with all parties, write 'shared_with: parties'; if not, this "
+            "federation cannot train."
         )
     looks_at_loss = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     at_server = isinstance(federation.model, SplitSection) or looks_at_loss
@@ -181,6 +181,6 @@ def _check_given_order(federation: Federation) -> None:
     for name, party in federation.parties.items():
         if federation.alignment == "given order" and party.data.id is not None:
             raise ConfigError(
-                f"parties.{name}.data.id: with 'alignment: given order' nobody looks at ids. Leave the id out, or "
-                "align by psi or hashed."
+                f"parties.{name}.data.id: 'alignment: given order' does not use ids. Leave the id out, or use "
+                "alignment: psi or hashed."
             )

@@ -34,12 +34,12 @@ class Header(NamedTuple):
 
 
 def encode(message: Message, header: Header) -> bytes:
-    """The message as bytes. What is not finite is refused here already: the training has diverged."""
+    """Encode a message. Numbers that are not finite raise a WireError: the training has diverged."""
     return b"".join(encode_parts(message, header))
 
 
 def encode_parts(message: Message, header: Header) -> Chunks:
-    """The same in pieces, of which the large ones are the arrays themselves."""
+    """Encode a message as chunks, without copying its arrays."""
     schema = SCHEMAS.get(type(message.payload))
     if schema is None:
         raise WireError("kind", "is none that can be sent")
@@ -61,10 +61,10 @@ def encode_parts(message: Message, header: Header) -> Chunks:
 
 
 def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Message, Header]:
-    """The message, if all of it is as ``bounds`` allow; otherwise a ``WireError``, and nothing has happened.
+    """Decode a message; raises a ``WireError`` unless all of it is within ``bounds``.
 
-    Out of ``bytes`` the arrays are copied once, as parties write to them. A ``bytearray`` is taken over: its arrays
-    stay where they are, so it must not be used again.
+    Arrays are copied out of ``bytes``, as parties write to them. A ``bytearray`` is taken over without a copy, so it
+    must not be used again.
     """
     view = as_view(data)
     if len(view) > _largest(bounds):
@@ -76,7 +76,7 @@ def decode(data: bytes | bytearray | memoryview, bounds: Bounds) -> tuple[Messag
 
 
 def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int]:
-    """The same where more follows; with the length of the message."""
+    """Decode the message at the start of a buffer; returns also its length."""
     schema, sender, to, numbers, length = _head(view, bounds)
     start = HEAD.size + padded(len(bounds.run_bytes))
     frame = Reader(view, start, bounds, sender, length)
@@ -89,7 +89,7 @@ def decode_first(view: memoryview, bounds: Bounds) -> tuple[Message, Header, int
 
 
 def largest(bounds: Bounds) -> int:
-    """The most bytes that any message of the run can have: what a link need not take in."""
+    """The largest size in bytes of any message of the run; links refuse larger ones."""
     return _largest(bounds)
 
 
@@ -122,15 +122,15 @@ def _largest(bounds: Bounds) -> int:
 
 
 def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int, int, int, int], int]:
-    """What the head says, if it says what it must."""
+    """Decode and check the head."""
     if len(view) < HEAD.size:
         raise WireError("frame", CUT_SHORT)
     magic, version, protocol, kind, run_length, length, sender, to, *others = HEAD.unpack_from(view)
     if magic != MAGIC:
         raise WireError("magic", "is not that of mtcd")
     if version != FORMAT or protocol != PROTOCOL:
-        told = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
-        raise WireError("version", f"is another one ({told}): the parties need the same version of mtcd")
+        versions = f"format {version}, protocol {protocol}; here {FORMAT} and {PROTOCOL}"
+        raise WireError("version", f"is another one ({versions}): install the same version of mtcd at all parties")
     if length > len(view):
         raise WireError("length", "is not that of the frame")
     run, end = bounds.run_bytes, HEAD.size + run_length
@@ -151,18 +151,18 @@ def _head(view: memoryview, bounds: Bounds) -> tuple[Schema, int, int, tuple[int
 
 
 def _check_parties(schema: Schema, sender: int, to: int, bounds: Bounds) -> None:
-    """They exist, are those of the link, and may tell each other such a thing."""
+    """Check that sender and receiver exist, are those of the link, and may exchange such a payload."""
     lowest = SERVER if bounds.server else 0
     if not lowest <= sender < bounds.clients or bounds.sender not in (None, sender):
-        raise WireError("sender", "is not one who may send this")
+        raise WireError("sender", "is not a party that may send this")
     if not (lowest <= to < bounds.clients or to == MONITOR) or bounds.receiver not in (None, to):
-        raise WireError("receiver", "is not one who may get this")
+        raise WireError("receiver", "is not a party that may receive this")
     if route(sender, to) not in schema.routes:
-        raise WireError("receiver", "is not told such things by this sender")
+        raise WireError("receiver", "does not receive such payloads from this sender")
 
 
 def as_view(data: object) -> memoryview:
-    """The bytes, as they lie."""
+    """A view of the bytes, without a copy."""
     if not isinstance(data, bytes | bytearray | memoryview):
         raise WireError("frame", "is not made of bytes")
     view = memoryview(data)

@@ -1,7 +1,7 @@
-"""The key space: every key names its receiver and its sender, so that access rules can tell who may write where.
+"""The Zenoh key space: every key names its receiver and its sender, on which access rules are based.
 
-mtcd/FEDERATION/to/RECEIVER/from/SENDER/...    messages, as queries or puts; the rest is the party process's
-mtcd/FEDERATION/to/RECEIVER/from/operator/control/...    questions of the person who watches, as queries
+mtcd/FEDERATION/to/RECEIVER/from/SENDER/...    messages, as queries or puts; the rest names their kind
+mtcd/FEDERATION/to/RECEIVER/from/operator/control/...    requests of the operator, as queries
 mtcd/FEDERATION/alive/NAME                     the liveliness token of a party
 """
 
@@ -13,7 +13,7 @@ ROOT, CONTROL = "mtcd", "control"
 
 
 def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
-    """Where ``sender`` writes to reach ``receiver``.
+    """The key under which ``sender`` writes to ``receiver``.
 
     >>> message_key("clinics", "b", "a", "run1", "token")
     'mtcd/clinics/to/b/from/a/run1/token'
@@ -22,12 +22,12 @@ def message_key(federation: str, receiver: str, sender: str, *rest: str) -> str:
 
 
 def channel(federation: str, receiver: str, sender: str) -> str:
-    """All keys from one to the other: what a receiver declares, once per peer, and what a rule allows."""
+    """The expression for all keys from one party to another: subscribed by the receiver, allowed by a rule."""
     return message_key(federation, receiver, sender, "**")
 
 
 def control_key(federation: str, receiver: str, kind: str) -> str:
-    """Where the operator asks ``receiver`` something.
+    """The key of the operator's requests of a kind to ``receiver``.
 
     >>> control_key("clinics", "b", "status")
     'mtcd/clinics/to/b/from/operator/control/status'
@@ -36,10 +36,10 @@ def control_key(federation: str, receiver: str, kind: str) -> str:
 
 
 def control_channel(federation: str, receiver: str) -> str:
-    """All that the operator may ask: what everybody declares, and what a rule allows."""
+    """The expression for all requests of the operator to a party: declared by the party, allowed by a rule."""
     return control_key(federation, receiver, "**")
 
 
 def alive_key(federation: str, name: str) -> str:
-    """The key under which a party shows that it is there."""
+    """The key of a party's liveliness token."""
     return f"{ROOT}/{federation}/alive/{name}"

@@ -1,4 +1,4 @@
-"""Reading a kit, as a party or the server does when it starts."""
+"""Reading of a kit (credentials bundle), as a party or the server does when it starts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ WARN_BEFORE_DAYS = 30  # the certificate expires
 
 @dataclass(frozen=True)
 class Kit:
-    """A kit whose parts belong together and count today. Keys stay in their files."""
+    """A kit whose files belong together and whose certificate is valid. Keys stay in their files."""
 
     folder: Path
     config: KitConfig
@@ -42,25 +42,25 @@ class Kit:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its person should know."""
+        """Notes for the user of the kit."""
         left = (self.until - datetime.now(UTC)).days
         cut_off = [name for name, peer in self.config.peers.items() if peer.certificate is None]
-        notes = [f"{name!r} was revoked: it is not talked to." for name in cut_off]
+        notes = [f"{name!r} was revoked: this party does not connect to it." for name in cut_off]
         notes += [f"Network code: {s.path.name}, sha256 {s.sha256}." for s in self.code.sources.values()]
         if left < WARN_BEFORE_DAYS:
             notes.append(f"The certificate expires on {self.until:%Y-%m-%d}: ask the administrator to renew it.")
         return tuple(notes)
 
     def zenoh(self) -> dict[str, Any]:
-        """The settings of its session."""
+        """The Zenoh configuration of its session."""
         return zenoh_config(self.config, self.folder)
 
     def alignment_secret(self) -> bytes:
-        """The secret of hashed alignment, the same at all parties."""
+        """The secret of hashed alignment, which is the same at all parties."""
         return self.secret("alignment")
 
     def secret(self, purpose: str) -> bytes:
-        """A key for one purpose that all parties have, and neither the server nor the operator."""
+        """Derive the key for a purpose, which all parties have, but neither the server nor the operator."""
         path = self.folder / PARTIES_FILE
         try:
             shared = bytes.fromhex(read_file(path, WHAT).decode())
@@ -72,13 +72,13 @@ class Kit:
 
 
 def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()) -> Kit:
-    """The kit in a folder; refused if a file is missing, open to others, expired, revoked or of somebody else.
+    """Read the kit in a folder; refused if a file is missing, readable by others, expired, revoked or of another party.
 
-    ``code`` are files with networks of the party's own; ``agreed`` the sha256 of those in the kit that may run.
+    ``code`` are the party's files with networks; ``agreed`` the sha256 of files in the kit that may run.
     """
     folder = folder.absolute()
     if not folder.is_dir():
-        raise ConfigError(f"There is no folder {folder}: give that of a kit, such as kits/hospital_a.")
+        raise ConfigError(f"There is no folder {folder}: give the folder of a kit, such as kits/hospital_a.")
     config = _config(folder / "party.yaml")
     key = load_key(read_file(folder / KEY_FILE, WHAT), str(folder / KEY_FILE))
     where = str(folder / CERTIFICATE_FILE)
@@ -116,6 +116,6 @@ def _config(path: Path) -> KitConfig:
     named |= {name for pair in config.links for name in pair}
     if strangers := sorted(named - known):
         raise ConfigError(
-            f"{path}: {strangers[0]!r} is none of the parties: ask the administrator for this file again."
+            f"{path}: {strangers[0]!r} is not a party of the federation: ask the administrator for this file again."
         )
     return config

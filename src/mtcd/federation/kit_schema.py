@@ -1,4 +1,4 @@
-"""What a kit tells its party: party.yaml, key by key."""
+"""The schema of party.yaml, the settings in a kit (credentials bundle)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ CertificateName = Annotated[str, AfterValidator(_certificate)]
 
 
 class PeerSection(Section):
-    """Somebody this party talks to: a neighbour or the server. Without a certificate it was revoked: nobody talks."""
+    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to."""
 
     address: AddressText
     certificate: CertificateName | None = None
@@ -61,7 +61,7 @@ class KitConfig(Section):
     certificate: CertificateName
     address: AddressText | None = None  # the operator has none
     listen: ListenText | None = None
-    operator: CertificateName | None = None  # what the operator's certificate is called; revoked: nobody listens to it
+    operator: CertificateName | None = None  # the name of the operator's certificate; None if revoked
     parties: list[Name]  # client k is the k-th
     links: list[tuple[Name, Name]]
     peers: dict[Name, PeerSection]
@@ -90,22 +90,22 @@ class KitConfig(Section):
 
     @property
     def is_operator(self) -> bool:
-        """Whether this is the kit of the person who watches."""
+        """Whether this is the operator's kit."""
         return self.name == OPERATOR
 
     @property
     def seen_by(self) -> str:
-        """Who sees predictions."""
+        """The party that learns the predictions."""
         return self.predictions.seen_by or self.labels.held_by
 
     @property
     def rank(self) -> dict[str, int]:
-        """Of two who talk, the one of higher rank calls the other: parties in their order, all of them the server."""
+        """Of two peers, the one of higher rank connects to the other; the server has the lowest rank."""
         return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}
 
 
 def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:
-    """The kit of a party, of the server or of the operator: of others' data it tells nothing."""
+    """The settings of a party, of the server or of the operator, without those on the data of others."""
     place, names, party = federation.places.get(name), list(federation.parties), federation.parties.get(name)
     if party is not None:
         near = [names[j] for j in network.neighbours[names.index(name)]]
@@ -135,7 +135,7 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
 
 
 def as_yaml(section: Federation | KitConfig) -> bytes:
-    """The file, with all defaults filled in."""
+    """Encode as YAML, with all defaults filled in."""
     content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)
     content["method"] = section.method.model_dump(
         mode="json", exclude_none=True, include=keys_of(section.method.kind) | {"kind"}

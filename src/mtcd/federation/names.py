@@ -1,4 +1,4 @@
-"""Names and addresses of parties: what can be a folder, a certificate's name and a part of a key, and a host:port."""
+"""Names and addresses of parties. Names are valid as folders, certificate names and parts of Zenoh keys."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 SERVER = "server"
-OPERATOR = "operator"  # the person who watches
+OPERATOR = "operator"
 AUTHORITY = "authority"
-LONGEST = 40  # a certificate's common name has room for 64
+LONGEST_CHARACTERS = 40  # of a name; a certificate's common name has room for 64
 RESERVED = frozenset({AUTHORITY, "con", "prn", "aux", "nul"})  # the administrator's folder; no folders on some systems
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*", re.ASCII)
@@ -17,15 +17,15 @@ _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?", re.ASCII)
 
 
 def usable_name(name: str) -> str:
-    """The name, if it can be that of a folder, of a certificate and of a part of a key.
+    """Check that a name is valid as a folder, as a certificate name and as a part of a key; returns it.
 
     >>> usable_name("hospital_a")
     'hospital_a'
     """
-    if not _NAME.fullmatch(name) or len(name) > LONGEST:
+    if not _NAME.fullmatch(name) or len(name) > LONGEST_CHARACTERS:
         raise ValueError(
             f"{name!r} cannot be a name: use letters a to z, digits, '_' and '-', a letter or digit first, "
-            f"{LONGEST} at most"
+            f"{LONGEST_CHARACTERS} at most"
         )
     if name.lower() in RESERVED:
         raise ValueError(f"{name!r} is a reserved name: choose another")
@@ -34,7 +34,7 @@ def usable_name(name: str) -> str:
 
 @dataclass(frozen=True)
 class Address:
-    """Where a party can be reached."""
+    """The host and port of a party."""
 
     host: str  # without brackets
     port: int

@@ -1,4 +1,4 @@
-"""Writing and reading what only its owner may read."""
+"""Files that only their owner may read."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ PRIVATE = frozenset({"key.pem", "ca.key", "parties.key"})
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False) -> None:
-    """Put the files there, in order. All are written aside first, so a full disk leaves everything as it was.
+    """Replace files, in order. All are written to a temporary folder first, so that a full disk changes nothing.
 
-    Files of ``PRIVATE`` names, and all if ``private``, are for their owner only.
+    Files of ``PRIVATE`` names, and all if ``private``, are readable by their owner only.
     """
     try:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".mtcd-") as aside:
@@ -29,7 +29,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], private: bool = False)
 
 
 def _create(path: Path, content: bytes, private: bool) -> None:
-    """A new file; a private one is for the owner only from its first moment, whatever the umask."""
+    """Create a file; a private one has mode 600 from the start, whatever the umask."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
@@ -38,7 +38,7 @@ def _create(path: Path, content: bytes, private: bool) -> None:
 
 
 def read_file(path: Path, what: str) -> bytes:
-    """The content of a file of a kit; a private one must be the owner's only."""
+    """Read a file of a kit (credentials bundle); a private one must be readable by its owner only."""
     try:
         if path.name in PRIVATE and os.name == "posix" and (mode := stat.S_IMODE(path.stat().st_mode)) & 0o077:
             raise ConfigError(

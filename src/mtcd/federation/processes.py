@@ -1,4 +1,4 @@
-"""A whole federation on this machine: one process for each party, as each would run on a host of its own."""
+"""A federation on one machine: a process for each party, as it would run on a host of its own."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import IO, Any
 
 from mtcd.federation.names import SERVER
 
-LISTENING = range(20_000, 32_000)  # below those that systems give to whoever calls another
-KINDLY = 5.0  # seconds to leave by oneself
+PORTS = range(20_000, 32_000)  # below the ephemeral ports of outgoing connections
+TERMINATION_SECONDS = 5.0  # between SIGTERM and SIGKILL
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Ports that nobody uses now, nor takes while a party is away for a moment."""
-    drawn = random.sample(LISTENING, len(LISTENING))
+    """Ports that are free now, and are not given to outgoing connections while a party restarts."""
+    drawn = random.sample(PORTS, len(PORTS))
     return list(islice((port for port in drawn if _is_free(host, port)), count))
 
 
@@ -34,7 +34,7 @@ def _is_free(host: str, port: int) -> bool:
 
 
 class Processes:
-    """Starts, kills and ends the parties whose kits are in a folder. ``show`` gets every line that they print."""
+    """Starts and ends the parties whose kits (credentials bundles) are in a folder. ``show`` gets their output."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Processes:
         self.running: dict[str, subprocess.Popen[str]] = {}
 
     def start(self, *names: str) -> None:
-        """Start these."""
+        """Start the processes of these parties."""
         threads = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}  # the cores are shared
         for name in names:
             process = subprocess.Popen(
@@ -74,27 +74,27 @@ class Processes:
                     self.show(line.rstrip("\n"))
 
     def signal(self, name: str, number: int) -> None:
-        """Send a signal to one of them."""
+        """Send a signal to a process."""
         self.running[name].send_signal(number)
 
     def kill(self, name: str) -> None:
-        """As if its machine had died."""
+        """Kill a process, as if its host had crashed."""
         process = self.running.pop(name)
         process.kill()
         process.wait()
 
     def wait(self, seconds: float | None = None) -> dict[str, int]:
-        """Until all have ended; their exit codes."""
+        """Wait until all have ended; returns their exit codes."""
         return {name: process.wait(seconds) for name, process in list(self.running.items())}
 
     def end(self) -> None:
-        """End all that still run."""
+        """Terminate all running processes."""
         for process in self.running.values():
             if process.poll() is None:
                 process.terminate()
         for process in self.running.values():
             try:
-                process.wait(KINDLY)
+                process.wait(TERMINATION_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()

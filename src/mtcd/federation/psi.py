@@ -1,7 +1,7 @@
 """Private set intersection with openmined-psi: elliptic-curve Diffie-Hellman on hashed ids, one message each way.
 
 The response is the answerer's own set, blinded by its key, and the asker's ids blinded by both keys. Sets are sent
-as they are (raw), not as filters: a filter would now and then claim an id that the other does not have.
+raw, not as filters, which have false positives.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from mtcd.errors import DataError
 from mtcd.federation.alignment import Answerer, Asker
 
 LENGTH = struct.Struct(">Q")
-NO_FILTER = 1e-9  # the rate of false positives; raw sets have none, but the library asks
+NO_FILTER = 1e-9  # the false-positive rate, which the library requires; raw sets have none
 
 
 class PsiAsker(Asker):
-    """Sends its ids blinded by a key of its own, made for this one exchange."""
+    """Sends its ids blinded by an ephemeral key."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = list(ids)
@@ -47,7 +47,7 @@ class PsiAsker(Asker):
 
 
 class PsiAnswerer(Answerer):
-    """Blinds the asker's ids once more, with a key made for this one exchange."""
+    """Blinds the asker's ids with an ephemeral key of its own."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = list(ids)
@@ -55,15 +55,15 @@ class PsiAnswerer(Answerer):
     def respond(self, request: bytes) -> bytes:
         server = library.server.CreateWithNewKey(True)
         try:
-            asked = library.Request()
-            asked.ParseFromString(request)
-            if not asked.encrypted_elements or not asked.reveal_intersection:
-                raise DataError("A request of private set intersection asks for nothing.")
-            answer = server.ProcessRequest(asked).SerializeToString()
+            parsed = library.Request()
+            parsed.ParseFromString(request)
+            if not parsed.encrypted_elements or not parsed.reveal_intersection:
+                raise DataError("A request of private set intersection is empty.")
+            answer = server.ProcessRequest(parsed).SerializeToString()
         except (DecodeError, RuntimeError, ValueError) as error:
             raise DataError(f"A message of private set intersection is not readable: {_first_line(error)}.") from None
         known = server.CreateSetupMessage(
-            NO_FILTER, len(asked.encrypted_elements), self.ids, library.DataStructure.RAW
+            NO_FILTER, len(parsed.encrypted_elements), self.ids, library.DataStructure.RAW
         ).SerializeToString()
         return bytes(LENGTH.pack(len(known)) + known + answer)
 

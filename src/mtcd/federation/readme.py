@@ -1,4 +1,4 @@
-"""README.txt of a kit: what its person has to do."""
+"""README.txt of a kit (credentials bundle): instructions for its user."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from mtcd.federation.kit_schema import KitConfig
 
 
 def readme(kit: KitConfig, has_server: bool) -> bytes:
-    """The text."""
+    """The text of the README."""
     host = "your own host" if kit.is_operator else f"the host that others reach at {kit.address}"
     paragraphs = [
-        f"Kit of {kit.name!r} in the federation {kit.federation!r}",
-        f"Put this folder on {host}, and let nobody else read it: key.pem is what proves who you are. Delete other "
-        "copies. Never send key.pem or parties.key to anybody.",
-        f"Install what it takes, {INSTALL_WHERE}:\n\n    {install('federation')}",
+        f"Kit (credentials bundle) of {kit.name!r} in the federation {kit.federation!r}",
+        f"Put this folder on {host}, and keep it private: key.pem proves who you are. Delete other copies. Never send "
+        "key.pem or parties.key to anyone.",
+        f"Install mtcd with the federation extra, {INSTALL_WHERE}:\n\n    {install('federation')}",
         _start(kit),
         _talks(kit),
     ]
@@ -24,14 +24,14 @@ def readme(kit: KitConfig, has_server: bool) -> bytes:
     if not kit.is_operator:
         paragraphs += _code(kit)
     paragraphs.append(
-        "Does the administrator send you new files (party.yaml, revoked.pem, or a whole kit after a renewal)? Put them "
-        "over the old ones and start again. If somebody else may have seen key.pem, tell the administrator at once."
+        "If the administrator sends you new files (party.yaml, revoked.pem, or a whole kit after a renewal), replace "
+        "the old ones and restart. If anyone else may have seen key.pem, notify the administrator at once."
     )
     return ("\n\n".join(paragraphs) + "\n").encode()
 
 
 def _code(kit: KitConfig) -> list[str]:
-    """Of networks that are not built in: whose code runs here, and how to agree to it."""
+    """The paragraph on custom networks: which code runs here, and how to agree to it."""
     names = own_names(kit.model)
     if kit.is_server:
         names.pop("client", None)
@@ -45,11 +45,12 @@ def _code(kit: KitConfig) -> list[str]:
         else ""
     )
     return [
-        f"The model has networks that do not come with mtcd: {listed}. Their code runs on your host with your rights, "
-        "so it must be yours, or code that you have read. Name the file when you start, to train and to predict:\n\n"
+        f"The model has networks that are not built into mtcd: {listed}. Their code runs on your host with your "
+        "permissions, so use your own code, or code that you have read. Name the file when you start, to train and to "
+        "predict:\n\n"
         f"    {' '.join(files)}\n\n"
-        f"Files in the folder {FOLDER!r} of this kit, whoever put them there, run only if you agree to each by its "
-        f"sha256: --agree-code SHA256. Read them first.{same}"
+        f"Files in the folder {FOLDER!r} of this kit run only if you agree to each by its sha256: --agree-code SHA256. "
+        f"Read them first.{same}"
     ]
 
 
@@ -67,24 +68,24 @@ def _start(kit: KitConfig) -> str:
 
 def _talks(kit: KitConfig) -> str:
     listed = "\n".join(f"    {name} at {peer.address}" for name, peer in kit.peers.items())
-    where = "It calls these" if kit.is_operator else f"It listens at {kit.listen or kit.address} and talks to these"
-    return f"{where}, and nobody else:\n\n{listed or '    (none)'}"
+    where = "It connects to" if kit.is_operator else f"It listens at {kit.listen or kit.address} and communicates with"
+    return f"{where} these parties only:\n\n{listed or '    (none)'}"
 
 
 def _labels(kit: KitConfig, has_server: bool) -> str:
-    told = ["all parties"] if "parties" in kit.labels.shared_with else []
-    told += ["the server"] if has_server and "server" in kit.labels.shared_with else []
-    who = "You hold" if kit.name == kit.labels.held_by else f"{kit.labels.held_by!r} holds"
-    return f"{who} the labels. They are told to: {' and '.join(told) or 'nobody'}."
+    receivers = ["all parties"] if "parties" in kit.labels.shared_with else []
+    receivers += ["the server"] if has_server and "server" in kit.labels.shared_with else []
+    holder = "You hold" if kit.name == kit.labels.held_by else f"{kit.labels.held_by!r} holds"
+    return f"{holder} the labels. They are shared with: {' and '.join(receivers) or 'no other party'}."
 
 
 def _predictions(kit: KitConfig) -> str:
-    return f"Predictions of new samples are seen by {'you' if kit.name == kit.seen_by else repr(kit.seen_by)} only."
+    return f"Only {'you' if kit.name == kit.seen_by else repr(kit.seen_by)} can see the predictions of new samples."
 
 
 def _alignment(kit: KitConfig) -> str:
     return {
-        "psi": "Samples are matched by their ids with private set intersection: nobody learns ids that are not theirs.",
-        "hashed": "Samples are matched by keyed hashes of their ids: who has parties.key can test guesses of ids.",
+        "psi": "Samples are matched by their ids with private set intersection: no party learns ids that it lacks.",
+        "hashed": "Samples are matched by keyed hashes of their ids: anyone who has parties.key can test guessed ids.",
         "given order": "Samples are not matched: the rows of all parties must be the same samples in the same order.",
     }[kit.alignment]

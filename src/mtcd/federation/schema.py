@@ -1,4 +1,4 @@
-"""The federation file, key by key. Every key is checked; an unknown one is an error."""
+"""The schema of the federation file. Every key is checked; an unknown key is an error."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def _listening(text: str) -> str:
 
 
 def _just_address(value: Any) -> Any:
-    """An address alone stands for a section with nothing else in it."""
+    """Expand a bare address to a section."""
     return {"address": value} if isinstance(value, str) else value
 
 
-def _words(value: Any) -> Any:
+def _as_list(value: Any) -> Any:
     return [value] if isinstance(value, str) else value
 
 
 def _inside(path: Path) -> Path:
-    """A kit comes from somebody else: it may name a table in its own folder, never another file of the host."""
+    """Refuse a path outside the kit: a kit comes from the administrator, and must not name other files of the host."""
     if path.is_absolute() or ".." in path.parts:
         raise ValueError(f"'{path}' is not a path inside the kit: leave it out, the party names its table with --data")
     return path
@@ -54,7 +54,7 @@ Alignment = Literal["psi", "hashed", "given order"]
 
 
 class PartyData(Section):
-    """The party's own table; all of it can also be given when the party starts."""
+    """A party's table; all keys can also be given when the party starts."""
 
     table: Annotated[Path, AfterValidator(_inside)] | None = None
     columns: list[str] | None = None
@@ -62,34 +62,34 @@ class PartyData(Section):
 
 
 class PlaceSection(Section):
-    """Where somebody is: at which address others find it, and where it listens if that is not the same."""
+    """The address of a party or of the server, and its listening address if that differs."""
 
     address: AddressText
     listen: ListenText | None = None
 
 
 class PartySection(PlaceSection):
-    """A party: where it is, and what it participant."""
+    """A party: its address and its table."""
 
     data: PartyData = PartyData()
 
 
 class LabelsSection(Section):
-    """Who has the labels, in which column, and who is told them."""
+    """The label holder, the label column, and the receivers of the labels."""
 
     held_by: Name
     column: str | None = None
-    shared_with: Annotated[tuple[Learner, ...], BeforeValidator(_words)] = ()
+    shared_with: Annotated[tuple[Learner, ...], BeforeValidator(_as_list)] = ()
 
 
 class PredictionsSection(Section):
-    """Who sees predictions of new samples: a party, or the server; the holder of the labels unless another is named."""
+    """The party, or the server, that learns the predictions of new samples; by default the label holder."""
 
     seen_by: Name | None = None
 
 
 class LinksSection(Section):
-    """A kind of network, or the pairs of parties that can talk."""
+    """A kind of network, or the links between parties."""
 
     kind: str | None = None
     p: Number | None = None
@@ -104,15 +104,15 @@ class LinksSection(Section):
         if self.links is not None and (self.p is not None or self.rows is not None):
             raise ValueError("p and rows belong to a kind of network, not to links")
         if self.seed is not None and self.kind != "erdos-renyi":
-            raise ValueError("seed is for the kind 'erdos-renyi' only, as nothing else is drawn: leave it out")
+            raise ValueError("seed is for the kind 'erdos-renyi' only, as no other kind is random: leave it out")
         return self
 
 
 class LimitsSection(Section):
-    """What a party accepts of another."""
+    """Limits on messages, leases and commits."""
 
     message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
-    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as gone
+    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as unreachable
     sync: bool = False  # whether every commit waits for the disk, so that a loss of power loses nothing
 
 
@@ -125,7 +125,7 @@ class Federation(Section):
     labels: LabelsSection
     predictions: PredictionsSection = PredictionsSection()
     alignment: Alignment = "psi"
-    standardise: bool = False  # every party its own columns
+    standardise: bool = False  # every party scales its own columns
     network: LinksSection = LinksSection(kind="complete")
     model: ModelSection = GlmSection()
     method: AnyMethodSection = MethodSection()
@@ -138,7 +138,7 @@ class Federation(Section):
     @model_validator(mode="before")
     @classmethod
     def _without_server(cls, given: Any) -> Any:
-        """Without a server the method is stcd, unless another is named."""
+        """Set the default method of a federation without a server, stcd."""
         if isinstance(given, dict) and given.get("server") is None and isinstance(given.get("method", {}), dict):
             return {**given, "method": {"kind": "stcd", **given.get("method", {})}}
         return given
@@ -163,10 +163,10 @@ class Federation(Section):
 
     @property
     def places(self) -> dict[str, PlaceSection]:
-        """Where everybody is who can be called, the server last."""
+        """The addresses of all parties and, last, of the server."""
         return {**self.parties, **({SERVER: self.server} if self.server is not None else {})}
 
     @property
     def members(self) -> list[str]:
-        """Everybody who has a kit."""
+        """All members that have a kit (credentials bundle): parties, server, operator."""
         return [*self.places, OPERATOR]

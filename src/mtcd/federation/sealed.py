@@ -1,12 +1,12 @@
-"""Messages that pass through others on their way: only parties can read them, and nobody can change or forge one.
+"""Sealed messages, which are relayed: only parties can read them, and no relay can change or forge one.
 
-A sealed message is encrypted under a key that all parties share, so that a server that passes it on learns its size
-and no more. Inside, it is signed by the party it comes from, whose certificate lies by it: another party that passes
-it on could read it, but not put its own words in another's mouth. The receiver and the kind are signed too, so what
-was meant for one party, or as one kind of message, does not count as another.
+A sealed message is encrypted under a key that all parties share, so that a server that relays it learns only its size.
+The content is signed by its sender and carries the sender's certificate: another party that relays it could read it,
+but cannot forge one. The receiver and the kind are signed too, so that a message is not valid for another receiver or
+as another kind.
 
-A party in between can send the same message to the same receiver once more. Who opens it must not mind: a question
-is answered again, and what must count once carries a number of its own.
+A relay can replay a message to the same receiver. Receivers must tolerate that: a request is answered again, and
+messages that must count once carry a sequence number.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from mtcd.federation.private_files import read_file
 from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, MEGABYTE
 
 MARK = b"mtcd sealed 1"
-NONCE = 12  # bytes, drawn at random: a key is good for 2^32 messages
+NONCE_BYTES = 12  # random: a key is good for 2^32 messages
 SIZES = struct.Struct(">HBB")  # of the certificate, the kind and the signature; the body is the rest
 SIGNED = struct.Struct(">HHHH")
-LONGEST_KIND = 80
+LONGEST_KIND_BYTES = 80
 SIGNATURE = ec.ECDSA(hashes.SHA256())
 
 
 @dataclass(frozen=True)
 class Sealed:
-    """What was in a sealed message. The body may be private: it is kept out of what is printed."""
+    """The content of a sealed message. ``repr`` does not show the body, which may be private."""
 
     origin: str
     kind: str
@@ -55,7 +55,7 @@ class Sealed:
 
 
 class Seal:
-    """A party's own seal. The server and the operator have none: their kits lack the parties' key."""
+    """The seal of a party. The server and the operator have none: their kits (credentials bundles) lack the key."""
 
     def __init__(self, kit: Kit) -> None:
         self.config, self.revoked = kit.config, kit.revoked
@@ -67,15 +67,15 @@ class Seal:
         self._most = kit.config.limits.message_mb * MEGABYTE
 
     def seal(self, to: str, kind: str, body: bytes) -> bytes:
-        """The message for a party, to be passed on by anybody."""
+        """Encrypt and sign a message for a party."""
         if to not in self.config.parties:
-            raise ConfigError(f"A message can be sealed for a party only, and {to!r} is none.")
-        if not _usable(told := kind.encode()):
+            raise ConfigError(f"A message can be sealed for a party only, and {to!r} is not a party.")
+        if not _usable(encoded := kind.encode()):
             raise ConfigError(f"A message cannot be of the kind {kind!r}.")
-        signature = self._key.sign(self._signed(to, self._certificate, told, body), SIGNATURE)
-        sizes = SIZES.pack(len(self._certificate), len(told), len(signature))
-        nonce = os.urandom(NONCE)
-        content = b"".join((sizes, self._certificate, told, signature, body))
+        signature = self._key.sign(self._signed(to, self._certificate, encoded, body), SIGNATURE)
+        sizes = SIZES.pack(len(self._certificate), len(encoded), len(signature))
+        nonce = os.urandom(NONCE_BYTES)
+        content = b"".join((sizes, self._certificate, encoded, signature, body))
         data = nonce + self._cipher.encrypt(nonce, content, self._bound(to))
         if len(data) > self._most:
             raise ConfigError(
@@ -85,7 +85,7 @@ class Seal:
         return data
 
     def open(self, data: bytes, expect_from: str | None = None) -> Sealed:
-        """What a message to this party holds, if everything about it is as it must be; else a WireError."""
+        """Decrypt and verify a message to this party; raises a WireError if a check fails."""
         if len(data) > self._most:
             raise WireError("a sealed message", "is larger than this federation allows")
         certificate, kind, signature, body = self._parts(data)
@@ -100,43 +100,45 @@ class Seal:
             raise WireError(f"a sealed message of {origin!r}", f"came in the place of one of {expect_from!r}")
         return Sealed(origin, kind.decode(), body)
 
-    # For one party alone
+    # Encryption for a single party
 
     @property
     def certificate(self) -> bytes:
-        """This party's own, for others to lock messages with."""
+        """This party's certificate, with which others encrypt messages for it."""
         return self._certificate
 
     def lock(self, to: str, certificate: bytes, body: bytes) -> bytes:
-        """A body that only ``to``, whose certificate this is, can read: not the parties that share a key with it."""
+        """Encrypt a body for ``to`` alone, whose certificate this is: the other parties cannot read it."""
         public = self.key_of(to, certificate)
         once = ec.generate_private_key(public.curve)
         shown = once.public_key().public_bytes(Encoding.X962, PublicFormat.CompressedPoint)
         cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
-        return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE), body, self._bound(to))
+        return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE_BYTES), body, self._bound(to))
 
     def key_of(self, name: str, certificate: bytes) -> ec.EllipticCurvePublicKey:
-        """The public key of a party, if this is its certificate; else a WireError."""
+        """The public key of a party; raises a WireError if the certificate is not its own."""
         owner, public = self._origin(certificate)
         if owner != name:
             raise WireError(f"the certificate of {owner!r}", f"came in the place of that of {name!r}")
         return public
 
     def unlock(self, data: bytes) -> bytes:
-        """What was locked for this party."""
+        """Decrypt a body that was encrypted by ``lock`` for this party."""
         shown, locked = data[1 : 1 + data[0]] if data else b"", data[1 + data[0] :] if data else b""
         try:
             public = ec.EllipticCurvePublicKey.from_encoded_point(self._key.curve, shown)
             cipher = AESGCM(_derived(self._key.exchange(ec.ECDH(), public), shown))
-            return cipher.decrypt(bytes(NONCE), locked, self._bound(self.config.name))  # a key for this one message
+            return cipher.decrypt(
+                bytes(NONCE_BYTES), locked, self._bound(self.config.name)
+            )  # each message has its own key
         except (InvalidTag, ValueError):
             raise WireError("a locked message", "is damaged, or for another party") from None
 
     def _parts(self, data: bytes) -> tuple[bytes, bytes, bytes, bytes]:
-        """Certificate, kind, signature and body; where some of it is missing, the signature does not fit."""
-        nonce = data[:NONCE]
+        """Decrypt certificate, kind, signature and body; a truncated content fails the signature check."""
+        nonce = data[:NONCE_BYTES]
         try:
-            content = self._cipher.decrypt(nonce, data[NONCE:], self._bound(self.config.name))
+            content = self._cipher.decrypt(nonce, data[NONCE_BYTES:], self._bound(self.config.name))
         except (InvalidTag, ValueError):
             raise WireError("a sealed message", "is damaged, or for another party or federation") from None
         if len(content) < SIZES.size:
@@ -148,7 +150,7 @@ class Seal:
         return parts[0], parts[1], parts[2], content[start:]
 
     def _origin(self, content: bytes) -> tuple[str, ec.EllipticCurvePublicKey]:
-        """Whose certificate it is, and its public key; refused unless it counts today."""
+        """The party and the public key of a certificate, which must be valid today."""
         try:
             certificate = x509.load_der_x509_certificate(content)
             called = common_name(certificate)
@@ -157,7 +159,7 @@ class Seal:
             raise WireError("the certificate of a sealed message", "is not readable") from None
         origin = party_of(called)
         if origin not in self.config.parties or not isinstance(public, ec.EllipticCurvePublicKey):
-            raise WireError("the certificate of a sealed message", "is of no party")
+            raise WireError("the certificate of a sealed message", "is of no party of this federation")
         whose = f"the certificate of {origin!r} at a sealed message"
         if not is_signed_by(certificate, self._authority):
             raise WireError(whose, "is not of this federation: its authority did not sign it")
@@ -169,12 +171,12 @@ class Seal:
         return origin, public
 
     def _signed(self, to: str, certificate: bytes, kind: bytes, body: bytes) -> bytes:
-        """What the signature is for. Sizes come first, so that no two messages read the same."""
+        """The bytes to sign. Sizes come first, so that the encoding is unique."""
         parts = (self.config.federation.encode(), to.encode(), certificate, kind)
         return b"".join((MARK, SIGNED.pack(*map(len, parts)), *parts, body))
 
     def _bound(self, to: str) -> bytes:
-        """What both sides know and need not send."""
+        """The associated data of the encryption, which both sides know."""
         return b"/".join((MARK, self.config.federation.encode(), to.encode()))
 
 
@@ -183,4 +185,4 @@ def _derived(secret: bytes, shown: bytes) -> bytes:
 
 
 def _usable(kind: bytes) -> bool:
-    return 0 < len(kind) <= LONGEST_KIND and kind.isascii() and kind.decode().isprintable()
+    return 0 < len(kind) <= LONGEST_KIND_BYTES and kind.isascii() and kind.decode().isprintable()

@@ -1,6 +1,6 @@
-"""The Zenoh configuration of a kit: who is called, with which certificate, and who may write where.
+"""The Zenoh configuration of a kit (credentials bundle): endpoints, TLS certificates and access rules.
 
-Rules are checked by each party on its own links. Zenoh drops what they do not allow without a word to the sender.
+Each party enforces the rules on its own links. Zenoh silently drops messages that they do not allow.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from mtcd.federation.names import OPERATOR
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024
-BATCHES = 16  # of 64 KB, the most that Zenoh lets wait on a link: a large token is handed over in one go
-SESSIONS = 10_000  # Zenoh's own limit of 1000 is near for a server
+BATCHES = 16  # of 64 KB, Zenoh's maximum on a link, so that a large token is queued at once
+SESSIONS = 10_000  # Zenoh's default limit of 1000 is too low for a large server
 WRITE = ["put", "query"]
 ANSWER = ["reply", "declare_subscriber", "declare_queryable"]
 ALIVE = ["liveliness_token"]
@@ -23,14 +23,14 @@ WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
 
 
 def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
-    """The settings of a party's session, in the shape of Zenoh's JSON5 files; ``folder`` is that of the kit."""
+    """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the kit."""
     key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
     retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
     return {
         "mode": "peer",
         "listen": {"endpoints": listens(kit), "timeout_ms": 0, "exit_on_failure": True},
         "connect": {"endpoints": calls(kit), "timeout_ms": -1, "exit_on_failure": False, "retry": retry},
-        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # who is not there is waited for
+        "open": {"return_conditions": {"connect_scouted": False, "declares": False}},  # do not wait for peers
         "scouting": {"multicast": {"enabled": False}, "gossip": {"enabled": False}},
         "adminspace": {"enabled": False},
         "transport": {
@@ -57,12 +57,12 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
 
 
 def listens(kit: KitConfig) -> list[str]:
-    """Where this party can be called; nobody calls the operator."""
+    """The endpoints at which this party listens; the operator accepts no connections."""
     return [] if kit.is_operator else [f"tls/{kit.listen or kit.address}"]
 
 
 def calls(kit: KitConfig) -> list[str]:
-    """Whom this party calls. One of two calls the other, so that there is one connection between them."""
+    """The endpoints to which this party connects: one of two peers connects, so that there is one connection."""
     rank = kit.rank
     return [
         f"tls/{peer.address}"
@@ -72,9 +72,9 @@ def calls(kit: KitConfig) -> list[str]:
 
 
 def access_control(kit: KitConfig) -> dict[str, Any]:
-    """Nothing is allowed but what a peer writes to us under its own name, what we write to it, and the answers.
+    """Allow only the messages from and to each peer under their own names, and the answers to them.
 
-    The operator may ask, and is answered; nothing else passes between it and anybody.
+    Between the operator and a party, only requests of the operator and their answers are allowed.
     """
     certificates = {peer: section.certificate for peer, section in kit.peers.items()}
     if not kit.is_operator:
@@ -108,19 +108,19 @@ def _rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
             f"{peer} answers us": ("ingress", ANSWER, outbox),
             f"{peer} is alive": ("ingress", ALIVE, there),
             f"we watch {peer}": ("egress", WATCH, there),
-            f"{peer} hears that we are alive": ("egress", ALIVE, here),
+            f"{peer} learns that we are alive": ("egress", ALIVE, here),
             f"{peer} watches us": ("ingress", WATCH, here),
         }
     )
 
 
 def _control_rules(federation: str, me: str, peer: str) -> list[dict[str, Any]]:
-    asked = control_channel(federation, peer if me == OPERATOR else me)
+    control = control_channel(federation, peer if me == OPERATOR else me)
     question, answer = ("egress", "ingress") if me == OPERATOR else ("ingress", "egress")
     return _allowed(
         {
-            f"questions between {me} and {peer}": (question, ["query"], asked),
-            f"answers between {me} and {peer}": (answer, ["reply", "declare_queryable"], asked),
+            f"questions between {me} and {peer}": (question, ["query"], control),
+            f"answers between {me} and {peer}": (answer, ["reply", "declare_queryable"], control),
         }
     )
 

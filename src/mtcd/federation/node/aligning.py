@@ -1,4 +1,4 @@
-"""Finding the samples that all parties have, before training or predicting. One party leads, the others answer."""
+"""Sample alignment before training or predicting: one party leads and sends requests, the others follow and answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.asking import Answers, Questions
 from mtcd.federation.node.log import Log, tidy
-from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
 
 GIVEN_ORDER = "given order"
@@ -21,31 +21,31 @@ COMMON = ("federation", "parties", "links", "alignment", "standardise", "model",
 
 
 class Samples(Protocol):
-    """A party's samples, as far as alignment is concerned."""
+    """The samples of a party."""
 
     @property
     def ids(self) -> Sequence[str]:
-        """Of the samples; not asked for in the given order."""
+        """The ids of the samples; unused with ``alignment: given order``."""
 
     @property
     def samples(self) -> int:
-        """How many."""
+        """The number of samples."""
 
 
 def agreement(config: KitConfig, purpose: str) -> str:
-    """A digest of all that parties must agree on: kits of two different `federation init` do not work together."""
+    """A digest of all settings on which parties must agree: kits of different `federation init` do not mix."""
     content = {**config.model_dump(mode="json", include=set(COMMON)), "held_by": config.labels.held_by}
     text = json.dumps([purpose, config.seen_by, content], sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def agreed_rows(announcement: bytes, part: Samples) -> Sequence[int]:
-    """From the ids that all have; or all rows, in the given order."""
+    """The rows of the announced common ids; with ``alignment: given order``, all rows."""
     return rows_of(announcement, part.ids) if announcement else range(part.samples)
 
 
-class Led:
-    """The side of those who are led: it checks that the leader asks, and answers which samples are shared."""
+class AlignmentFollower:
+    """A follower of the alignment: checks that requests come from the leader, and answers them."""
 
     def __init__(self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log) -> None:
         self.mail, self.kit, self.leader, self.part, self.log = mail, kit, leader, part, log
@@ -54,54 +54,50 @@ class Led:
         if part is not None:
             mail.on("align", self._align)
 
-    def read(self, asked: Asked, parts: int, *keys: str) -> tuple[dict[str, Any], list[bytes]]:
-        """What the leader says."""
-        if asked.sender != self.leader:
-            raise WireError("sender", "does not lead here")
-        head, found = unwrap(asked.body, ("agreement", *keys), parts)
+    def read(self, request: IncomingRequest, parts: int, *keys: str) -> tuple[dict[str, Any], list[bytes]]:
+        """Decode a request of the leader, and check the agreement digest."""
+        if request.sender != self.leader:
+            raise WireError("sender", "is not the leader")
+        head, found = unwrap(request.body, ("agreement", *keys), parts)
         if head["agreement"] != self.agreement:
-            problem = (
-                "is another one: these kits are of two 'federation init', or one party trains and the other predicts"
-            )
-            raise WireError("agreement", f"{problem}, or both predict with blocks of different runs")
+            problem = "is another one: the kits come from different 'federation init', one party trains and the other"
+            raise WireError("agreement", f"{problem} predicts, or both predict with blocks of different runs")
         return head, found
 
     def rows(self, announcement: bytes) -> Sequence[int]:
-        """The rows that the leader names; in the given order it names none."""
+        """The rows that the leader announces; with ``alignment: given order`` the announcement is empty."""
         assert self.part is not None
         if (not announcement) != (self.kit.config.alignment == GIVEN_ORDER):
-            raise WireError(
-                "announcement", "of the common samples is missing, or there is one where there must be none"
-            )
+            raise WireError("announcement", "of the common samples does not fit the alignment of this federation")
         return agreed_rows(announcement, self.part)
 
-    def _align(self, asked: Asked) -> None:
-        _, (request,) = self.read(asked, 1)
+    def _align(self, request: IncomingRequest) -> None:
+        _, (blinded,) = self.read(request, 1)
         part, kind = self.part, self.kit.config.alignment
         assert part is not None
         if kind == GIVEN_ORDER:
-            asked.answer(json.dumps(part.samples).encode())
+            request.answer(json.dumps(part.samples).encode())
             return
-        if self._answering:  # an earlier request, whose sender is gone: to be asked again
-            asked.let_go()
+        if self._answering:  # an earlier request is in progress: the leader retries
+            request.drop()
             return
-        self.log.say("align", f"{asked.sender} asks which samples we share ({kind}).")
+        self.log.say("align", f"Aligning samples with {request.sender} ({kind}).")
         side = answerer(kind, part.ids, _secret(self.kit))
         self._answering = True
 
         def answered(response: bytes) -> None:
             self._answering = False
-            asked.answer(response)
+            request.answer(response)
 
         def failed(error: MtcdError) -> None:
             self._answering = False
-            self.mail.refuse(asked, "align", error)
+            self.mail.refuse(request, "align", error)
 
-        self.mail.loop.work(lambda: side.respond(request), answered, failed)
+        self.mail.loop.work(lambda: side.respond(blinded), answered, failed)
 
 
-class Leader:
-    """The side of the one who leads."""
+class AlignmentLeader:
+    """The leader of the alignment."""
 
     def __init__(self, questions: Questions, kit: Kit, purpose: str, part: Samples, log: Log) -> None:
         self.questions, self.kit, self.part, self.log = questions, kit, part, log
@@ -109,11 +105,11 @@ class Leader:
         self.others = [name for name in kit.config.parties if name != self.me]
 
     def wrapped(self, *parts: bytes, **head: Any) -> bytes:
-        """As those who are led read it."""
+        """Encode a request to the followers, with the agreement digest."""
         return wrap({"agreement": self.agreement, **head}, *parts)
 
     def align(self, then: Callable[[bytes], None]) -> None:
-        """Find the common samples; ``then`` gets the announcement of them, empty in the given order."""
+        """Find the common samples, and call ``then`` with their announcement (empty with ``given order``)."""
         kind = self.kit.config.alignment
         if kind == GIVEN_ORDER:
             same = dict.fromkeys(self.others, self.wrapped(b""))
@@ -132,8 +128,8 @@ class Leader:
 
         def announced(announcement: bytes) -> None:
             count = len(agreed_rows(announcement, self.part))
-            everybody = len(self.kit.config.parties)
-            self.log.say("aligned", f"All {everybody} parties have {count} samples in common.", samples=count)
+            parties = len(self.kit.config.parties)
+            self.log.say("aligned", f"All {parties} parties have {count} samples in common.", samples=count)
             then(announcement)
 
         self.questions.ask_when_made("align", self.others, requests, answered)
@@ -141,10 +137,10 @@ class Leader:
     def _same_number(self, answers: Answers, then: Callable[[bytes], None]) -> None:
         for name, answer in answers.items():
             if answer != json.dumps(self.part.samples).encode():
-                told = tidy(answer[:20].decode(errors="replace"))
+                reported = tidy(answer[:20].decode(errors="replace"))
                 raise DataError(
-                    f"{name} has {told} samples, but {self.me} has {self.part.samples}: in the given order all need "
-                    "the same. Align them by psi or hashed."
+                    f"{name} has {reported} samples, but {self.me} has {self.part.samples}: with 'alignment: given "
+                    "order' all tables need the same samples. Use alignment: psi or hashed."
                 )
         then(b"")
 

@@ -1,4 +1,4 @@
-"""What parties tell the operator, checked: a party that lies must not confuse the operator's screen."""
+"""Validation of the parties' answers to the operator: a dishonest party must not corrupt the operator's screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Count = Annotated[StrictInt, Field(ge=0)]
 
 
 class TokenPlace(BaseModel):
-    """Where a token was."""
+    """A visit of a token."""
 
     token: Count
     sync: Count
@@ -23,7 +23,7 @@ class TokenPlace(BaseModel):
 
 
 class Training(BaseModel):
-    """Of a party in training, or after its end."""
+    """The status of a party during or after training."""
 
     run: Text
     gone: list[Text]
@@ -38,7 +38,7 @@ class Training(BaseModel):
 
 
 class PartyStatus(BaseModel):
-    """Of any party."""
+    """The status of a party in any phase."""
 
     name: Text
     phase: Literal["opening", "training", "ended"]
@@ -47,7 +47,7 @@ class PartyStatus(BaseModel):
 
 
 class LogEvent(BaseModel):
-    """A line of a log that people read."""
+    """A log event with a sentence."""
 
     time: Text
     party: Text
@@ -55,19 +55,19 @@ class LogEvent(BaseModel):
 
 
 def read_status(answer: Any) -> dict[str, Any] | None:
-    """How a party is; None if what it says cannot be."""
+    """The status of a party; None if the answer is invalid."""
     try:
-        told: dict[str, Any] = PartyStatus.model_validate(answer).model_dump()
-        if told["phase"] != "opening":
-            told |= Training.model_validate(answer).model_dump()
-            Ledger.total([Ledger(**told["ledger"])]).messages("sent")  # fails if it is not that of a party
-        return told
+        status: dict[str, Any] = PartyStatus.model_validate(answer).model_dump()
+        if status["phase"] != "opening":
+            status |= Training.model_validate(answer).model_dump()
+            Ledger.total([Ledger(**status["ledger"])]).messages("sent")  # raises if the ledger is not that of a party
+        return status
     except (ValidationError, TypeError, ValueError, IndexError):
         return None
 
 
 def read_event(event: Any) -> LogEvent | None:
-    """An event that has a sentence; None of all else."""
+    """A log event; None if it is invalid or has no sentence."""
     try:
         return LogEvent.model_validate(event)
     except ValidationError:

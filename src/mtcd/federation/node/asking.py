@@ -1,4 +1,4 @@
-"""Asking several parties the same kind of question, again and again, until all have answered."""
+"""Requests to several parties, retried until all have answered."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from mtcd.federation.node.log import REQUESTS, Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import Mail
 
-AGAIN = 0.3  # seconds until the next try
-AGAIN_REFUSED = 3.0
+RETRY_SECONDS = 0.3
+REFUSED_RETRY_SECONDS = 3.0
 
 Answers = dict[str, bytes]
 
 
 class Questions:
-    """Of one party."""
+    """The pending requests of one party."""
 
     def __init__(self, mail: Mail, loop: Loop, log: Log) -> None:
         self.mail, self.loop, self.log = mail, loop, log
@@ -23,7 +23,7 @@ class Questions:
 
     @property
     def waits_for(self) -> set[str]:
-        """Who has not answered all that it was asked."""
+        """The parties with a pending request."""
         return set().union(*self._asked)
 
     def ask_when_made(
@@ -33,7 +33,7 @@ class Questions:
         make: Callable[[], Mapping[str, bytes]],
         then: Callable[[Answers], None],
     ) -> None:
-        """The same where it takes long to make what is asked: a thread does, while these are waited for already."""
+        """Like ``ask``, but ``make`` computes the bodies in a thread; ``names`` count as pending meanwhile."""
         waited_for = set(names)
         self._asked.append(waited_for)
 
@@ -50,7 +50,7 @@ class Questions:
         then: Callable[[Answers], None] = lambda answers: None,
         each: Callable[[str], None] = lambda name: None,
     ) -> None:
-        """Everybody whom there is something for; ``then`` has all answers in the same order."""
+        """Send each party its body; call ``each`` per answer, and ``then`` with all answers in the order of bodies."""
         answers: Answers = {}
         missing = set(bodies)
         if not bodies:
@@ -59,16 +59,16 @@ class Questions:
         self._asked.append(missing)
 
         def ask(name: str) -> None:
-            self.mail.ask(name, kind, bodies[name], lambda answer, why: heard(name, answer, why))
+            self.mail.ask(name, kind, bodies[name], lambda answer, why: answered(name, answer, why))
 
-        def heard(name: str, answer: bytes | None, why: str) -> None:
-            if name in answers:  # nobody answers twice
+        def answered(name: str, answer: bytes | None, why: str) -> None:
+            if name in answers:  # a duplicate
                 return
             if answer is None:
                 if why:
-                    told = f"{name} refuses {REQUESTS.get(kind, f'a {kind}')}: {why}"
-                    self.log.now_and_then(("waiting", kind, name, why), told, often=1)
-                self.loop.later(AGAIN_REFUSED if why else AGAIN, lambda: ask(name))
+                    refusal = f"{name} refuses {REQUESTS.get(kind, f'a {kind}')}: {why}"
+                    self.log.throttled(("waiting", kind, name, why), refusal, often=1)
+                self.loop.later(REFUSED_RETRY_SECONDS if why else RETRY_SECONDS, lambda: ask(name))
                 return
             answers[name] = answer
             missing.discard(name)

@@ -1,4 +1,4 @@
-"""What a party answers the operator: how it is, what it logged, and that it stops."""
+"""A party's answers to the operator's requests: status, logs and stop."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING, Any
 from mtcd.errors import WireError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.names import OPERATOR
-from mtcd.federation.node.mail import Asked
+from mtcd.federation.node.mail import IncomingRequest
 from mtcd.federation.participant.keeping import STOPPED
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node
 
-LEAVE = 0.2  # seconds, for the answer to go
+EXIT_DELAY_SECONDS = 0.2  # for the answer to be sent
 
 
 def answer_operator(node: Node) -> None:
-    """Let a node answer."""
+    """Register the handlers of the operator's requests at a node."""
     answers: dict[str, Callable[[Node], Any]] = {"status": _status, "stop": _stop, "logs": _logs}
     for kind, answer in answers.items():
         node.mail.on(f"{CONTROL}/{kind}", _for_operator(node, answer))
 
 
-def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[Asked], None]:
-    def handle(asked: Asked) -> None:
-        if asked.sender != OPERATOR or not asked.straight:
+def _for_operator(node: Node, answer: Callable[[Node], Any]) -> Callable[[IncomingRequest], None]:
+    def handle(request: IncomingRequest) -> None:
+        if request.sender != OPERATOR or not request.direct:
             raise WireError("sender", "is not the operator")
-        asked.answer(json.dumps(answer(node), allow_nan=False).encode())
+        request.answer(json.dumps(answer(node), allow_nan=False).encode())
 
     return handle
 
 
 def _status(node: Node) -> dict[str, Any]:
     trainer, config = node.trainer, node.kit.config
-    told: dict[str, Any] = {
+    status: dict[str, Any] = {
         "name": config.name,
         "phase": "opening" if trainer is None else "training" if trainer.reliable.ended is None else "ended",
         "connected": sorted(node.mail.link.up & set(config.peers)),
@@ -44,22 +44,22 @@ def _status(node: Node) -> dict[str, Any]:
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
-        told |= {
+        status |= {
             "run": trainer.run,
             "gone": sorted(trainer.names[k] for k in reliable.down),
             "tokens": node.watch.tokens(),
-            "heard_end": sorted(trainer.heard_end),
+            "heard_end": sorted(trainer.known_ended),
             "ended": None if reliable.ended is None else reliable.ended.status,
             "ledger": reliable.ledger.to_dict(),
             **node.watch.facts(),
         }
-    return told
+    return status
 
 
 def _stop(node: Node) -> dict[str, Any]:
-    node.log.say("stopping", "The operator asks to stop.")
+    node.log.say("stopping", "Stopping on request of the operator.")
     if node.trainer is None:
-        node.loop.later(LEAVE, node.loop.stop)
+        node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
     else:
         node.trainer.finish(STOPPED)
     return {}

@@ -1,4 +1,4 @@
-"""A party's own folder of a run: what was agreed, its journal, its log, and in the end its block of the model."""
+"""A party's folder of a run: the agreed settings, the journal, the log and, after the end, the block of the model."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.private_files import write_files
 
-AGREED, TOLD, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
+AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
 VERDICT = "verdict.json"
 
 
 class RunFolder:
-    """For one process at a time."""
+    """A run folder, locked for one process at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -28,53 +28,53 @@ class RunFolder:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(
-                f"{path} is in use: this party runs already. Stop that one, or give another --out."
+                f"{path} is in use: this party is already running. Stop that process, or give another folder (--out)."
             ) from None
         except OSError as error:
             raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another folder (--out).") from None
 
     @property
     def log(self) -> Path:
-        """Where the log goes."""
+        """The path of the log."""
         return self.path / LOG
 
     @property
     def journal(self) -> Path:
-        """Where the journal goes."""
+        """The path of the journal, without its suffix."""
         return self.path / JOURNAL
 
     def agreed(self) -> tuple[Agreed, float] | None:
-        """What was agreed, and when; None before."""
+        """The agreed settings and the time of the agreement; None before it."""
         path = self.path / AGREED
         try:
             return Agreed.unpacked(path.read_bytes()), path.stat().st_mtime
         except FileNotFoundError:
             return None
         except (OSError, MtcdError):
-            raise ConfigError(f"{path} cannot be read: start with a new folder (--out), all parties.") from None
+            raise ConfigError(f"{path} cannot be read: start all parties with new folders (--out).") from None
 
     def agree(self, agreed: Agreed) -> float:
-        """Keep what was agreed; returns when."""
+        """Write the agreed settings; returns the time."""
         write_files(self.path, {AGREED: agreed.packed()}, private=True)
         return time()
 
-    def told(self) -> set[str]:
-        """Who has confirmed to start."""
+    def confirmed(self) -> set[str]:
+        """The parties that have confirmed the start of the run."""
         try:
-            return set(json.loads((self.path / TOLD).read_text()))
+            return set(json.loads((self.path / CONFIRMED).read_text()))
         except FileNotFoundError:
             return set()
         except (OSError, ValueError, TypeError):
             raise ConfigError(
-                f"{self.path / TOLD} cannot be read: start with a new folder (--out), all parties."
+                f"{self.path / CONFIRMED} cannot be read: start all parties with new folders (--out)."
             ) from None
 
-    def tell(self, told: set[str]) -> None:
-        """Keep it."""
-        write_files(self.path, {TOLD: json.dumps(sorted(told)).encode()}, private=True)
+    def confirm(self, confirmed: set[str]) -> None:
+        """Write the parties that have confirmed the start of the run."""
+        write_files(self.path, {CONFIRMED: json.dumps(sorted(confirmed)).encode()}, private=True)
 
     def verdict(self) -> tuple[bool, set[str]] | None:
-        """Whether the training has diverged, and who has confirmed to know; None while it is not known."""
+        """Whether the training has diverged, and the parties that have confirmed it; None while it is unknown."""
         path = self.path / VERDICT
         try:
             kept = json.loads(path.read_text())
@@ -83,21 +83,21 @@ class RunFolder:
             return None
         except (OSError, ValueError, TypeError, KeyError):
             raise ConfigError(
-                f"{path} cannot be read: remove it and start all parties again, so that they evaluate the objective."
+                f"{path} cannot be read: remove it and restart all parties, which then evaluate the objective again."
             ) from None
 
-    def keep_verdict(self, diverged: bool, told: set[str]) -> None:
-        """Keep it."""
-        content = json.dumps({"diverged": diverged, "told": sorted(told)}) + "\n"
+    def keep_verdict(self, diverged: bool, confirmed: set[str]) -> None:
+        """Write the verdict, and the parties that have confirmed it."""
+        content = json.dumps({"diverged": diverged, "told": sorted(confirmed)}) + "\n"
         write_files(self.path, {VERDICT: content.encode()}, private=True)
 
     def close(self) -> None:
-        """Let another process have it."""
+        """Release the lock."""
         os.close(self._lock)
 
 
 def _refuse_links(path: Path) -> None:
-    """A run folder may have come with a kit: a link in it would have log or journal written over another file."""
+    """Refuse symbolic links: a run folder may have come with a kit, and a link would redirect log or journal."""
     for one in path.iterdir() if path.is_dir() else ():
         if one.is_symlink():
-            raise ConfigError(f"{one} is a symbolic link, which a run folder never has: give another folder (--out).")
+            raise ConfigError(f"{one} is a symbolic link, which no run folder contains: give another folder (--out).")

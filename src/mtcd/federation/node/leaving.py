@@ -1,4 +1,4 @@
-"""After the end: a party stays until all who are there have heard of it, as some may hear of it only over others."""
+"""Exit after the end: a party stays until all reachable parties know of the end, as it may relay it to some."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.presence import ENDED, HAS_ENDED
 from mtcd.federation.node.training import Trainer
 
-LONGEST = 30.0  # seconds, for those who have not heard of it
-FOR_THE_GONE = 10.0  # one who is to be told may be about to start again
-STEP = 0.2
-SILENT_TRIES = 5  # after which one who is no neighbour is taken to be away
+LONGEST_STAY_SECONDS = 30.0
+UNREACHABLE_STAY_SECONDS = 10.0  # an unreachable party may be restarting
+STEP_SECONDS = 0.2
+UNANSWERED_LIMIT = 5  # requests without an answer after which a party that is no neighbour counts as unreachable
 
 
 class Leaving:
-    """Of one party, once. ``step`` stops the loop, or comes again."""
+    """The exit of one party. ``step`` stops the loop, or schedules itself again."""
 
     def __init__(self, trainer: Trainer, questions: Questions) -> None:
         self.trainer, self.questions = trainer, questions
@@ -26,51 +26,51 @@ class Leaving:
         self._unanswered: Counter[str] = Counter()
 
     def step(self) -> None:
-        """Leave if nobody is to be waited for.
+        """Exit if there is no party to wait for.
 
-        Who is gone and is to be told by us has some time to come back: nobody else may tell it.
+        An unreachable party that only this one may notify has ``UNREACHABLE_STAY_SECONDS`` to come back.
         """
         trainer, link, reliable = self.trainer, self.mail.link, self.trainer.reliable
-        if reliable.ended is None:  # it was ended by a token that does not count
+        if reliable.ended is None:  # a stale token had ended it
             return
         undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
-        untold = undelivered | self.questions.waits_for
-        unaware = (undelivered | link.up) - trainer.heard_end | self.questions.waits_for
+        unnotified = undelivered | self.questions.waits_for
+        unaware = (undelivered | link.up) - trainer.known_ended | self.questions.waits_for
         stayed = self.loop.now() - self._began
-        expected = untold if stayed < FOR_THE_GONE else set()
-        waited_for = {name for name in unaware if name in expected or not self._is_away(name)}
-        if not (waited_for or trainer.awaits_words()) or stayed > LONGEST:
-            self._leave(untold & unaware)
+        expected = unnotified if stayed < UNREACHABLE_STAY_SECONDS else set()
+        waited_for = {name for name in unaware if name in expected or not self._is_unreachable(name)}
+        if not (waited_for or trainer.awaits_reports()) or stayed > LONGEST_STAY_SECONDS:
+            self._leave(unnotified & unaware)
             return
-        ended = b"" if trainer.awaits_words() else HAS_ENDED  # who still waits needs the others: they pass words on
+        ended = b"" if trainer.awaits_reports() else HAS_ENDED  # before, the others must stay up to relay reports
         for name in unaware:
-            self.mail.ask(name, "ready", trainer.run.encode() + ended, self._heard(name))
-        self.loop.later(STEP, self.step)
+            self.mail.ask(name, "ready", trainer.run.encode() + ended, self._answered(name))
+        self.loop.later(STEP_SECONDS, self.step)
 
-    def _leave(self, untold: set[str]) -> None:
-        if untold:
-            names = ", ".join(sorted(untold))
-            told = f"Not told that the run has ended: {names}. Started again, this party tells them."
-            self.trainer.log.say("left", told)
-        self._write_down()
+    def _leave(self, unnotified: set[str]) -> None:
+        if unnotified:
+            names = ", ".join(sorted(unnotified))
+            left = f"Unreachable at the end of the run: {names}. When restarted, this party notifies them."
+            self.trainer.log.say("left", left)
+        self._commit()
         self.loop.stop()
 
-    def _write_down(self) -> None:
-        """Who has heard of the end: started again, this party need not tell it twice."""
+    def _commit(self) -> None:
+        """Commit an outbox without end messages to parties that know of the end: a restart sends none of them."""
         reliable, names = self.trainer.reliable, self.trainer.names
         for place, envelope in list(reliable.outbox.items()):
-            if isinstance(envelope.message.payload, End) and names[envelope.to] in self.trainer.heard_end:
+            if isinstance(envelope.message.payload, End) and names[envelope.to] in self.trainer.known_ended:
                 del reliable.outbox[place]
         reliable.commit()
 
-    def _is_away(self, name: str) -> bool:
+    def _is_unreachable(self, name: str) -> bool:
         link = self.mail.link
-        return name not in link.up if name in link.peers else self._unanswered[name] >= SILENT_TRIES
+        return name not in link.up if name in link.peers else self._unanswered[name] >= UNANSWERED_LIMIT
 
-    def _heard(self, name: str) -> Callable[[bytes | None, str], None]:
-        def heard(answer: bytes | None, why: str) -> None:
+    def _answered(self, name: str) -> Callable[[bytes | None, str], None]:
+        def answered(answer: bytes | None, why: str) -> None:
             self._unanswered[name] = 0 if answer is not None else self._unanswered[name] + 1
             if answer == ENDED:
-                self.trainer.heard_end.add(name)
+                self.trainer.known_ended.add(name)
 
-        return heard
+        return answered

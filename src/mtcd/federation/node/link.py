@@ -1,9 +1,9 @@
-"""A party's connections: requests to its peers with their answers, and who of them is there. All of Zenoh is here.
+"""A party's connections over Zenoh: requests to peers, their answers, and the liveliness of peers.
 
-A request goes to the peer under a key that names sender, receiver and kind, with a number; the answer comes back with
-the same number. Who dies before it has answered is missed by Zenoh's liveliness: at once if the process is gone, after
-the lease if it hangs or the link is cut. All that it was asked is then over, without an answer. The operator, whom
-nobody watches, asks by Zenoh's queries instead: they take longer, and give up by themselves.
+A request is published under a key that names sender, receiver and kind, with a number; the answer carries the same
+number. Zenoh's liveliness reports a peer that fails: at once if its process ends, after the lease if it hangs or the
+link is cut. Its pending requests then complete without an answer. The operator, whose liveliness is not watched, uses
+Zenoh's queries instead, which are slower but have timeouts.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.loop import Loop
 
 Done = Callable[[bytes | None], None]
-"""Called in the loop with the answer; with None if there will be none."""
+"""Called in the loop with the answer, or with None if there is none."""
 Reply = Callable[[bytes], None]
 ANSWER = "answer"
 NUMBER = Struct("<Q")
-NO_ANSWER = b""  # every answer has a byte at least
+NO_ANSWER = b""  # an answer has at least one byte
 
 
 class Request:
-    """What a peer asks. To be answered once, now or later; if it is let go, the peer knows that there is no answer."""
+    """A request of a peer, to be answered or dropped once, now or later. The peer is notified of a drop."""
 
     __slots__ = ("_reply", "body", "kind", "sender")
 
@@ -40,21 +40,24 @@ class Request:
         self.sender, self.kind, self.body, self._reply = sender, kind, body, reply
 
     def answer(self, body: bytes) -> None:
-        """Answer it."""
+        """Send the answer."""
         self._reply(body)
 
-    def let_go(self) -> None:
-        """Do not answer."""
+    def drop(self) -> None:
+        """Notify the peer that there is no answer."""
         self._reply(NO_ANSWER)
 
 
 class Link:
-    """The session of one party. ``heard`` gets requests, ``changed`` who came or went; both run in the loop."""
+    """The Zenoh session of one party, with its kit (credentials bundle).
+
+    ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the loop.
+    """
 
     def __init__(
-        self, kit: Kit, loop: Loop, heard: Callable[[Request], None], changed: Callable[[str, bool], None]
+        self, kit: Kit, loop: Loop, on_request: Callable[[Request], None], on_change: Callable[[str, bool], None]
     ) -> None:
-        self.loop, self._heard, self._changed = loop, heard, changed
+        self.loop, self._on_request, self._on_change = loop, on_request, on_change
         self.federation, self.me = kit.config.federation, kit.config.name
         self.peers = frozenset(name for name, peer in kit.config.peers.items() if peer.certificate is not None)
         self.up: set[str] = set()
@@ -65,14 +68,15 @@ class Link:
             self._session = zenoh.open(zenoh.Config.from_json5(json.dumps(kit.zenoh())))
         except zenoh.ZError as error:
             where = kit.config.listen or kit.config.address
-            used = " Is it running already, or another program on that port?" if "in use" in str(error) else ""
+            advice = " Stop this party if it is running already, or another program that uses the port."
+            used = advice if "in use" in str(error) else ""
             raise MtcdError(f"{self.me} cannot listen on {where}: {_why(error)}.{used}") from None
         self._declared: list[Any] = []
         if not kit.config.is_operator:
             self._declare(kit.config.operator is not None)
 
     def _declare(self, operated: bool) -> None:
-        """Let peers ask and see that we are here, and watch them."""
+        """Subscribe to the requests and the liveliness of peers, and declare this party's own liveliness."""
         session, live = self._session, self._session.liveliness()
         for peer in self.peers:
             self._declared += [
@@ -80,14 +84,14 @@ class Link:
                 live.declare_subscriber(alive_key(self.federation, peer), self._watched(peer), history=True),
             ]
         if operated:
-            asked = control_channel(self.federation, self.me)
-            self._declared.append(session.declare_queryable(asked, self._asked_by_operator()))
+            control = control_channel(self.federation, self.me)
+            self._declared.append(session.declare_queryable(control, self._from_operator()))
         self._declared.append(live.declare_token(alive_key(self.federation, self.me)))
 
     # Requests and answers between peers
 
     def post(self, to: str, kind: str, body: bytes, done: Done) -> None:
-        """Ask a peer; ``done`` gets the answer."""
+        """Send a request to a peer; ``done`` gets the answer."""
         if to not in self.up:
             self.loop.call(lambda: done(None))
             return
@@ -110,22 +114,22 @@ class Link:
         start = len(message_key(self.federation, self.me, peer)) + 1
 
         def written(sample: Any) -> None:
-            kind, body, told = str(sample.key_expr)[start:], sample.payload.to_bytes(), sample.attachment
-            number = None if told is None else told.to_bytes()
+            kind, body, attachment = str(sample.key_expr)[start:], sample.payload.to_bytes(), sample.attachment
+            number = None if attachment is None else attachment.to_bytes()
             self.loop.call(lambda: self._arrived(peer, kind, body, number))
 
         return zenoh.handlers.Callback(written, indirect=False)
 
-    def _arrived(self, peer: str, kind: str, body: bytes, told: bytes | None) -> None:
-        number = NUMBER.unpack(told)[0] if told is not None and len(told) == NUMBER.size else None
+    def _arrived(self, peer: str, kind: str, body: bytes, packed: bytes | None) -> None:
+        number = NUMBER.unpack(packed)[0] if packed is not None and len(packed) == NUMBER.size else None
         if kind != ANSWER:
             reply = _ignore if number is None else self._reply(peer, number)
-            self._heard(Request(peer, kind, body, reply))
+            self._on_request(Request(peer, kind, body, reply))
         elif number is not None and (done := self._open[peer].pop(number, None)) is not None:
             done(body or None)
 
     def _reply(self, peer: str, number: int) -> Reply:
-        """The first answer counts."""
+        """Sends the first answer, and ignores others."""
         waiting = [number]
 
         def reply(body: bytes) -> None:
@@ -134,29 +138,29 @@ class Link:
 
         return reply
 
-    # Who is there
+    # Liveliness
 
     def _watched(self, peer: str) -> Any:
         def watched(sample: Any) -> None:
-            here = sample.kind == zenoh.SampleKind.PUT
-            self.loop.call(lambda: self._note(peer, here))
+            up = sample.kind == zenoh.SampleKind.PUT
+            self.loop.call(lambda: self._set_up(peer, up))
 
         return zenoh.handlers.Callback(watched, indirect=False)
 
-    def _note(self, peer: str, here: bool) -> None:
-        if here == (peer in self.up):
+    def _set_up(self, peer: str, up: bool) -> None:
+        if up == (peer in self.up):
             return
-        (self.up.add if here else self.up.discard)(peer)
-        if not here:
+        (self.up.add if up else self.up.discard)(peer)
+        if not up:
             unanswered, self._open[peer] = self._open[peer], {}
             for done in unanswered.values():
                 done(None)
-        self._changed(peer, here)
+        self._on_change(peer, up)
 
     # The operator
 
     def query(self, to: str, kind: str, done: Done, seconds: float) -> None:
-        """Ask somebody as the operator; ``done`` gets the answer."""
+        """Send the operator's request to a party; ``done`` gets the answer."""
         answers: list[bytes] = []
 
         def replied(reply: Any) -> None:
@@ -173,33 +177,33 @@ class Link:
             timeout=seconds,
         )
 
-    def _asked_by_operator(self) -> Any:
+    def _from_operator(self) -> Any:
         start = len(message_key(self.federation, self.me, OPERATOR)) + 1
 
-        def asked(query: Any) -> None:
+        def queried(query: Any) -> None:
             request = Request(OPERATOR, str(query.key_expr)[start:], b"", lambda body: _reply_to(query, body))
-            self.loop.call(lambda: self._heard(request))
+            self.loop.call(lambda: self._on_request(request))
 
-        return zenoh.handlers.Callback(asked, indirect=False)
+        return zenoh.handlers.Callback(queried, indirect=False)
 
     def close(self) -> None:
-        """Leave; the peers notice."""
+        """Close the session; peers are notified by Zenoh."""
         self._session.close()  # type: ignore[no-untyped-call]
 
 
 def _reply_to(query: Any, body: bytes) -> None:
-    with suppress(zenoh.ZError):  # a key that cannot be answered, or the other is gone
+    with suppress(zenoh.ZError):  # the key cannot be answered, or the operator is unreachable
         if body:
             query.reply(query.key_expr, body)
     query.drop()
 
 
 def _ignore(body: bytes) -> None:
-    """Nobody waits for it."""
+    """Discard the answer to a request without a number."""
 
 
 def _why(error: Exception) -> str:
-    """Zenoh's reason in one line, without the places in its source."""
+    """Zenoh's reason in one line, without locations in its source."""
     return " ".join(str(error).split()).split(" at /")[0][:300]
 
 

@@ -1,6 +1,6 @@
-"""One thread that does all the thinking of a party: what arrives, what answers, what falls due, one after the other.
+"""The event loop of a party: one thread runs all callbacks for messages, answers and timers in sequence.
 
-Callbacks of the network only put something into the queue, so nothing in a party needs a lock.
+Network callbacks only put actions into its queue, so the state of a party needs no lock.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from typing import TypeVar
 from mtcd.errors import MtcdError
 
 T = TypeVar("T")
-Act = Callable[[], None]
-LONGEST_WAIT = 1.0  # so that signals are noticed
-MOMENT = 0.0003  # seconds
-_let_others = getattr(os, "sched_yield", partial(sleep, 0))
+Action = Callable[[], None]
+LONGEST_WAIT_SECONDS = 1.0  # so that signals are handled
+SPIN_SECONDS = 0.0003
+_yield_cpu = getattr(os, "sched_yield", partial(sleep, 0))
 
 
 class Loop:
-    """Runs acts in the order in which they come, and those that wait for a time of the ``clock`` when it has come."""
+    """Runs actions in order of arrival, and timers when they are due by the ``clock``."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.now = clock
         """The time in seconds."""
-        self._queue: SimpleQueue[Act] = SimpleQueue()
-        self._timers: list[tuple[float, int, Act]] = []
+        self._queue: SimpleQueue[Action] = SimpleQueue()
+        self._timers: list[tuple[float, int, Action]] = []
         self._count = itertools.count()
-        self._stopped = self._brisk = False
+        self._stopped = self._spins = False
 
-    def call(self, act: Act) -> None:
-        """From any thread: do this next."""
+    def call(self, act: Action) -> None:
+        """Queue an action, from any thread."""
         self._queue.put(act)
 
-    def later(self, seconds: float, act: Act) -> None:
-        """From the loop's own thread: do this in so many seconds."""
+    def later(self, seconds: float, act: Action) -> None:
+        """Run an action after a delay; only from the loop's own thread."""
         heapq.heappush(self._timers, (self.now() + seconds, next(self._count), act))
 
     def work(
         self, job: Callable[[], T], then: Callable[[T], None], failed: Callable[[MtcdError], None] | None = None
     ) -> None:
-        """Do something long in a thread of its own, so that the loop goes on answering; ``then`` runs in the loop.
+        """Run a long job in a thread of its own, so that the loop stays responsive; ``then`` runs in the loop.
 
         Without ``failed``, an error of the job ends the loop.
         """
@@ -63,34 +63,36 @@ class Loop:
         Thread(target=run, daemon=True).start()
 
     def stop(self) -> None:
-        """From any thread: leave ``run`` after what is being done now."""
+        """Let ``run`` return after the current action; from any thread."""
         self._stopped = True
         self._queue.put(lambda: None)
 
     def run(self) -> None:
-        """Until stopped. An error of an act ends it."""
+        """Run until stopped, or until an action raises an error."""
         while not self._stopped:
             self._next()()
             while self._timers and self._timers[0][0] <= self.now() and not self._stopped:
                 heapq.heappop(self._timers)[2]()
 
-    def _next(self) -> Act:
-        """What is to be done next, when it has come. Who was last kept waiting for a moment only, first waits awake:
-        to fall asleep and be woken up takes longer than many a hop.
-        """
+    def _next(self) -> Action:
+        """Wait for the next action. If the last wait was short, spin first: a wake-up takes longer than a hop."""
         began = self.now()
-        if self._brisk:
-            while self._queue.empty() and self.now() - began < MOMENT:
-                _let_others()
+        if self._spins:
+            while self._queue.empty() and self.now() - began < SPIN_SECONDS:
+                _yield_cpu()
         try:
             act = self._queue.get(timeout=self._until_next())
         except Empty:
             act = _nothing
-        self._brisk = self.now() - began < MOMENT
+        self._spins = self.now() - began < SPIN_SECONDS
         return act
 
     def _until_next(self) -> float:
-        return min(max(self._timers[0][0] - self.now(), 0.0), LONGEST_WAIT) if self._timers else LONGEST_WAIT
+        return (
+            min(max(self._timers[0][0] - self.now(), 0.0), LONGEST_WAIT_SECONDS)
+            if self._timers
+            else LONGEST_WAIT_SECONDS
+        )
 
 
 def _nothing() -> None:

@@ -1,7 +1,7 @@
-"""Requests to anybody in the federation: straight to a peer, or from neighbour to neighbour to one who is none.
+"""Requests to any party of the federation: direct to a peer, or relayed from neighbour to neighbour.
 
-Those who pass a request on cannot change it, and the server cannot read it: it is sealed (see ``sealed.py``). Tokens
-never go this way: what may, is up to the handlers, who are told whether a request came straight.
+Relays cannot change a request, and the server cannot read it: it is sealed (see ``sealed.py``). Handlers see whether a
+request came direct or relayed, and decide which they accept; tokens are never relayed.
 """
 
 from __future__ import annotations
@@ -22,66 +22,66 @@ from mtcd.federation.node.loop import Loop
 from mtcd.federation.sealed import Seal
 
 RELAY = "relay"
-LONGEST_HEAD = 300
+LONGEST_HEAD_BYTES = 300  # per party
 OK, NO = b"\0", b"\1"
 Done = Callable[[bytes | None, str], None]
-"""Called with the answer; or with None and, if the other refused, why."""
+"""Called with the answer; without one, with None and the reason if the receiver refused."""
 
 
-class Asked:
-    """A request, as handlers get it. ``straight``: it came from a peer over their own link."""
+class IncomingRequest:
+    """An incoming request, as handlers get it. ``direct``: it came from a peer over their own link."""
 
-    __slots__ = ("_answer", "body", "let_go", "sender", "straight")
+    __slots__ = ("_answer", "body", "direct", "drop", "sender")
 
     def __init__(
-        self, sender: str, body: bytes, answer: Callable[[bytes], None], let_go: Callable[[], None], straight: bool
+        self, sender: str, body: bytes, answer: Callable[[bytes], None], drop: Callable[[], None], direct: bool
     ) -> None:
-        self.sender, self.body, self._answer, self.let_go, self.straight = sender, body, answer, let_go, straight
+        self.sender, self.body, self._answer, self.drop, self.direct = sender, body, answer, drop, direct
 
     def answer(self, body: bytes = b"") -> None:
-        """Answer it."""
+        """Send the answer."""
         self._answer(OK + body)
 
     def refuse(self, why: str) -> None:
-        """Tell the other why there is no answer."""
+        """Send a refusal with its reason."""
         self._answer(NO + tidy(why).encode())
 
 
-Handler = Callable[[Asked], None]
+Handler = Callable[[IncomingRequest], None]
 
 
 class Mail:
-    """Of one party. Handlers are added by ``on``; one that raises an error refuses the request."""
+    """The requests of one party. ``on`` adds a handler; a handler that raises an error refuses the request."""
 
     def __init__(
-        self, kit: Kit, loop: Loop, log: Log, changed: Callable[[str, bool], None], connect: Connect = Link
+        self, kit: Kit, loop: Loop, log: Log, on_change: Callable[[str, bool], None], connect: Connect = Link
     ) -> None:
         self.kit, self.loop, self.log = kit, loop, log
         config = kit.config
         self.me = config.name
-        self.everybody = [*config.parties, SERVER]
+        self.members = [*config.parties, SERVER]
         self._graph = nx.Graph(config.links)
         self._graph.add_nodes_from(config.parties)
         self.seal = None if config.is_server else Seal(kit)
         self._handlers: dict[str, Handler] = {}
-        self.link = connect(kit, loop, self._heard, changed)
+        self.link = connect(kit, loop, self._on_request, on_change)
 
     def on(self, kind: str, handler: Handler) -> None:
-        """Requests of this kind go there."""
+        """Register the handler of a kind of requests."""
         self._handlers[kind] = handler
 
-    def ask(self, to: str, kind: str, body: bytes, done: Done, straight: bool = False) -> None:
-        """Ask somebody. Without an answer it is for the asker to try again. ``straight``: over the own link or not."""
+    def ask(self, to: str, kind: str, body: bytes, done: Done, direct: bool = False) -> None:
+        """Send a request; the caller retries if there is no answer. ``direct``: never relay it."""
         if to in self.link.up or (to in self.link.peers and self.seal is None):
-            self.link.post(to, kind, body, lambda answer: _tell(done, answer))
-        elif straight or self.seal is None or to == SERVER:  # which has no seal: everybody talks to it straight
+            self.link.post(to, kind, body, lambda answer: _report(done, answer))
+        elif direct or self.seal is None or to == SERVER:  # the server has no seal, and a link to every party
             done(None, "")
         else:
             sealed = self.seal.seal(to, kind, body)
             self._relay(to, sealed, self._opened(to, _answer_to(kind, sealed), done), frozenset())
 
     def _relay(self, to: str, sealed: bytes, opened: Callable[[bytes | None], None], tried: frozenset[str]) -> None:
-        """Over one neighbour after the other, until there is an answer: only they know which of their links are up."""
+        """Try one neighbour after the other until there is an answer: each knows only its own links."""
         near = self._towards(to, tried)
         if near is None:
             opened(None)
@@ -93,10 +93,10 @@ class Mail:
             else:
                 opened(answer)
 
-        self.link.post(near, RELAY, _head(to, 2 * len(self.everybody), [self.me]) + sealed, answered)
+        self.link.post(near, RELAY, _head(to, 2 * len(self.members), [self.me]) + sealed, answered)
 
     def _opened(self, to: str, kind: str, done: Done) -> Callable[[bytes | None], None]:
-        """The answer to a sealed request is sealed too; its kind says to which."""
+        """Opens the sealed answer to a request; its kind names the request."""
 
         def opened(answer: bytes | None) -> None:
             assert self.seal is not None
@@ -107,14 +107,14 @@ class Mail:
             except MtcdError as error:
                 self.log.refused(to, "sealed answer", str(error))
                 inside = None
-            _tell(done, None if inside is None else inside.body)
+            _report(done, None if inside is None else inside.body)
 
         return opened
 
     def _towards(self, to: str, by: Collection[str] = ()) -> str | None:
-        """The neighbour over whom somebody can be reached: over parties if possible, else over the server.
+        """The next hop towards a party: a neighbour if possible, otherwise the server.
 
-        Not over those ``by`` whom it came: they know of a cut that we may not know of.
+        Never one of ``by``, through which the request came: it may know of a cut link unknown here.
         """
         graph = self._graph.copy()
         graph.remove_nodes_from(by)
@@ -124,65 +124,67 @@ class Mail:
                 return str(nx.shortest_path(graph, self.me, to)[1])
         return SERVER if SERVER in self.link.up and SERVER not in by else to if to in self.link.up else None
 
-    def _heard(self, request: Request) -> None:
-        """A request over a link: for us, or to be passed on."""
+    def _on_request(self, request: Request) -> None:
+        """Handle or relay a request that arrived over a link."""
         if request.kind == RELAY:
-            self._pass_on(request)
+            self._forward(request)
         else:
-            self._handle(request.kind, Asked(request.sender, request.body, request.answer, request.let_go, True))
+            self._handle(
+                request.kind, IncomingRequest(request.sender, request.body, request.answer, request.drop, True)
+            )
 
-    def _handle(self, kind: str, asked: Asked) -> None:
+    def _handle(self, kind: str, request: IncomingRequest) -> None:
         handler = self._handlers.get(kind)
         try:
             if handler is None:
-                raise WireError("kind", "is none that is answered now")
-            handler(asked)
+                raise WireError("kind", "has no handler in this phase")
+            handler(request)
         except (WireError, DataError, ConfigError) as error:
-            self.refuse(asked, "message" if handler is None else kind, error)
+            self.refuse(request, "message" if handler is None else kind, error)
 
-    def refuse(self, asked: Asked, kind: str, error: MtcdError) -> None:
-        """Do not do what was asked for, and say why, here and there."""
-        self.log.refused(asked.sender, kind, str(error))
-        asked.refuse(str(error))
+    def refuse(self, request: IncomingRequest, kind: str, error: MtcdError) -> None:
+        """Refuse a request: log the reason, and send it to the sender."""
+        self.log.refused(request.sender, kind, str(error))
+        request.refuse(str(error))
 
-    def _pass_on(self, request: Request) -> None:
+    def _forward(self, request: Request) -> None:
         try:
-            to, left, by, start = _read_head(request.body, self.everybody)
+            to, left, by, start = _read_head(request.body, self.members)
             if to == self.me:
                 self._unseal(request, request.body[start:])
                 return
             near = self._towards(to, {*by, request.sender} - {self.me, to}) if left > 0 else None
             if near is None or near == request.sender:
-                request.let_go()
+                request.drop()
                 return
             body = _head(to, left - 1, [*by, self.me]) + request.body[start:]
-            self.link.post(near, RELAY, body, lambda answer: _pass_back(request, answer))
+            self.link.post(near, RELAY, body, lambda answer: _return(request, answer))
         except MtcdError as error:
             self.log.refused(request.sender, RELAY, str(error))
-            request.let_go()
+            request.drop()
 
     def _unseal(self, request: Request, sealed: bytes) -> None:
         seal = self.seal
         if seal is None:
-            raise WireError("receiver", "is the server, to whom everybody talks straight")
+            raise WireError("receiver", "is the server, which accepts no relayed requests")
         inside = seal.open(sealed)
 
         def answer(body: bytes) -> None:
             request.answer(seal.seal(inside.origin, _answer_to(inside.kind, sealed), body))
 
-        self._handle(inside.kind, Asked(inside.origin, inside.body, answer, request.let_go, False))
+        self._handle(inside.kind, IncomingRequest(inside.origin, inside.body, answer, request.drop, False))
 
 
 def _answer_to(kind: str, sealed: bytes) -> str:
-    """The kind of the answer to one request: no other answer, kept from an earlier time, has it."""
+    """The kind of the answer to one request. It includes a digest, so that no replayed answer has it."""
     return f"{kind}/answer/{blake2b(sealed, digest_size=16).hexdigest()}"
 
 
-def _pass_back(request: Request, answer: bytes | None) -> None:
-    request.let_go() if answer is None else request.answer(answer)
+def _return(request: Request, answer: bytes | None) -> None:
+    request.drop() if answer is None else request.answer(answer)
 
 
-def _tell(done: Done, answer: bytes | None) -> None:
+def _report(done: Done, answer: bytes | None) -> None:
     if answer is None or answer[:1] not in (OK, NO):
         done(None, "")
     elif answer[:1] == NO:
@@ -195,21 +197,21 @@ def _head(to: str, left: int, by: list[str]) -> bytes:
     return json.dumps({"to": to, "left": left, "by": by}).encode() + b"\n"
 
 
-def _read_head(body: bytes, everybody: list[str]) -> tuple[str, int, list[str], int]:
-    """To whom, how many more may pass it on, who has passed it on, and where the sealed part starts."""
-    end = body.find(b"\n", 0, LONGEST_HEAD * (1 + len(everybody)))
+def _read_head(body: bytes, members: list[str]) -> tuple[str, int, list[str], int]:
+    """The receiver, the hops left, the parties passed, and the offset of the sealed part."""
+    end = body.find(b"\n", 0, LONGEST_HEAD_BYTES * (1 + len(members)))
     try:
         head: Any = json.loads(body[:end]) if end >= 0 else None
         to, left, by = head["to"], head["left"], head["by"]
     except (ValueError, KeyError, TypeError, RecursionError):
         raise WireError("head", "is not that of a relayed request") from None
     if (
-        to not in everybody
+        to not in members
         or not isinstance(by, list)
-        or not all(name in everybody for name in by)
+        or not all(name in members for name in by)
         or not isinstance(left, int)
         or isinstance(left, bool)
-        or not 0 <= left <= 2 * len(everybody)
+        or not 0 <= left <= 2 * len(members)
     ):
-        raise WireError("head", "names nobody here, or goes too far")
+        raise WireError("head", "names an unknown party, or has too many hops left")
     return to, left, by, end + 1

@@ -1,4 +1,4 @@
-"""What a party brings into a federation that trains a split network: its table, and a network of its own."""
+"""The participant of a federation that trains a split network: a table and the party's own network."""
 
 from __future__ import annotations
 
@@ -57,45 +57,45 @@ from mtcd.splitnet.own import OwnProblem
 
 FUSION_CODE = "fusion_code"
 NOT_EVALUATED = (
-    "The objective is not evaluated at the end, as the representations of all samples do not fit into a message: a "
-    "training that diverges slowly is not noticed. A larger limits.message_mb helps."
+    "The objective is not evaluated at the end, as the representations of all samples do not fit into a message: slow "
+    "divergence is not detected. To evaluate it, set a larger limits.message_mb in the federation file."
 )
 
 
 class SplitParticipant(ParticipantTable):
-    """A table and a network; the server brings the fusion module. They are made anew whenever training begins."""
+    """A table and a network; at the server, the fusion module. Modules are rebuilt whenever training starts."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         check_split(self.method, self.stop)
-        own_fusion_maker(self.config, kit.code)  # what cannot be loaded is refused at once
+        own_fusion_maker(self.config, kit.code)  # refuse early what cannot be loaded
         if table is not None:
             own_maker(self.config, kit.code)
         self.problem: OwnProblem
         self.stage: SplitStage
         self.start: torch.Tensor
-        """h_k of all training samples before the first update, of a party."""
+        """At a party, h_k of all training samples before the first update."""
         self.fusion: bytes | None = None
-        """theta_0 as it ended, when it is known."""
+        """The final theta_0, once it is known."""
 
     def facts(self, rows: Sequence[int]) -> bytes:
-        """How many numbers per sample the own network gives."""
+        """The width of this party's representation."""
         return json.dumps(own_network(self.config, self.kit.code, self.own, rows).width).encode()
 
-    def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
-        """The widths of all, and the labels, which this party holds."""
+    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The settings with the widths of all parties, and the labels, which this party holds."""
         widths = [_width(name, facts[name]) for name in self.config.parties]
         labels = self.held_labels(rows)
         notes = [*self.notes, *outside_guarantee(self.method)]
         stepsize = self.method.resolved_stepsize()
-        told = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
-        return told | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
+        settings = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
+        return settings | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own network, or the server with the fusion module."""
-        told, config, code = self.checked(agreed.told, "widths", FUSION_CODE), self.config, self.kit.code
-        self._check_fusion_code(told[FUSION_CODE])
-        widths, samples = told["widths"], told["samples"]
+        settings, config, code = self.checked(agreed.settings, "widths", FUSION_CODE), self.config, self.kit.code
+        self._check_fusion_code(settings[FUSION_CODE])
+        widths, samples = settings["widths"], settings["samples"]
         if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
             raise WireError("widths", "are not those of networks")
         labels = labels_from_bytes(agreed.labels, samples)
@@ -134,34 +134,34 @@ class SplitParticipant(ParticipantTable):
             assert isinstance(client, NetClient)
             represents_first = plan.hops is not None or bool(plan.first_pass)
             self.start = represented_at_start(self.problem, client, represents_first)
-        notes = (*self.told_notes(told), *(() if evaluated else (NOT_EVALUATED,)))
+        notes = (*self.agreed_notes(settings), *(() if evaluated else (NOT_EVALUATED,)))
         return Role(parties.parties(), bounds, watch, None, notes, evaluated_at_end=evaluated)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
-        """Its part of the aggregate of all training samples, at the start and at the end."""
+        """This party's part of the aggregate of all training samples, at the start and at the end."""
         return np.stack([part_of(self.problem, h) for h in (self.start, represented(self.problem))])
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
-        """By the objective at the start and at the end, each with its theta_0."""
+        """Compare the objective at the end with that at the start, each with its theta_0."""
         problem = self.problem
         trained = NetworkBlock.of(problem, self.config, (), self.fusion).trained
         start = objective(problem, problem.fusion.finished(), total[0])
         rule = Divergence(start, worst_end_of(self.method, linear=False))
         return rule.at_the_end(objective(problem, trained.fusion, total[1]))
 
-    def _check_fusion_code(self, told: Any) -> None:
-        """Every party computes the loss, so the fusion module is the same everywhere, or the model makes no sense."""
+    def _check_fusion_code(self, digest: Any) -> None:
+        """Check that the label holder has the same fusion module: every party computes the loss with it."""
         own = fusion_code(self.config, self.kit.code)
-        if told != own:
-            there = told if isinstance(told, str) and len(told) == SHA256 and told.isalnum() else "something else"
+        if digest != own:
+            there = digest if isinstance(digest, str) and len(digest) == SHA256 and digest.isalnum() else "another one"
             raise ConfigError(
                 f"model.fusion: the file with the fusion module has sha256 {own} at {self.config.name}, but {there} at "
-                f"{self.config.labels.held_by}. It must be the same for all: put it into a file of its own, and give "
-                "everybody the same."
+                f"{self.config.labels.held_by}. It must be the same for all: put the fusion module into a file of its "
+                "own, and give all parties the same file."
             )
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
-        """The network and a summary, in the folder of the run."""
+        """Write the network and a summary into the run folder."""
         summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes, unjudged)
         columns = () if self.table is None else self.table.columns
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
@@ -174,33 +174,33 @@ class SplitParticipant(ParticipantTable):
         return summary
 
     @property
-    def awaits_words(self) -> bool:
-        """Whether theta_0 is still to be told."""
+    def awaits_final_module(self) -> bool:
+        """Whether the final theta_0 is unknown."""
         return self.fusion is None
 
-    def recall(self, folder: Path) -> None:
-        """theta_0, which the block has."""
+    def restore(self, folder: Path) -> None:
+        """Read the final theta_0 from the block in the run folder, if it is there."""
         if self.fusion is None and (folder / WEIGHTS).exists():
             block = read_network_block(self.config, self.kit.code, folder)
             self.fusion = module_to_bytes(block.trained.fusion) if block.knows_fusion else None
 
-    def last_words(self) -> bytes | None:
-        """theta_0, for the others; they had earlier ones in tokens."""
+    def final_module(self) -> bytes | None:
+        """The final theta_0, for the other parties, which have older ones from tokens."""
         self.fusion = fusion_to_bytes(self.problem)
         return self.fusion
 
-    def hear(self, words: bytes) -> bool:
-        """theta_0 as it ended, from the party that ended the training. What is told first counts."""
-        NetworkBlock.of(self.problem, self.config, (), words)
-        known, self.fusion = self.fusion, self.fusion or words
+    def accept_final_module(self, module: bytes) -> bool:
+        """Keep the final theta_0 from the party that ended the training; the first one counts."""
+        NetworkBlock.of(self.problem, self.config, (), module)
+        known, self.fusion = self.fusion, self.fusion or module
         return known is None
 
 
-def _width(name: str, told: bytes) -> int:
+def _width(name: str, answer: bytes) -> int:
     try:
-        width = json.loads(told[:20])
+        width = json.loads(answer[:20])
     except ValueError:
         width = None
     if type(width) is not int or not 0 < width <= WIDEST:
-        raise DataError(f"{name} does not say how many numbers its network gives for a sample.")
+        raise DataError(f"{name} did not report the output width of its network: is it of the same version of mtcd?")
     return width

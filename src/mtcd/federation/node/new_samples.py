@@ -1,4 +1,4 @@
-"""New samples of a party, and what its block makes of them."""
+"""New samples of a party, and the outputs of its block for them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class New:
 
     @property
     def ids(self) -> Sequence[str]:
-        """None in the given order."""
+        """The ids of the samples; empty with ``alignment: given order``."""
         return self.table.ids or ()
 
     @property
     def samples(self) -> int:
-        """Rows of the table."""
+        """The number of rows of the table."""
         return self.table.rows
 
     def _of(self, rows: Sequence[int]) -> PartyTable:
@@ -51,56 +51,56 @@ class New:
 
 @dataclass(frozen=True)
 class LinearNew(New):
-    """For a block of a linear model."""
+    """New samples for a block of a linear model."""
 
     block: PartyBlock
 
     @property
     def width(self) -> int:
-        """Numbers per sample."""
+        """The outputs per sample."""
         return self.block.outputs
 
     def part(self, rows: Sequence[int]) -> NDArray[Any]:
-        """h_k."""
+        """h_k of these rows."""
         return self.block.represent(self._of(rows)).reshape(len(rows), self.width)
 
     def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
-        """The predictions for such a sum."""
+        """The predictions for the sum of all parts."""
         return self.block.predict(_outputs(sums))
 
     def classes(self) -> Any:
-        """Of the labels."""
+        """The classes of the labels."""
         return as_json(self.block.classes)
 
 
 @dataclass(frozen=True)
 class NetworkNew(New):
-    """For a network of a split model."""
+    """New samples for a network of a split model."""
 
     block: Any
 
     @property
     def width(self) -> int:
-        """Numbers per sample in the aggregate."""
+        """The width of the aggregate."""
         return int(self.block.aggregation.width)
 
     def part(self, rows: Sequence[int]) -> NDArray[Any]:
-        """What the network puts into the aggregate, which is a sum of what all put in."""
+        """This party's part of the aggregate, which is the sum of all parts."""
         nothing = self.block.nothing(len(rows))
         return np.asarray(self.block.put(nothing, self.block.party, self.block.represent(self._of(rows))))
 
     def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
-        """The predictions for such an aggregate."""
+        """The predictions for the aggregate."""
         found: NDArray[np.generic] = self.block.predict(sums.astype(np.float32))
         return found
 
     def classes(self) -> Any:
-        """The server has the fusion module, which knows them."""
+        """None: the fusion module at the server knows the classes."""
         return None
 
 
 def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
-    """A party's new samples in the columns of its block, which the run left in a folder."""
+    """A party's new samples, in the columns of the block that is in the run folder."""
     config = kit.config
     if isinstance(config.model, SplitSection):
         block: Any = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
@@ -108,20 +108,23 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
         return NetworkNew(table, block)
     block = read_block(run)
     if block.party != config.name:
-        raise MtcdError(f"{run} is a run of {block.party}, but the kit is that of {config.name}: give its own (--run).")
+        raise MtcdError(
+            f"{run} is a run of {block.party}, but the kit is that of {config.name}: give a run folder of "
+            f"{config.name} (--run)."
+        )
     return LinearNew(read_party_table(data, config.name, id_column(config, key), block.columns), block)
 
 
 def run_number(run: Path) -> str:
-    """Of the run that a folder is of: blocks of different runs are no model together."""
+    """The id of the run of a folder: blocks of different runs do not form a model."""
     try:
         return Agreed.unpacked((run / AGREED).read_bytes()).run
     except (OSError, MtcdError):
-        raise MtcdError(f"{run} is not the folder of a run, with its {AGREED}: name that (--run).") from None
+        raise MtcdError(f"{run} is not a run folder, as it has no valid {AGREED}: give one (--run).") from None
 
 
 def server_decides(kit: Kit, run: Path) -> Decide:
-    """What a server that sees predictions makes of a sum."""
+    """The decision function of a server that learns the predictions."""
     config = kit.config
     if isinstance(config.model, SplitSection):
         block = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
@@ -135,12 +138,12 @@ def _outputs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def writer(config: KitConfig, out: Path) -> Written:
-    """Writes a table of ids, or row numbers, and predictions; for the owner only."""
-    what = "row" if config.alignment == "given order" or config.is_server else "id"
+    """A function that writes ids (or row numbers) and predictions to a file that only its owner can read."""
+    key = "row" if config.alignment == "given order" or config.is_server else "id"
 
     def write(ids: Sequence[str], found: NDArray[np.generic]) -> str:
         text = io.StringIO(newline="")
-        csv.writer(text).writerows([[what, "prediction"], *zip(ids, found.tolist(), strict=True)])
+        csv.writer(text).writerows([[key, "prediction"], *zip(ids, found.tolist(), strict=True)])
         write_files(out.absolute().parent, {out.name: text.getvalue().encode()}, private=True)
         return f"{len(ids)} predictions are in {out}."
 
@@ -148,11 +151,13 @@ def writer(config: KitConfig, out: Path) -> Written:
 
 
 def check_out(out: Path) -> None:
-    """Refuse a place where no file can be written."""
+    """Refuse a path at which no file can be written."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
 
 
 def no_server(config: KitConfig) -> MtcdError:
-    """What to say to a server that is not needed."""
-    return MtcdError(f"Predictions go to {config.seen_by}: the server has nothing to do here.")
+    """The error for a server that is not needed."""
+    return MtcdError(
+        f"Predictions go to {config.seen_by} (predictions.seen_by), so the server takes no part: do not start it."
+    )

@@ -1,6 +1,6 @@
 """A party as a process: it opens its links, agrees on a run with the others, trains, and keeps its block.
 
-Whatever moment it is killed at, started again it goes on: what was agreed and what it did are in its folder.
+The run folder holds the agreement and the journal, from which a party resumes after a crash at any moment.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import Asked
-from mtcd.federation.node.opening import Agreed, Leading, Opening
+from mtcd.federation.node.mail import IncomingRequest
+from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
@@ -39,18 +39,19 @@ from mtcd.methods.svfl import Shared
 from mtcd.protocol.party import SERVER, Party
 from mtcd.protocol.token import Token
 
-SAY_WAITING = 5.0  # seconds
-WORDS = "words"
-ELSEWHERE = (
-    "The others are in a run that is not in this folder. If this party took part in it, start it with the folder of "
-    "that run (--out); else stop all, and start all with new folders."
+WAITING_NOTE_SECONDS = 5.0
+FINAL_MODULE = "words"
+OTHER_RUN = (
+    "The other parties are in a run that is not in this folder. If this party took part in it, start it with the "
+    "folder of that run (--out); otherwise stop all parties, and start them with new folders."
 )
 
 
 class Node:
-    """One party, or the server. ``run`` returns how training ended: a limit's name, stopped or diverged.
+    """One party, or the server, with its kit (credentials bundle).
 
-    ``loop`` brings the clock and ``connect`` makes the links: both are given where a federation is simulated.
+    ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated federation injects
+    ``loop``, which has the clock, and ``connect``, which makes the links.
     """
 
     def __init__(
@@ -70,35 +71,35 @@ class Node:
         self.watch: Watch | None = None
         self.verdict: Verdict | None = None
         self.agreed: Agreed | None = None
-        self.leading: Leading | None = None
+        self.leading: OpeningLeader | None = None
         self.status: str | None = None
-        """How training ended."""
+        """The status of the end."""
         self.report: Report | None = None
-        """An engine on this machine that observes this party: see ``federation/engine.py``."""
+        """The callback of an engine that observes this party: see ``federation/engine.py``."""
         self.outcome = Outcome()
-        """Whether it has diverged, as far as that took an evaluation after the end."""
+        """The outcome of the evaluation after the end."""
         self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed, loop, connect)
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
-        """Since when others are in training while this party is not."""
+        """The time since which other parties train while this one does not."""
         for kind in ("envelope", "ready"):
             self.mail.on(kind, self._too_early)  # until there is a trainer
-        self.mail.on(WORDS, self._hear_words)
+        self.mail.on(FINAL_MODULE, self._receive_final_module)
         answer_operator(self)
 
     def run(self) -> str:
-        """Until the run has ended and the others know."""
+        """Run until the training has ended and the other parties know."""
         try:
-            with np.errstate(all="ignore"):  # overflows are seen when messages are sent
+            with np.errstate(all="ignore"):  # overflows are detected when messages are sent
                 self.station.run(self._begin)
         finally:
             self.folder.close()
         if self.status is None:
-            raise MtcdError("Stopped before training began.")
+            raise MtcdError("Stopped before training began: there is no model.")
         return self.status
 
     def close(self) -> None:
-        """Give up links and folder, of a node that does not run."""
+        """Close the links and the folder of a node that does not run."""
         self.station.close()
         self.folder.close()
 
@@ -108,30 +109,32 @@ class Node:
         config = self.kit.config
         leads = config.name == config.labels.held_by
         if leads:
-            told = _Kept(self.folder)
-            self.leading = Leading(self.questions, self.kit, self.participant, self.log, self._agree, self._go, told)
+            confirmed = _Confirmed(self.folder)
+            self.leading = OpeningLeader(
+                self.questions, self.kit, self.participant, self.log, self._agree, self._go, confirmed
+            )
         else:
             part = None if config.is_server else self.participant
-            opening = Opening(self.mail, self.kit, part, self.log, self._agree)
+            opening = OpeningFollower(self.mail, self.kit, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
-            self.log.say("resumed", "Going on with the run that was under way.")
+            self.log.say("resumed", "Resuming the run of this folder.")
             if self.leading is None:
                 opening.agreed = known[0]
             opener = self._train(known[0], self.participant.role(known[0], self.log), known[1])
             if self.leading is not None:
-                self.leading.tell(known[0], opener)
+                self.leading.start_others(known[0], opener)
         elif self.leading is not None:
             self.leading.lead()
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> str | None:
-        """First of all its role: what cannot be trained is refused, and not kept."""
+        """Accept the settings of a run: settings that cannot be trained are refused before anything is written."""
         role = self.participant.role(agreed, self.log)
         return self._train(agreed, role, self.folder.agree(agreed))
 
     def _train(self, agreed: Agreed, role: Role, when: float) -> str | None:
-        """Be ready for envelopes. Who sets the training going comes back, if it is one; who leads waits for all."""
+        """Prepare to receive envelopes; returns the party that sends the first message, if it is one party."""
         self.agreed = agreed
         self.watch = role.watch
         role.watch.began, role.watch.now = when, self.loop.now
@@ -146,11 +149,13 @@ class Node:
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
 
-        self.trainer = Trainer(self.mail, self.loop, self.log, make, role.bounds, self._comes_by, self._told, self._end)
+        self.trainer = Trainer(
+            self.mail, self.loop, self.log, make, role.bounds, self._on_payload, self._on_report, self._end
+        )
         self.verdict = None
         if role.evaluated_at_end:
             self.verdict = Verdict(self.station, self.kit.config, agreed.run, self, self.folder)
-        self.trainer.awaits_words = self._awaits_words
+        self.trainer.awaits_reports = self._awaits_reports
         for note in role.notes:
             self.log.say("note", note)
         if self.leading is None:
@@ -165,11 +170,11 @@ class Node:
         self.log.say("training", "The run has ended already." if over else "Training.", run=self.agreed.run)
         if self.report is None:
             self.trainer.go()
-        else:  # whoever leads hears first that this party agrees
+        else:  # after the leader has received this party's confirmation
             self.loop.call(self._go_observed)
 
     def _go_observed(self) -> None:
-        """The opening is observed before anything is sent."""
+        """Report the opening to the observer before anything is sent."""
         assert self.trainer is not None
         assert self.report is not None
         for message in self.trainer.reliable.reports:
@@ -177,95 +182,95 @@ class Node:
         self.trainer.go()
 
     def _say_waiting(self) -> None:
-        """For whom: until training has begun."""
+        """Log the parties for which this one waits, until training has begun."""
         if self.trainer is None or (self.leading is not None and self.questions.waits_for):
             if waits := self.waits_for():
                 self.station.say_waiting(waits)
             reached = self.kit.config.labels.held_by not in self.station.missing()
-            early = self._early is not None and self.loop.now() - self._early > SAY_WAITING
+            early = self._early is not None and self.loop.now() - self._early > WAITING_NOTE_SECONDS
             if self.trainer is None and early and reached:
-                self.log.now_and_then(("early",), ELSEWHERE)
-            self.loop.later(SAY_WAITING, self._say_waiting)
+                self.log.throttled(("early",), OTHER_RUN)
+            self.loop.later(WAITING_NOTE_SECONDS, self._say_waiting)
 
-    def _too_early(self, asked: Asked) -> None:
-        """For a moment that is so whenever training begins; for longer if this party has lost its folder."""
-        if not asked.straight:
-            raise WireError("kind", "is none that is answered now")
+    def _too_early(self, request: IncomingRequest) -> None:
+        """Drop a message of a training that has not begun here: soon it will, unless this party lost its folder."""
+        if not request.direct:
+            raise WireError("kind", "has no handler in this phase")
         self._early = self._early or self.loop.now()
-        asked.let_go()
+        request.drop()
 
     def waits_for(self) -> list[str]:
-        """Who holds this party up."""
+        """The parties for which this one waits."""
         if self.trainer is not None and not (self.leading is not None and self.questions.waits_for):
             names, ended = self.trainer.names, self.trainer.reliable.ended is not None
             return [] if ended else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
         return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
 
-    def _changed(self, name: str, here: bool) -> None:
+    def _changed(self, name: str, up: bool) -> None:
         if self.trainer is not None:
-            self.trainer.changed(name, here)
+            self.trainer.changed(name, up)
 
     # In training
 
-    def _told(self, payload: Any) -> None:
+    def _on_report(self, payload: Any) -> None:
         assert self.watch is not None
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
             gap_part = partial(self.participant.gap_part, self.trainer.reliable.party, payload)
             ended = self.trainer.reliable.ended is not None
-            self.watch.look(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
-        self.watch.say()
+            self.watch.measure(self.role.problem, payload.aggregate, payload.penalty, gap_part, ended)
+        self.watch.log_progress()
 
-    def _comes_by(self, payload: Any) -> None:
-        """Something is about to be done: a token is visited, or the server asks for an upload."""
+    def _on_payload(self, payload: Any) -> None:
+        """Watch a payload before it is processed: a token, or the server's request for an upload."""
         assert self.watch is not None
         if isinstance(payload, Token):
             self.watch.visited(payload)
-            self._told(payload)
+            self._on_report(payload)
         elif isinstance(payload, Share | Shared):
-            self.watch.called(payload.t if isinstance(payload, Share) else payload.round)
-        if self.trainer is not None and self.watch.is_hopeless(payload):
-            self.trainer.tell_diverged()
+            self.watch.requested(payload.t if isinstance(payload, Share) else payload.round)
+        if self.trainer is not None and self.watch.shows_divergence(payload):
+            self.trainer.report_divergence()
 
     # The end
 
     @property
     def party(self) -> Party:
-        """What takes part in the training."""
+        """This party of the method."""
         assert self.trainer is not None
         return self.trainer.reliable.party
 
     @property
     def complete(self) -> bool:
-        """Whether this party knows all that the end left with others."""
-        return not self.participant.awaits_words
+        """Whether this party knows the final fusion module, if the model has one."""
+        return not self.participant.awaits_final_module
 
     def evidence(self) -> NDArray[np.float64]:
-        """This party's part of the objective, as it ended."""
+        """This party's part of the sum from which the objective at the end is evaluated."""
         return self.participant.evidence(self.party)
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
-        """Whether training has, given all parties' parts."""
+        """Whether the training has diverged, given the sum of all parts."""
         return self.participant.has_diverged(total)
 
-    def _awaits_words(self) -> bool:
-        """Whether something is still to be told. Of a training that has diverged, nothing is kept."""
+    def _awaits_reports(self) -> bool:
+        """Whether the final fusion module or the verdict is pending; not after divergence, which leaves no model."""
         assert self.trainer is not None
         end = self.trainer.reliable.ended
         if end is not None and end.status == DIVERGED:
             return False
-        return self.participant.awaits_words or (self.verdict is not None and self.verdict.pending)
+        return self.participant.awaits_final_module or (self.verdict is not None and self.verdict.pending)
 
     def _end(self) -> None:
         assert self.trainer is not None
         reliable = self.trainer.reliable
         assert reliable.ended is not None
         diverged = reliable.ended.status == DIVERGED
-        self.participant.recall(self.folder.path)
-        words = self.participant.last_words() if reliable.ended_here and not diverged else None
-        if words is not None:
+        self.participant.restore(self.folder.path)
+        module = self.participant.final_module() if reliable.ended_here and not diverged else None
+        if module is not None:
             others = [name for name in self.kit.config.parties if name != self.kit.config.name]
-            self.loop.call(partial(self.questions.ask, WORDS, dict.fromkeys(others, words)))
-        if self.verdict is None or (diverged and self.folder.verdict() is None):  # it ended so on the way
+            self.loop.call(partial(self.questions.ask, FINAL_MODULE, dict.fromkeys(others, module)))
+        if self.verdict is None or (diverged and self.folder.verdict() is None):  # it diverged on the way
             self._conclude(Outcome())
         else:
             self.verdict.begin(self._conclude)
@@ -273,7 +278,7 @@ class Node:
         self.loop.call(leaving.step)
 
     def _conclude(self, outcome: Outcome) -> None:
-        """It is known how training ended, or that nobody can tell now."""
+        """Keep the block, once it is known whether the training has diverged or that this is unknown for now."""
         assert self.trainer is not None
         self.outcome = outcome
         if outcome.diverged:
@@ -289,28 +294,28 @@ class Node:
         self.status = summary.status
         return summary
 
-    def _hear_words(self, asked: Asked) -> None:
-        """The party that ended the training tells how all of it ended."""
-        if SERVER_NAME in self.kit.config.peers and asked.sender != SERVER_NAME:
-            raise WireError("sender", "is not the one who ended the training")
+    def _receive_final_module(self, request: IncomingRequest) -> None:
+        """Handle the final fusion module from the party that ended the training."""
+        if SERVER_NAME in self.kit.config.peers and request.sender != SERVER_NAME:
+            raise WireError("sender", "is not the party that ended the training")
         if self.trainer is None or self.trainer.reliable.ended is None:
-            asked.let_go()  # the end is on its way: to be asked again
+            request.drop()  # the end message is in flight: the sender retries
             return
-        if self.participant.hear(asked.body):
+        if self.participant.accept_final_module(request.body):
             if self.verdict is not None and self.verdict.pending:
                 self.verdict.proceed()
             else:
                 self._keep()
-        asked.answer()
+        request.answer()
 
 
-class _Kept(set[str]):
-    """Names, each written down before it counts."""
+class _Confirmed(set[str]):
+    """The parties that have confirmed the start; each is written to the run folder before it is added."""
 
     def __init__(self, folder: RunFolder) -> None:
-        super().__init__(folder.told())
+        super().__init__(folder.confirmed())
         self._folder = folder
 
     def add(self, name: str) -> None:
-        self._folder.tell({*self, name})
+        self._folder.confirm({*self, name})
         super().add(name)

@@ -1,4 +1,4 @@
-"""The person who watches a federation: asks everybody how it is, and can ask all to stop."""
+"""The operator's requests to all parties: status, logs and stop."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import NO, OK
 
-ONE_TRY = 1.0  # seconds
-PAUSE = 0.1
+QUERY_TIMEOUT_SECONDS = 1.0
+RETRY_SECONDS = 0.1
 
 
 def operator_kit(folder: Path) -> Kit:
-    """The operator's kit: this folder, or the one in it."""
+    """The operator's kit (credentials bundle), in this folder or in its subfolder."""
     inside = folder / OPERATOR
     kit = read_kit(inside if (inside / "party.yaml").exists() else folder)
     if not kit.config.is_operator:
-        raise ConfigError(f"{folder} is the kit of {kit.config.name}: the operator's is needed, kits/operator.")
+        raise ConfigError(f"{folder} is the kit of {kit.config.name}: give the operator's kit, such as kits/operator.")
     return kit
 
 
 def ask_everybody(kit: Kit, kind: str, seconds: float = 5.0) -> dict[str, Any]:
-    """The answers, by name, of all who can be reached; one who refuses is told by its MtcdError."""
+    """The answers of all reachable parties, by name; a refusal is returned as an MtcdError."""
     loop, answers, end = Loop(), {}, monotonic() + seconds
-    link = Link(kit, loop, lambda request: request.let_go(), lambda name, here: None)
+    link = Link(kit, loop, lambda request: request.drop(), lambda name, here: None)
 
     def ask(name: str) -> None:
-        link.query(name, f"{CONTROL}/{kind}", lambda answer: heard(name, answer), ONE_TRY)
+        link.query(name, f"{CONTROL}/{kind}", lambda answer: answered(name, answer), QUERY_TIMEOUT_SECONDS)
 
-    def heard(name: str, answer: bytes | None) -> None:
+    def answered(name: str, answer: bytes | None) -> None:
         if answer is not None:
             answers[name] = _read(answer)
         elif monotonic() < end:
-            loop.later(PAUSE, lambda: ask(name))
+            loop.later(RETRY_SECONDS, lambda: ask(name))
             return
         else:
             answers[name] = None

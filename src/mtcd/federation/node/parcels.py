@@ -1,4 +1,4 @@
-"""A few plain values and some blocks of bytes, as one block of bytes: what parties tell each other before training."""
+"""Encoding of the messages before training: a JSON head, followed by blocks of bytes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from typing import Any
 
 from mtcd.errors import WireError
 
-LONGEST_HEAD = 1_000_000
+LONGEST_HEAD_BYTES = 1_000_000
 
 
 def wrap(head: dict[str, Any], *parts: bytes) -> bytes:
-    """A line of JSON, then the parts."""
+    """Encode a line of JSON and the parts."""
     line = json.dumps({**head, "sizes": [len(part) for part in parts]}, allow_nan=False)
     return b"".join([line.encode(), b"\n", *parts])
 
 
 def unwrap(data: bytes, keys: Sequence[str], parts: int) -> tuple[dict[str, Any], list[bytes]]:
-    """What was wrapped, if it has exactly these keys and so many parts."""
-    end = data.find(b"\n", 0, LONGEST_HEAD)
+    """Decode a message that must have exactly these keys and this number of parts."""
+    end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
     try:
         head = json.loads(data[:end]) if end >= 0 else None
     except (ValueError, RecursionError):
@@ -28,7 +28,7 @@ def unwrap(data: bytes, keys: Sequence[str], parts: int) -> tuple[dict[str, Any]
         raise WireError("head", "is not readable")
     sizes = head.pop("sizes", None)
     if set(head) != set(keys):
-        raise WireError("head", "does not have the keys that it must have")
+        raise WireError("head", "has missing or unknown keys")
     if not isinstance(sizes, list) or len(sizes) != parts or not all(type(size) is int and size >= 0 for size in sizes):
         raise WireError("sizes", "are not those of its parts")
     if end + 1 + sum(sizes) != len(data):

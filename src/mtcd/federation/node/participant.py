@@ -1,4 +1,4 @@
-"""What a party brings into a federation, by what is trained: its table, and its part of the model."""
+"""The participant of a federation: a table, and the party's part of a linear model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mtcd.federation.participant.block import PartyBlock
 from mtcd.federation.participant.keeping import Summary, keep_block
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.problem import glm_of, own_part, scale_of, server_problem, start_of
-from mtcd.federation.participant.stepsize import Curvature, own_curvature, settle_together
+from mtcd.federation.participant.stepsize import Curvature, own_curvature, resolve_from_reports
 from mtcd.federation.participant.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
@@ -39,7 +39,7 @@ from mtcd.stop import Stop
 
 
 def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
-    """For the party or server of a kit; ``given`` goes before what the kit says of the table."""
+    """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of the kit."""
     config = kit.config
     table = None if config.is_server else own_table(config, kit.folder, **given)
     if isinstance(config.model, SplitSection):
@@ -49,7 +49,7 @@ def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
 
 
 def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
-    """Method, limits and prices, which all parties have alike."""
+    """The method, stop rules and costs, which are the same at all parties."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
     method, _, stop, costs = build_settings(
@@ -61,7 +61,7 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
 
 
 class ParticipantTable:
-    """What is the same for every model: the table, and the settings that all have alike. The server has no table."""
+    """The common part of participants of all models: the table (none at the server) and the settings."""
 
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         self.kit, self.config, self.table = kit, kit.config, table
@@ -69,31 +69,33 @@ class ParticipantTable:
 
     @property
     def own(self) -> PartyTable:
-        """The table, of one who has one."""
-        assert self.table is not None  # nobody asks the server
+        """The table of a party."""
+        assert self.table is not None  # not called at the server
         return self.table
 
     @property
     def ids(self) -> Sequence[str]:
-        """Of the table."""
+        """The ids of the table."""
         return self.own.ids or ()
 
     @property
     def samples(self) -> int:
-        """Rows of the table."""
+        """The number of rows of the table."""
         return self.own.rows
 
     @property
     def notes(self) -> Sequence[str]:
-        """What to know of the table."""
+        """Notes on the table."""
         return () if self.table is None else self.table.notes
 
     def rows(self, agreed: Agreed) -> Sequence[int]:
-        """The rows that were agreed on; the table must be the same as then."""
+        """The agreed rows; the table must be the one that was aligned."""
         try:
             return agreed_rows(agreed.announcement, self)
         except DataError as error:
-            raise DataError(f"{self.own.path} is not the table that the samples were aligned on: {error}") from None
+            raise DataError(
+                f"{self.own.path} is not the table that was aligned: {error} Give the same table as before (--data)."
+            ) from None
 
     def held_labels(self, rows: Sequence[int]) -> NDArray[np.generic]:
         """The labels of these rows, at the party that holds them."""
@@ -101,42 +103,42 @@ class ParticipantTable:
         assert labels is not None
         return np.asarray(labels[list(rows)])
 
-    def checked(self, told: dict[str, Any], *own: str) -> dict[str, Any]:
-        """What the holder of the labels tells of the run, if it is what it must be; ``own`` are keys of the model."""
-        if set(told) != {"samples", *own, "stepsize", "notes"}:
+    def checked(self, settings: dict[str, Any], *own: str) -> dict[str, Any]:
+        """The settings that the label holder sent, checked; ``own`` are the keys of the model."""
+        if set(settings) != {"samples", *own, "stepsize", "notes"}:
             raise WireError("settings", "are not those of a run")
         most = self.config.limits.message_mb * MEGABYTE // 8  # labels, one for each sample, are sent in one message
-        if type(told["samples"]) is not int or not 1 <= told["samples"] <= most:
-            raise WireError("samples", "is no number that can be")
-        if type(told["stepsize"]) is not float or not 0 < told["stepsize"] < float("inf"):
-            raise WireError("stepsize", "is no number above 0")
-        if not isinstance(told["notes"], list) or not all(isinstance(note, str) for note in told["notes"]):
-            raise WireError("notes", "are no sentences")
-        return told
+        if type(settings["samples"]) is not int or not 1 <= settings["samples"] <= most:
+            raise WireError("samples", "is out of range")
+        if type(settings["stepsize"]) is not float or not 0 < settings["stepsize"] < float("inf"):
+            raise WireError("stepsize", "is not a finite number above 0")
+        if not isinstance(settings["notes"], list) or not all(isinstance(note, str) for note in settings["notes"]):
+            raise WireError("notes", "are not a list of texts")
+        return settings
 
-    def told_notes(self, told: dict[str, Any]) -> tuple[str, ...]:
-        """What people should hear of."""
-        return tuple(dict.fromkeys([*map(tidy, told["notes"]), *self.notes]))
+    def agreed_notes(self, settings: dict[str, Any]) -> tuple[str, ...]:
+        """The notes of the label holder and of this party."""
+        return tuple(dict.fromkeys([*map(tidy, settings["notes"]), *self.notes]))
 
     def gap_part(self, party: Party, token: Any) -> float | None:
-        """Its part of a bound on the gap; only linear models have one."""
+        """None: only linear models bound the gap."""
         return None
 
     @property
-    def awaits_words(self) -> bool:
-        """Whether something is still to be told after the end."""
+    def awaits_final_module(self) -> bool:
+        """False: the model has no fusion module."""
         return False
 
-    def recall(self, folder: Path) -> None:
-        """What was told after the end, and is in the folder since before a restart."""
+    def restore(self, folder: Path) -> None:
+        """Do nothing: the model has no fusion module."""
 
-    def last_words(self) -> bytes | None:
-        """What the party that ended the training tells the others afterwards, if anything."""
+    def final_module(self) -> bytes | None:
+        """None: the model has no fusion module."""
         return None
 
-    def hear(self, words: bytes) -> bool:
-        """Such words; whether they were not known before."""
-        raise WireError("kind", "is none that this model has")
+    def accept_final_module(self, module: bytes) -> bool:
+        """Refuse: the model has no fusion module."""
+        raise WireError("kind", "does not belong to this model")
 
 
 class LinearParticipant(ParticipantTable):
@@ -145,30 +147,30 @@ class LinearParticipant(ParticipantTable):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         if table is not None and table.labels is not None:
-            glm_of(kit.config).loss.encode(table.labels)  # what it cannot be trained on is refused at once
+            glm_of(kit.config).loss.encode(table.labels)  # refuse early labels that the loss cannot use
 
     def facts(self, rows: Sequence[int]) -> bytes:
-        """How curved the own block is: what settles the step size."""
-        stand_in = np.resize([0.0, 1.0], len(rows))  # labels do not matter for it
+        """The curvature of this party's block, from which the step size is resolved."""
+        stand_in = np.resize([0.0, 1.0], len(rows))  # the curvature does not depend on labels
         return own_curvature(own_part(self.config, self.own, rows, stand_in)).to_bytes()
 
-    def settle(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
-        """The sizes and the step size, and the labels, which this party holds."""
+    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The settings with sizes and step size, and the labels, which this party holds."""
         labels = self.held_labels(rows)
         problem = own_part(self.config, self.own, rows, labels).problem
-        told = [_curvature(name, facts[name]) for name in self.config.parties]
-        method, notes = settle_together(self.method, problem, told)
+        reported = [_curvature(name, facts[name]) for name in self.config.parties]
+        method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
         return {**sizes, "stepsize": method.resolved_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
-        told, config = self.checked(agreed.told, "outputs"), self.config
-        samples, outputs = told["samples"], told["outputs"]
+        settings, config = self.checked(agreed.settings, "outputs"), self.config
+        samples, outputs = settings["samples"], settings["outputs"]
         if type(outputs) is not int or not 1 <= outputs <= samples:
-            raise WireError("outputs", "is no number that can be")
-        method, network = self.method.with_resolved_stepsize(told["stepsize"]), config.network
-        self.settled = method
+            raise WireError("outputs", "is out of range")
+        method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
+        self.resolved = method
         labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
         if self.table is None:
             problem = server_problem(config, samples, outputs, labels)
@@ -187,10 +189,10 @@ class LinearParticipant(ParticipantTable):
         watch = Watch(self.stop, method, network, self.costs, bounds.tokens or 1, samples, log, reads, rule, sizes)
         parties = method.parties(problem, network, config.seed)
         lone = parties.server is None and parties.rounds is None
-        return Role(parties, bounds, watch, reads, self.told_notes(told), evaluated_at_end=not lone)
+        return Role(parties, bounds, watch, reads, self.agreed_notes(settings), evaluated_at_end=not lone)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
-        """h_k on all samples, and r(theta_k): as shares of what the labels say that they may be, to be added up."""
+        """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a pass."""
         assert isinstance(party, Client)
         problem, theta = self.part.problem, party.parameters()
         model = problem.client(self.part.number)
@@ -199,21 +201,21 @@ class LinearParticipant(ParticipantTable):
             return np.append(z, model.penalty(theta) / start_of(problem))
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
-        """By f at the end."""
-        assert self.rule is not None  # it holds the labels
+        """Apply the divergence rule to f at the end."""
+        assert self.rule is not None  # this party holds the labels
         problem = self.part.problem
         z = (total[:-1] * scale_of(problem)).reshape(problem.labels.shape)
         return self.rule.at_the_end(problem.read_off(z, float(total[-1]) * start_of(problem)))
 
     def gap_part(self, party: Party, token: Any) -> float | None:
-        """Its part of the duality gap, of the model that the token knows."""
+        """This party's part of the duality gap, for the model that the token aggregates."""
         if not isinstance(party, TokenClient) or not isinstance(token, Token):
             return None
         return self.part.gap_part(party.copy_for(token), token.aggregate)
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
-        """The block and a summary, in the folder of the run."""
-        summary = summary_of(self.config, self.settled, self.costs, reliable, watch, notes, unjudged)
+        """Write the block and a summary into the run folder."""
+        summary = summary_of(self.config, self.resolved, self.costs, reliable, watch, notes, unjudged)
         if self.table is None:
             return keep_block(folder, summary, None)
         party = reliable.party
@@ -230,7 +232,7 @@ def summary_of(
     notes: Sequence[str],
     unjudged: str,
 ) -> Summary:
-    """How the run ended, as this party knows it."""
+    """The summary of the run at this party."""
     end = reliable.ended
     assert end is not None
     return Summary(
@@ -250,8 +252,8 @@ def summary_of(
     )
 
 
-def _curvature(name: str, told: bytes) -> Curvature:
+def _curvature(name: str, answer: bytes) -> Curvature:
     try:
-        return Curvature.from_bytes(told)
+        return Curvature.from_bytes(answer)
     except WireError as error:
         raise DataError(f"{name}: {error}") from None

@@ -10,7 +10,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.protocol.party import SERVER
 
 IN_TRAINING, ENDED = b"in training", b"ended"
@@ -33,10 +33,10 @@ class Presence(ABC):
         """Envelopes that were sent and not acknowledged, or that wait for their next retry; with its delay."""
         self.silent: dict[int, float] = {}
         """The time since which a party has not answered."""
-        self.heard_end: set[str] = set()
+        self.known_ended: set[str] = set()
         """The parties that are known to have ended."""
-        self.awaits_words: Callable[[], bool] = lambda: False
-        """Whether something is still to be told after the end, for which others must stay."""
+        self.awaits_reports: Callable[[], bool] = lambda: False
+        """Whether reports are pending after the end (final fusion module, verdict): others must stay up meanwhile."""
         self._began = self.loop.now()
         self._patience = SILENT_LEASES * mail.kit.config.limits.lease_ms / 1000
         self._waiting: str | None = None
@@ -48,27 +48,26 @@ class Presence(ABC):
 
     @abstractmethod
     def noticed(self) -> None:
-        """The reliable party may have something to tell, or have ended."""
+        """Process new reports of the reliable party, or its end."""
 
     def watch(self) -> None:
-        """From now on."""
+        """Start to check for silent parties."""
         self._began = self.loop.now()
         self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
 
-    def changed(self, name: str, here: bool) -> None:
-        """A link came or went."""
-        if here:
+    def changed(self, name: str, up: bool) -> None:
+        """Handle a link that came up or went down."""
+        if up:
             self._ask_ready(name)
         else:
             self.peer_lost(name)
 
     def peer_lost(self, name: str) -> None:
-        """A party is down."""
+        """Report to the reliable party that a party is down."""
         number = self.numbers[name]
-        if number not in self.reliable.down and not (
-            self.reliable.ended and name in self.heard_end
-        ):  # that one may leave
-            self.log.say("lost", "" if self.reliable.ended else f"{name} is gone.", peer=name)
+        may_exit = self.reliable.ended and name in self.known_ended
+        if number not in self.reliable.down and not may_exit:
+            self.log.say("lost", "" if self.reliable.ended else f"{name} is unreachable.", peer=name)
             self.reliable.peer_lost(number)
             self.noticed()
             self.pump()
@@ -77,7 +76,7 @@ class Presence(ABC):
         number = self.numbers[name]
         self.silent.pop(number, None)
         if number in self.reliable.down:
-            self.log.say("found", f"{name} is back.", peer=name)
+            self.log.say("found", f"{name} is reachable again.", peer=name)
             self.reliable.peer_found(number)
             self.noticed()
         for place in self.reliable.outbox:
@@ -94,17 +93,17 @@ class Presence(ABC):
 
         self.mail.ask(name, "ready", self.run.encode(), answered)
 
-    def _ready(self, asked: Asked) -> None:
-        """A party asks whether this one is in its run; it may add that it has ended itself."""
+    def _ready(self, request: IncomingRequest) -> None:
+        """Answer a party that asks for the state of this one; the request may add that the sender has ended."""
         run = self.run.encode()
-        if asked.body not in (run, run + HAS_ENDED):
+        if request.body not in (run, run + HAS_ENDED):
             raise WireError("run", "is another one")
-        if asked.body != run:
-            self.heard_end.add(asked.sender)
-        asked.answer(ENDED if self.reliable.ended is not None and not self.awaits_words() else IN_TRAINING)
+        if request.body != run:
+            self.known_ended.add(request.sender)
+        request.answer(ENDED if self.reliable.ended is not None and not self.awaits_reports() else IN_TRAINING)
 
     def _watch(self) -> None:
-        """A party that is silent for long counts as down, though its link may be up; so does one that never came up."""
+        """Report parties that have been silent for too long as down, even if their links are up."""
         now, link = self.loop.now(), self.mail.link
         silent = {self.names[number] for number, since in self.silent.items() if now - since > self._patience}
         if now - self._began > self._patience:
@@ -118,11 +117,11 @@ class Presence(ABC):
         self.loop.later(min(self._patience / 4, LONGEST_RETRY_SECONDS), self._watch)
 
     def _say_waiting(self) -> None:
-        """Say what training waits for, if it lasts."""
+        """Log the reason for which training waits, if it persists."""
         reliable = self.reliable
-        told = None
+        reason = None
         if reliable.ended is None and reliable.policy.waits_for:
-            told = reliable.policy.waiting_reason(self.names)
-        if told is not None and told == self._waiting:
-            self.log.now_and_then(("waiting", told), told, often=1)
-        self._waiting = told
+            reason = reliable.policy.waiting_reason(self.names)
+        if reason is not None and reason == self._waiting:
+            self.log.throttled(("waiting", reason), reason, often=1)
+        self._waiting = reason

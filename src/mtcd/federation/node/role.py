@@ -1,4 +1,4 @@
-"""What a party brings into a federation, and the role that it has in training."""
+"""The interfaces of a participant and of its role in training."""
 
 from __future__ import annotations
 
@@ -21,48 +21,48 @@ from mtcd.schema.bounds import Bounds
 
 @dataclass(frozen=True)
 class Role:
-    """What a party does in training: the parties of which it is one, what to expect of envelopes, and what to watch."""
+    """The role of a party in training: the parties of the method, the bounds of envelopes, and the watch."""
 
     parties: Parties
     bounds: Bounds
     watch: Watch
     problem: Any
-    """Reads the objective off an aggregate of all samples; None where this party cannot."""
+    """Reads the objective off an aggregate of all samples; None if this party cannot."""
     notes: tuple[str, ...] = ()
     evaluated_at_end: bool = False
-    """Whether the holder of the labels evaluates the objective after the end, as no token tells it."""
+    """Whether the label holder evaluates the objective after the end, as no token carries it."""
 
 
 class Participant(Part, Protocol):
-    """What a party, or the server, participant into a federation."""
+    """The data and the model of a party, or of the server, in a federation."""
 
     def role(self, agreed: Agreed, log: Log) -> Role:
-        """Its role in the run that was agreed on."""
+        """The role in the agreed run."""
 
     def gap_part(self, party: Party, token: Any) -> float | None:
-        """Its part of a bound on the gap, with a token that is here; None where it knows none."""
+        """This party's part of a bound on the gap, given a token; None if there is none."""
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
-        """Its part of what the objective is made of, as it ended."""
+        """This party's part of the sum from which the objective at the end is evaluated."""
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
-        """Write down what the run leaves with this party; again when it has heard more.
+        """Write the block and the summary of the run; called again when the final fusion module arrives.
 
-        ``unjudged``: why it is not known whether the training has diverged, if so.
+        ``unjudged``: the reason why it is unknown whether the training has diverged, or "".
         """
 
-    def recall(self, folder: Path) -> None:
-        """What was told after the end, and is in the folder since before a restart."""
+    def restore(self, folder: Path) -> None:
+        """After a restart, read the final fusion module from the run folder, if it is there."""
 
     @property
-    def awaits_words(self) -> bool:
-        """Whether something is still to be told after the end."""
+    def awaits_final_module(self) -> bool:
+        """Whether the final fusion module is still to come after the end."""
 
-    def last_words(self) -> bytes | None:
-        """What the party that ended the training, this one, tells the others afterwards, if anything."""
+    def final_module(self) -> bytes | None:
+        """At the party that ended the training: the final fusion module for the others, if the model has one."""
 
-    def hear(self, words: bytes) -> bool:
-        """Such words; whether they were not known before."""
+    def accept_final_module(self, module: bytes) -> bool:
+        """Keep the final fusion module; returns whether it was unknown before."""

@@ -1,4 +1,4 @@
-"""What every process of a federation has: its loop, its links, and somebody who asks the others."""
+"""The common parts of every process of a federation: event loop, log, links and requests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtcd.federation.node.mail import Mail
 
 
 class Station:
-    """Of one party, or of the server. ``changed`` hears who comes and goes."""
+    """The process of one party, or of the server. ``changed`` gets a peer and whether it is up."""
 
     def __init__(
         self,
@@ -26,11 +26,11 @@ class Station:
     ) -> None:
         self.kit, self.log, self.loop = kit, log, loop or Loop()
         self._changed = changed
-        self.mail = Mail(kit, self.loop, log, self._heard_change, connect)
+        self.mail = Mail(kit, self.loop, log, self._on_change, connect)
         self.questions = Questions(self.mail, self.loop, log)
 
     def run(self, begin: Callable[[], None]) -> None:
-        """Begin, and go on until the loop is stopped."""
+        """Call ``begin``, and run until the loop is stopped."""
         for note in self.kit.notes:
             self.log.say("note", note)
         self.log.say("up", f"Listening on {self.kit.config.listen or self.kit.config.address}.")
@@ -38,32 +38,32 @@ class Station:
             begin()
             self.loop.run()
         except MtcdError as error:
-            self.log.say("failed", "Failed: see its own screen.", why=type(error).__name__)
+            self.log.say("failed", "Failed: the reason is on the screen of this party.", why=type(error).__name__)
             raise
         except KeyboardInterrupt:
-            self.log.say("interrupted", "Interrupted. Start again to go on.")
+            self.log.say("interrupted", "Interrupted. Restart this party to continue.")
             raise
         finally:
             self.close()
 
     def close(self) -> None:
-        """Give up the links and the log."""
+        """Close the links and the log."""
         self.mail.link.close()
         self.log.close()
 
     def missing(self) -> list[str]:
-        """Peers to whom there is no connection."""
+        """The peers without a connection."""
         link = self.mail.link
         return [name for name in self.kit.config.peers if name in link.peers and name not in link.up]
 
     def say_waiting(self, waits: list[str]) -> None:
-        """For whom this party waits."""
-        told = f"Waiting for {', '.join(waits)}."
+        """Log the parties for which this one waits."""
+        sentence = f"Waiting for {', '.join(waits)}."
         if missing := self.missing():
-            told += f" No connection yet to {', '.join(missing)}."
-        self.log.now_and_then(("waiting", told), told, waiting_for=waits, missing=missing)
+            sentence += f" No connection yet to {', '.join(missing)}."
+        self.log.throttled(("waiting", sentence), sentence, waiting_for=waits, missing=missing)
 
-    def _heard_change(self, name: str, here: bool) -> None:
-        self.log.say("link", peer=name, up=here)
+    def _on_change(self, name: str, up: bool) -> None:
+        self.log.say("link", peer=name, up=up)
         if self._changed is not None:
-            self._changed(name, here)
+            self._changed(name, up)

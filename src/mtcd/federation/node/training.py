@@ -19,18 +19,19 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import Asked, Mail
+from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.presence import FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, Presence
 from mtcd.protocol.party import SERVER
 from mtcd.schema.bounds import Bounds
 
-NOT_NOW = b"not now"
+DEFERRED = b"not now"
 
 
 class Trainer(Presence):
-    """Of one party. ``comes`` gets what it is about to take in, ``told`` what it tells those who watch.
+    """The training of one party.
 
-    ``ended`` is called once. ``make`` makes the reliable party, from its journal if there is one.
+    ``on_payload`` gets each new payload before it is processed, ``on_report`` each report to the monitor; ``ended`` is
+    called once. ``make`` makes the reliable party, from its journal if there is one.
     """
 
     def __init__(
@@ -40,25 +41,25 @@ class Trainer(Presence):
         log: Log,
         make: Callable[[], ReliableParty],
         bounds: Bounds,
-        comes: Callable[[Any], None],
-        told: Callable[[Any], None],
+        on_payload: Callable[[Any], None],
+        on_report: Callable[[Any], None],
         ended: Callable[[], None],
     ) -> None:
         super().__init__(mail, loop, log, bounds.run)
         self._make = make
         self.reliable = reliable = make()
         reliable.policy.started()
-        self.comes, self.told, self._ended = comes, told, ended
+        self.on_payload, self.on_report, self._ended = on_payload, on_report, ended
         self._bounds = {number: replace(bounds, sender=number, receiver=reliable.number) for number in self.names}
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}
-        """Over others come only control payloads, never a token."""
+        """Bounds of relayed envelopes: control payloads only, never a token."""
         self._known_end = self._going = False
         mail.on("envelope", self._envelope)
         if reliable.number == SERVER:
-            mail.on(DIVERGED, self._hear_diverged)
+            mail.on(DIVERGED, self._receive_divergence)
 
     def go(self) -> None:
-        """Send what waits: before, nothing is sent."""
+        """Start to send envelopes."""
         self._going = True
         self.pump()
         self.watch()
@@ -67,52 +68,52 @@ class Trainer(Presence):
     def noticed(self) -> None:
         reports, self.reliable.reports = self.reliable.reports, []
         for message in reports:
-            self.told(message.payload)
-        self._look_for_end()
+            self.on_report(message.payload)
+        self._check_end()
 
     def finish(self, status: str) -> None:
-        """End as soon as can be."""
+        """End the training as soon as possible."""
         self.reliable.finish(status)
-        self._look_for_end()
+        self._check_end()
         self.loop.call(self.pump)
 
     # Envelopes that arrive
 
-    def _envelope(self, asked: Asked) -> None:
-        number = self.numbers[asked.sender]
-        envelope = decode_envelope(asked.body, (self._bounds if asked.straight else self._relayed)[number])
+    def _envelope(self, request: IncomingRequest) -> None:
+        number = self.numbers[request.sender]
+        envelope = decode_envelope(request.body, (self._bounds if request.direct else self._relayed)[number])
         ack = self._deliver(envelope)
-        self.pump()  # first what is to go on, then the ack: nobody waits for that
-        asked.answer(NOT_NOW if ack is None else encode_ack(ack, self.run))
+        self.pump()  # before the ack, for which no party waits
+        request.answer(DEFERRED if ack is None else encode_ack(ack, self.run))
 
     def _deliver(self, envelope: Envelope) -> Ack | None:
         try:
             if not self.reliable.is_duplicate(envelope):
                 self.reliable.decode(envelope)
-                self.comes(envelope.message.payload)
+                self.on_payload(envelope.message.payload)
             ack, reports = self.reliable.deliver(envelope)
         except JournalError:
             raise
         except Exception as error:
-            # It reads well, but the party cannot follow it: a sender that cheats, or another version. What was half
-            # done is undone.
-            self._go_back()
-            raise WireError("envelope", f"cannot be taken in ({type(error).__name__})") from None
+            # It decodes, but the party cannot process it: the sender is dishonest, or has another version. The state
+            # before it is restored.
+            self._restore()
+            raise WireError("envelope", f"cannot be processed ({type(error).__name__})") from None
         for message in reports:
-            self.told(message.payload)
-        self._look_for_end()
+            self.on_report(message.payload)
+        self._check_end()
         return ack
 
-    def _go_back(self) -> None:
-        """To where the journal is."""
+    def _restore(self) -> None:
+        """Restore the reliable party from its journal."""
         down, self.reliable = self.reliable.down, self._make()
-        self.reliable.down = down  # what follows from that is in the journal
+        self.reliable.down = down  # the journal has the effects of it
 
-    def _look_for_end(self) -> None:
+    def _check_end(self) -> None:
         ended = self.reliable.ended is not None
         if ended and not self._known_end:
             self._ended()
-        self._known_end = ended  # an end may turn out not to count
+        self._known_end = ended  # an end is undone if a stale token caused it
 
     # Envelopes to send
 
@@ -131,29 +132,29 @@ class Trainer(Presence):
         try:
             body = encode_envelope(envelope, self.run)
         except WireError:
-            self.tell_diverged()
+            self.report_divergence()
             return
-        straight = type(envelope.message.payload) not in CONTROL_PAYLOADS
+        direct = type(envelope.message.payload) not in CONTROL_PAYLOADS
         done = partial(self._answered, place)
-        self.mail.ask(self.names[envelope.to], "envelope", body, done, straight)
+        self.mail.ask(self.names[envelope.to], "envelope", body, done, direct)
 
-    def tell_diverged(self) -> None:
-        """What is to be sent is not finite, or there is no hope. The server ends the run; without one, this party."""
+    def report_divergence(self) -> None:
+        """Report to the server that the training has diverged, so that it ends the run; without one, end it here."""
         if SERVER_NAME not in self.mail.link.peers:
             self.finish(DIVERGED)
             return
 
-        def told(answer: bytes | None, why: str) -> None:
+        def answered(answer: bytes | None, why: str) -> None:
             if answer is None and self.reliable.ended is None:
-                self.loop.later(LONGEST_RETRY_SECONDS, self.tell_diverged)
+                self.loop.later(LONGEST_RETRY_SECONDS, self.report_divergence)
 
-        self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), told)
+        self.mail.ask(SERVER_NAME, DIVERGED, self.run.encode(), answered)
 
-    def _hear_diverged(self, asked: Asked) -> None:
-        if asked.body != self.run.encode():
+    def _receive_divergence(self, request: IncomingRequest) -> None:
+        if request.body != self.run.encode():
             raise WireError("run", "is another one")
-        self.log.say(DIVERGED, f"{asked.sender} says that the training has diverged.")
-        asked.answer()
+        self.log.say(DIVERGED, f"{request.sender} reports that the training has diverged.")
+        request.answer()
         self.finish(DIVERGED)
 
     def _to_itself(self, place: tuple[int, int]) -> None:
@@ -168,15 +169,13 @@ class Trainer(Presence):
         to = place[0]
         if answer is None:
             if why:
-                self.log.now_and_then(
-                    ("unsent", self.names[to], why), f"{self.names[to]} does not take an envelope: {why}"
-                )
+                self.log.throttled(("unsent", self.names[to], why), f"{self.names[to]} refuses an envelope: {why}")
             self.silent.setdefault(to, self.loop.now())
-            self._try_later(place)
+            self._schedule_retry(place)
             return
         self.silent.pop(to, None)
-        if answer == NOT_NOW:
-            self._try_later(place)
+        if answer == DEFERRED:
+            self._schedule_retry(place)
             return
         try:
             ack = decode_ack(answer, self._bounds[to])
@@ -184,19 +183,19 @@ class Trainer(Presence):
                 raise WireError("sequence", "is that of another envelope")
         except WireError as error:
             self.log.refused(self.names[to], "ack", str(error))
-            self._try_later(place)
+            self._schedule_retry(place)
             return
         self.under_way.pop(place, None)
         self.reliable.acknowledge(ack)
-        self._look_for_end()
+        self._check_end()
         self.pump()
 
-    def _try_later(self, place: tuple[int, int]) -> None:
+    def _schedule_retry(self, place: tuple[int, int]) -> None:
         wait = self.under_way.get(place, FIRST_RETRY_SECONDS)
         self.under_way[place] = min(2 * wait, LONGEST_RETRY_SECONDS)
-        self.loop.later(wait, lambda: self._again(place))
+        self.loop.later(wait, lambda: self._retry(place))
 
-    def _again(self, place: tuple[int, int]) -> None:
+    def _retry(self, place: tuple[int, int]) -> None:
         envelope = self.reliable.outbox.get(place)
         if envelope is None:
             self.under_way.pop(place, None)

@@ -1,6 +1,6 @@
-"""What a party keeps of a linear model: its own coefficients, and what it takes to use them on new samples.
+"""A party's block of a linear model: its coefficients, and the scaling and classes for new samples.
 
-``block.npz`` has all of it, for programs; ``block.csv`` the coefficients, for people.
+``block.npz`` holds all of it, for programs; ``block.csv`` holds the coefficients, for people.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ INTERCEPT = "(intercept)"
 
 @dataclass(frozen=True, eq=False)
 class PartyBlock:
-    """theta_k. The ``intercept`` is the first party's, and 0 at the others. Shapes: (d,) and (), or with classes."""
+    """theta_k. The first party has the ``intercept``; it is 0 elsewhere. Shapes: (d,) and (), or with classes."""
 
     party: str
     model: Glm
@@ -45,7 +45,7 @@ class PartyBlock:
 
     @staticmethod
     def of(part: OwnPart, parameters: Array) -> PartyBlock:
-        """From what the client of this party holds at the end."""
+        """The block of a party from the final parameters of its client."""
         data, problem = part.data, part.problem
         free = part.problem.penalties[part.number].free
         theta, intercept = (parameters[:-1], parameters[-1]) if free else (parameters, np.zeros(parameters.shape[1:]))
@@ -55,16 +55,16 @@ class PartyBlock:
 
     @property
     def finite(self) -> bool:
-        """Whether it can be used at all: if not, the training diverged."""
+        """Whether all numbers are finite: if not, the training diverged."""
         return bool(np.isfinite(self.theta).all() and np.isfinite(self.intercept).all())
 
     @property
     def outputs(self) -> int:
-        """Numbers per sample in a representation."""
+        """The width of a representation."""
         return self.model.loss.outputs(self.classes)
 
     def represent(self, table: PartyTable) -> Array:
-        """h_k of new samples, in the order of their table: this party's part of what is predicted for them."""
+        """h_k of new samples, in the order of their table."""
         if table.columns != self.columns:
             raise DataError(
                 f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.columns)}, but "
@@ -75,7 +75,7 @@ class PartyBlock:
         return np.asarray(X @ self.theta + self.intercept)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
-        """What the sum of all parties' h_k stands for: values in regression, the labels of the classes otherwise."""
+        """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
         return predictions(self.model, self.classes, aggregate)
 
     def files(self) -> dict[str, bytes]:
@@ -83,7 +83,7 @@ class PartyBlock:
         return {CSV: self._csv(), NPZ: self._npz()}
 
     def _csv(self) -> bytes:
-        """A row per column. Coefficients are those of the scaled columns, where these were scaled."""
+        """One row per column. Coefficients refer to the scaled columns, if these were scaled."""
         names = [f"coefficient {c}" for c in self.classes] if self.outputs > 1 else ["coefficient"]
         rows = [[name, *np.atleast_1d(theta).tolist()] for name, theta in zip(self.columns, self.theta, strict=True)]
         if self.scaling is not None:
@@ -114,13 +114,15 @@ class PartyBlock:
 
 
 def read_block(folder: Path) -> PartyBlock:
-    """The block that a run left in a folder."""
+    """Read the block of a run folder."""
     path = folder / NPZ
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
             return _block({name: stored[name] for name in stored.files})
     except FileNotFoundError:
-        raise MtcdError(f"There is no {NPZ} in {folder}: the run has not ended, diverged, or is elsewhere.") from None
+        raise MtcdError(
+            f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
+        ) from None
     except (OSError, KeyError, TypeError, ValueError, EOFError, BadZipFile, MtcdError) as error:
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
 

@@ -1,4 +1,4 @@
-"""What a run leaves with a party, or with the server: how it ended, what was sent, and its own part of the model."""
+"""The results of a run at a party, or at the server: a summary, and the party's block of the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STOPPED = "stopped"  # by the operator
 
 @dataclass(frozen=True)
 class Summary:
-    """How a run ended, as one party knows it. ``ledger`` is what this party sent; ``objective`` None if not known."""
+    """The summary of a run at one party. ``ledger`` counts what this party sent; ``objective`` is None if unknown."""
 
     federation: str
     party: str
@@ -40,11 +40,11 @@ class Summary:
     objective: float | None = None
     notes: tuple[str, ...] = ()
     unjudged: str = ""
-    """Why it is not known whether the training has diverged, and what to do; empty where it is known."""
+    """The reason why it is unknown whether the training has diverged, and what to do; empty if it is known."""
 
     @property
     def message(self) -> str:
-        """The status in a sentence, and that it may have diverged, if nobody could tell."""
+        """The status in a sentence, and a warning if it is unknown whether the training has diverged."""
         return f"{self._ended} {self.unjudged}" if self.unjudged and self.status != DIVERGED else self._ended
 
     @property
@@ -52,19 +52,19 @@ class Summary:
         after = f"after {self.iterations} iterations and {self.syncs} syncs"
         if self.status == DIVERGED:
             return (
-                f"Diverged {after}, with a stepsize of {self.stepsize:.4g}, which is too large: no block is kept. "
+                f"Diverged {after}: the stepsize of {self.stepsize:.4g} is too large. No block is kept. "
                 "Train again with a smaller method.stepsize in the federation file, or with auto."
             )
         if self.status == STOPPED:
-            return f"Stopped by the operator {after}; the block is the one that this party held then."
+            return f"Stopped by the operator {after}; the block is that of this moment."
         return f"Stopped at the limit of {self.status} {after}."
 
     def diverged(self) -> Summary:
-        """The same, of a run that turns out to have diverged."""
+        """The same summary with the status diverged."""
         return replace(self, status=DIVERGED)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """The summary as plain values, for JSON."""
         known = self.objective is not None and math.isfinite(self.objective)
         return {
             "format": FORMAT,
@@ -89,9 +89,9 @@ class Summary:
 
 
 def keep_block(folder: Path, summary: Summary, block: PartyBlock | None) -> Summary:
-    """Write what a linear model leaves; the server has no block. Returns the summary as written.
+    """Write the block of a linear model (none at the server) and the summary; returns the summary as written.
 
-    A block that is not finite diverged, whatever the run was ended by.
+    If the block is not finite, the training diverged, whatever the status of the run.
     """
     if block is not None and not block.finite:
         summary = summary.diverged()
@@ -105,27 +105,29 @@ def keep_block(folder: Path, summary: Summary, block: PartyBlock | None) -> Summ
 
 
 def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None:
-    """Write these files and the summary, for the owner's eyes only. The summary comes last: with it, all is there."""
+    """Write these files and the summary, readable by their owner only. The summary is written last."""
     text = json.dumps(summary.to_dict(), indent=1, allow_nan=False, default=plain) + "\n"
     write_files(folder, {**files, SUMMARY: text.encode()}, private=True)
 
 
 def read_summary(folder: Path) -> Summary:
-    """How the run of a folder ended."""
+    """Read the summary of a run folder."""
     path = folder / SUMMARY
     try:
-        told = json.loads(path.read_text())
-        if told["format"] != FORMAT:
-            raise ValueError(f"its format is {told['format']}, but this version of mtcd reads {FORMAT}")
+        stored = json.loads(path.read_text())
+        if stored["format"] != FORMAT:
+            raise ValueError(f"its format is {stored['format']}, but this version of mtcd reads {FORMAT}")
         same = ("federation", "party", "status", "method", "stepsize", "iterations", "syncs", "seconds", "objective")
         return Summary(
-            **{name: told[name] for name in same},
-            ledger=Ledger(**told["ledger"]),
-            costs=Costs(**told["costs"]),
-            notes=tuple(told["notes"]),
-            unjudged=told.get("unjudged", ""),
+            **{name: stored[name] for name in same},
+            ledger=Ledger(**stored["ledger"]),
+            costs=Costs(**stored["costs"]),
+            notes=tuple(stored["notes"]),
+            unjudged=stored.get("unjudged", ""),
         )
     except FileNotFoundError:
-        raise MtcdError(f"There is no {SUMMARY} in {folder}: its run has not ended, or is elsewhere.") from None
+        raise MtcdError(
+            f"There is no {SUMMARY} in {folder}: its run has not ended, or this is not its folder."
+        ) from None
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise MtcdError(f"{path} cannot be read ({type(error).__name__}: {error}).") from None

@@ -1,7 +1,7 @@
-"""Labels as bytes, from the party that holds them to those who may know them. Every part is checked on arrival.
+"""Encoding of labels, from the label holder to the parties that may know them. Every part is checked on arrival.
 
-A line of JSON says of what kind they are, and which texts there are; then comes one number of eight bytes per sample:
-the label itself, or which of the texts it is.
+A line of JSON names their kind and the distinct texts; then follows one number of eight bytes per sample: the label
+itself, or the index of its text.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mtcd.errors import DataError, WireError
 Labels = NDArray[np.generic]
 TEXT = "text"
 KINDS = {"f": "<f8", "i": "<i8", "u": "<u8", TEXT: "<i8"}
-LONGEST_TEXT = 1000
+LONGEST_CHARACTERS = 1000
 
 
 def labels_to_bytes(labels: Labels) -> bytes:
-    """The labels of the common samples, in the order that all agree on."""
+    """Encode the labels of the common samples, in the agreed order."""
     check_labels(labels)
     head: dict[str, Any] = {"kind": {"b": "i", "U": TEXT}.get(labels.dtype.kind, labels.dtype.kind)}
     numbers: NDArray[Any] = labels
@@ -31,16 +31,16 @@ def labels_to_bytes(labels: Labels) -> bytes:
         head["texts"] = texts.tolist()
         if not _are_texts(head["texts"]):
             raise DataError(
-                f"A label is empty, or longer than {LONGEST_TEXT} letters: shorten it, or code the classes."
+                f"A label is empty, or longer than {LONGEST_CHARACTERS} letters: shorten it, or code the classes."
             )
     return json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes()
 
 
 def labels_from_bytes(data: bytes, samples: int) -> Labels:
-    """The labels again; anything but labels of so many samples is a WireError, which tells no label."""
+    """Decode and check the labels of this number of samples. Errors contain no label."""
     line, mark, rest = bytes(data).partition(b"\n")
     if not mark:
-        raise WireError("labels", "have no first line that says what they are")
+        raise WireError("labels", "have no head")
     kind, texts = _head(line)
     if len(rest) != 8 * samples:
         raise WireError("labels", f"are not those of {samples} samples")
@@ -60,12 +60,12 @@ def _head(line: bytes) -> tuple[str, list[str]]:
     try:
         head = json.loads(line)
     except (ValueError, RecursionError):
-        raise WireError("labels", "have a first line that cannot be read") from None
+        raise WireError("labels", "have a head that cannot be read") from None
     kind = head.get("kind") if isinstance(head, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
-        raise WireError("labels", "are of no kind that is known")
+        raise WireError("labels", "are of an unknown kind")
     if head.keys() != ({"kind", "texts"} if kind == TEXT else {"kind"}):
-        raise WireError("labels", "come with more or less than is known of them")
+        raise WireError("labels", "have missing or unknown keys")
     texts = head.get("texts", [])
     if kind == TEXT and not _are_texts(texts):
         raise WireError("labels", "come with texts that are not sorted, different and valid")
@@ -73,10 +73,10 @@ def _head(line: bytes) -> tuple[str, list[str]]:
 
 
 def _are_texts(texts: Any) -> bool:
-    """Sorted, different, and such that NumPy and a file keep them as they are."""
+    """Whether the texts are sorted, distinct, and preserved by NumPy and by files."""
     if not isinstance(texts, list) or not texts:
         return False
-    if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_TEXT and _is_valid(text) for text in texts):
+    if not all(isinstance(text, str) and 0 < len(text) <= LONGEST_CHARACTERS and _is_valid(text) for text in texts):
         return False
     return bool(np.unique(texts).tolist() == texts)
 

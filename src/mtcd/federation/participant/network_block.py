@@ -1,7 +1,7 @@
-"""What a party keeps of a split network: its own module, and theta_0 where it is told how that ended.
+"""A party's block of a split network: its own module, and the final fusion module theta_0 if it is known.
 
-The last theta_0 is at the server; without one, at the client that ended the training. From there ``fusion_to_bytes``
-takes it to whom it concerns, itself included: clients had earlier ones in tokens anyway.
+The server has the final theta_0; without a server, the client that ended the training has it. That party sends it to
+all others, encoded by ``fusion_to_bytes``; clients had earlier versions from tokens anyway.
 """
 
 from __future__ import annotations
@@ -34,41 +34,41 @@ from mtcd.splitnet.trained import TrainedSplit, load_weights
 
 FORMAT = 1
 ABOUT = "about"
-HEADER = 100_000  # bytes, at most, of the names and shapes of tensors
+LARGEST_HEADER_BYTES = 100_000  # names and shapes of tensors
 
 
 def fusion_to_bytes(problem: OwnProblem) -> bytes:
-    """The fusion module as this party last had it."""
+    """Encode the fusion module of this party."""
     return module_to_bytes(problem.head.finished())
 
 
 def module_to_bytes(module: nn.Module) -> bytes:
-    """Its weights."""
+    """Encode the weights of a module."""
     return save({name: value.contiguous() for name, value in module.state_dict().items()})
 
 
 def fusion_from_bytes(data: bytes, problem: OwnProblem) -> dict[str, Tensor]:
-    """What another party told, checked: tensors of just the names, shapes and kinds that are known here."""
+    """Decode the fusion module from another party, and check the names, shapes and types of its tensors."""
     known = problem.head.finished().state_dict()
-    if len(data) > HEADER + sum(value.nbytes for value in known.values()):
+    if len(data) > LARGEST_HEADER_BYTES + sum(value.nbytes for value in known.values()):
         raise WireError("fusion", "is larger than it can be")
     try:
-        told = load(bytes(data))
+        received = load(bytes(data))
     except (SafetensorError, ValueError, KeyError, TypeError):
         raise WireError("fusion", "cannot be read") from None
-    if told.keys() != known.keys():
+    if received.keys() != known.keys():
         raise WireError("fusion", "is of another module")
-    for name, value in told.items():
+    for name, value in received.items():
         if value.shape != known[name].shape or value.dtype != known[name].dtype:
             raise WireError("fusion", "is of another shape or kind")
         if not bool(value.isfinite().all()):
             raise WireError("fusion", "holds numbers that are not finite")
-    return told
+    return received
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkBlock:
-    """The trained modules of a party: its own, or none at the server. ``knows_fusion``: whether theta_0 is the last."""
+    """The trained modules of a party, or of the server. ``knows_fusion``: whether theta_0 is the final one."""
 
     party: str
     parties: tuple[str, ...]
@@ -80,7 +80,7 @@ class NetworkBlock:
     def of(
         problem: OwnProblem, config: KitConfig, columns: Sequence[str] = (), fusion: bytes | None = None
     ) -> NetworkBlock:
-        """From what the party holds at the end, and ``fusion``, what it was told of theta_0, if anything."""
+        """The block of a party at the end; ``fusion`` is the final theta_0, if it was received."""
         assert isinstance(config.model, SplitSection)
         head, common, own = problem.head.finished(), problem.common, problem.own
         if fusion is not None:
@@ -93,16 +93,16 @@ class NetworkBlock:
 
     @property
     def finite(self) -> bool:
-        """Whether it can be used at all: if not, the training diverged."""
+        """Whether all weights are finite: if not, the training diverged."""
         return all(bool(value.isfinite().all()) for value in self.trained.weights().values())
 
     @property
     def aggregation(self) -> Aggregation:
-        """How representations become one."""
+        """The aggregation of representations."""
         return make_aggregation(self.trained.aggregation, self.parties, self.trained.widths)
 
     def represent(self, table: PartyTable) -> NDArray[np.float32]:
-        """h_k of new samples, in the order of their table: this party's part of what is predicted for them."""
+        """h_k of new samples, in the order of their table."""
         if table.columns != self.columns:
             raise DataError(
                 f"{table.path}: the network of {self.party!r} was trained on the columns {listing(self.columns)}, but "
@@ -117,18 +117,21 @@ class NetworkBlock:
         return self.trained.represent(self.party, samples).numpy()
 
     def nothing(self, samples: int) -> NDArray[np.float32]:
-        """The aggregate of so many samples before anybody has put anything in."""
+        """The empty aggregate of this number of samples."""
         return np.zeros((samples, self.aggregation.width), dtype=np.float32)
 
     def put(self, aggregate: NDArray[np.float32], party: str, h: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The aggregate with what this party's network gave, which must not be in it yet."""
+        """The aggregate with a party's representation added, which must not be in it yet."""
         k = self.parties.index(party)
         return self.aggregation.put(torch.as_tensor(aggregate), k, torch.as_tensor(h)).numpy()
 
     def predict(self, aggregate: NDArray[np.float32]) -> NDArray[np.generic]:
-        """What the aggregate of all parties stands for: values, or the labels of the classes."""
+        """The predictions for the aggregate of all parties: values, or class labels."""
         if not self.knows_fusion:
-            raise MtcdError(f"{self.party!r} was not told how theta_0 ended, and so cannot predict.")
+            raise MtcdError(
+                f"{self.party!r} did not receive the final fusion module, and cannot predict: start all parties again "
+                "with the same folders, to receive it."
+            )
         return self.trained.decided(self.trained.fused(torch.as_tensor(aggregate)))
 
     def files(self) -> dict[str, bytes]:
@@ -147,7 +150,7 @@ class NetworkBlock:
 
 
 def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> NetworkBlock:
-    """The block that a run left in a folder; the modules are made as the kit says, then its weights are put in."""
+    """Read the block of a run folder: build the modules that the kit describes, and load the weights."""
     path = folder / WEIGHTS
     try:
         with safe_open(path, "pt") as file:
@@ -158,7 +161,7 @@ def read_network_block(config: KitConfig, code: OwnCode, folder: Path) -> Networ
         return _block(config, code, about, weights)
     except FileNotFoundError:
         raise MtcdError(
-            f"There is no {WEIGHTS} in {folder}: the run has not ended, diverged, or is elsewhere."
+            f"There is no {WEIGHTS} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
         ) from None
     except (OSError, KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None

@@ -1,7 +1,7 @@
-"""The objective of a split network at the start and at the end, evaluated by one party from what all parties add up.
+"""The objective of a split network at the start and at the end, evaluated by one party from the sum of all parts.
 
 As in one process, networks are in evaluation mode, and all training samples count. A party's part is its representation
-in the place that the aggregation gives it, so the aggregate is the sum of all parts.
+in its slot of the aggregation, so that the aggregate is the sum of all parts.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def represented_at_start(problem: OwnProblem, client: NetClient, represents_firs
 
 
 def part_of(problem: OwnProblem, h: Tensor) -> NDArray[np.float64]:
-    """What this party adds to the aggregate, given its representation."""
+    """This party's part of the aggregate, given its representation."""
     own, aggregation = problem.own, problem.common.aggregation
     assert own is not None
     return aggregation.put(torch.zeros(len(h), aggregation.width), own.k, h).numpy().astype(np.float64)

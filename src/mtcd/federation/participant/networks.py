@@ -47,7 +47,7 @@ def section_of(config: KitConfig) -> SplitSection:
 
 
 def own_maker(config: KitConfig, code: OwnCode) -> Maker:
-    """What makes the network of a party: a built-in one, or code that this party may run."""
+    """The maker of a party's network: built in, or code that this party has agreed to run."""
     return client_maker(section_of(config).client, code.load)
 
 
@@ -57,27 +57,27 @@ def own_fusion_maker(config: KitConfig, code: OwnCode) -> Maker:
 
 
 def fusion_code(config: KitConfig, code: OwnCode) -> str | None:
-    """The sha256 of the file with the fusion module; None where that is built in."""
+    """The sha256 of the file with the fusion module; None if it is built in."""
     name = section_of(config).fusion
     return code.source_of(name, "model.fusion").sha256 if ":" in name else None
 
 
 @dataclass(frozen=True, eq=False)
 class OwnNetwork:
-    """The network of a party as it starts, with the party's samples in the order that all agree on."""
+    """The initial network of a party, with the party's samples in the agreed order."""
 
     config: KitConfig
     code: OwnCode
     number: int
     columns: tuple[str, ...]
-    """Of a table; samples of other kinds have none."""
+    """The columns of a table; empty for samples of other kinds."""
     features: NDArray[Any]
     module: nn.Module
     width: int
-    """Numbers per sample that it gives: the others have to know this."""
+    """The width of its representation, which the other parties have to know."""
 
     def problem(self, labels: Labels, widths: Sequence[int]) -> OwnProblem:
-        """What the party trains, once the widths of all are known."""
+        """The problem that the party trains, given the widths of all parties."""
         if len(labels) != len(self.features):
             raise DataError(
                 f"The table of {self.config.name!r} has {len(self.features)} rows for {len(labels)} labels: with "
@@ -109,20 +109,20 @@ def network_for(config: KitConfig, code: OwnCode, features: NDArray[Any], column
 
 
 def in_single(values: NDArray[Any]) -> NDArray[Any]:
-    """In single precision, as networks are; what that cannot hold is infinite then, and refused by a check."""
+    """Convert floats to single precision; values out of its range become infinite, which a check refuses."""
     with np.errstate(over="ignore"):
         return np.ascontiguousarray(values, dtype=np.float32) if values.dtype.kind == "f" else values
 
 
 def server_network(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> OwnProblem:
-    """What the server trains: the fusion module."""
+    """The problem that the server trains: the fusion module."""
     return OwnProblem(_common(config, code, labels, widths))
 
 
 def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[int]) -> Common:
     section = section_of(config)
     if len(widths) != len(config.parties) or not all(0 < width <= WIDEST for width in widths):
-        raise ConfigError(f"The widths of the representations, {list(widths)}, are not one for every party.")
+        raise ConfigError(f"The widths of the representations, {list(widths)}, are not one for every party of the kit.")
     loss, has_classes = find_loss(section.loss, labels)
     classes = classes_of(labels) if has_classes else None
     aggregation = make_aggregation(section.aggregation, config.parties, widths)
@@ -141,11 +141,11 @@ def _common(config: KitConfig, code: OwnCode, labels: Labels, widths: Sequence[i
 
 
 def threads_for(problem: OwnProblem, method: Method) -> int | None:
-    """How many threads to give to one operation, by ``torch.set_num_threads``; None: as PyTorch has it."""
+    """The number of threads per operation, for ``torch.set_num_threads``; None keeps PyTorch's default."""
     batch = method.batch or problem.samples
     return problem.common.threads or few_threads(problem.size, batch)
 
 
 def split_shapes(problem: OwnProblem) -> SplitShapes:
-    """What a party may expect of the tensors that others send."""
+    """The shapes of the tensors that other parties may send."""
     return SplitShapes.of(problem.common.aggregation.widths, problem.fusion.values())

@@ -1,4 +1,4 @@
-"""What a party trains: a linear model of which it has one block. Of the others it knows that they are there."""
+"""The problem of a party: a linear model of which it has one block, and knows the number of the others."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ Labels = NDArray[np.generic]
 
 @dataclass(frozen=True, eq=False)
 class OwnPart:
-    """A party's part of the training, and what it needs to treat new samples in the same way.
+    """A party's data and problem, with the scaling for new samples.
 
-    The ``problem`` has the blocks of all clients, but only that of this one, ``number``, has columns.
+    The ``problem`` has a block for every client, but only the block of this party, ``number``, has columns.
     """
 
     number: int
@@ -35,14 +35,14 @@ class OwnPart:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What its person should hear of."""
+        """Notes on the data."""
         return self.data.notes
 
     def gap_part(self, theta: NDArray[np.float64], aggregate: NDArray[np.float64]) -> float | None:
-        """This party's part of the duality gap: all parts together bound f - f*. None where there is no bound.
+        """This party's part of the duality gap: the sum of all parts bounds f - f*. None if there is no bound.
 
         With g the derivative of the loss, c_k = X_k^T g and r* the conjugate of r, the parts are
-        theta_k . c_k + r(theta_k) + r*(-c_k): each takes the token's aggregate and what the party has, no more.
+        theta_k . c_k + r(theta_k) + r*(-c_k): each depends on the token's aggregate and on the party's block only.
         """
         penalty = self.problem.penalties[self.number]
         if penalty.l2 <= 0 or penalty.free:
@@ -59,19 +59,19 @@ def start_of(problem: LinearProblem) -> float:
 
 
 def scale_of(problem: LinearProblem) -> float:
-    """How large representations are, about."""
+    """The order of magnitude of representations."""
     return max(1.0, float(np.abs(problem.labels).max()))
 
 
 def glm_of(config: KitConfig) -> Glm:
-    """The linear model that a kit names."""
+    """The linear model of a kit."""
     if not isinstance(config.model, GlmSection):
         raise ConfigError("model.kind: this federation trains a split network, not a linear model.")
     return Glm(**config.model.model_dump())
 
 
 def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels) -> OwnPart:
-    """The part of a party: these rows of its table, in the order that all agree on (None: all), with their labels."""
+    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels."""
     order = range(table.rows) if rows is None else rows
     if len(order) != len(labels):
         raise DataError(
@@ -96,16 +96,19 @@ def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, l
 
 @dataclass(frozen=True, eq=False)
 class SizedProblem(LinearProblem):
-    """A problem of which only the sizes are known: enough for a server that adds up and averages."""
+    """A problem of which only the sizes are known, which suffice for a server that sums and averages."""
 
     @property
     def fit(self) -> LabelFit:
-        """Not known here."""
-        raise MtcdError("The server does not know the labels: write 'shared_with: [parties, server]' if it may.")
+        """Raise: the labels are unknown here."""
+        raise MtcdError(
+            "The server does not know the labels: if it may, write 'labels.shared_with: [parties, server]' in the "
+            "federation file, and create new kits."
+        )
 
 
 def server_problem(config: KitConfig, samples: int, outputs: int, labels: Labels | None = None) -> LinearProblem:
-    """What the server knows of the problem: the labels if it is told them, or else how many samples and outputs."""
+    """The problem at the server: with the labels if it may know them, otherwise with sizes only."""
     model, K = glm_of(config), len(config.parties)
     blocks, penalties = (np.zeros((samples, 0)),) * K, model.penalties(K)
     if labels is not None:

@@ -1,8 +1,9 @@
-"""``stepsize: auto`` in a federation: each party tells two numbers of its block, the coordinator settles the rest.
+"""``stepsize: auto`` in a federation: each party reports two numbers of its block, from which the label holder resolves
+the step size.
 
-The rules are those of ``theory/stepsize.py``. What takes all blocks together is bounded by the sum over parties: with
-X = [X_1 ... X_K], |X|^2 is at most the sum of |X_k|^2, and the longest sample at most as long as all the parties'
-longest ones put together.
+The rules are those of ``theory/stepsize.py``. Constants of all blocks together are bounded by sums over parties: with
+X = [X_1 ... X_K], |X|^2 is at most the sum of |X_k|^2, and the squared norm of the longest sample is at most the sum of
+those of the parties' longest rows.
 """
 
 from __future__ import annotations
@@ -30,59 +31,59 @@ LARGEST = 1e300  # so that sums of these are finite
 
 @dataclass(frozen=True)
 class Curvature:
-    """What a party tells of its block: L_k, and the squared length of its longest row."""
+    """The report of a party on its block: L_k, and the squared norm of its longest row."""
 
     block: float
     longest: float
 
     def to_bytes(self) -> bytes:
-        """JSON, in which numbers read back exactly."""
+        """Encode as JSON, in which numbers read back exactly."""
         return json.dumps(asdict(self)).encode()
 
     @staticmethod
     def from_bytes(data: bytes) -> Curvature:
-        """What another party told, checked."""
+        """Decode and check the report of another party."""
         try:
-            told = json.loads(data)
+            report = json.loads(data)
         except (ValueError, RecursionError):
             raise WireError(FIELD, "cannot be read") from None
-        if not isinstance(told, dict) or told.keys() != {"block", "longest"}:
+        if not isinstance(report, dict) or report.keys() != {"block", "longest"}:
             raise WireError(FIELD, "is not two numbers, block and longest")
-        if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in told.values()):
-            raise WireError(FIELD, "holds something else than finite numbers of 0 or more")
-        return Curvature(**told)
+        if not all(isinstance(value, float) and 0 <= value <= LARGEST for value in report.values()):
+            raise WireError(FIELD, "holds values that are not finite numbers of 0 or more")
+        return Curvature(**report)
 
 
 def own_curvature(part: OwnPart) -> Curvature:
-    """What a party tells."""
+    """The curvature of this party's block."""
     own, loss, penalty = part.problem.blocks[part.number], part.problem.loss, part.problem.penalties[part.number]
     return Curvature(float(block_smoothness([own], loss, penalty.l2)[0]), sample_norm([own]))
 
 
 @dataclass(frozen=True, eq=False)
-class ToldSmoothness(Smoothness):
-    """The constants, from what the parties told. The problem is the coordinator's own, with only its own block."""
+class ReportedSmoothness(Smoothness):
+    """Smoothness constants from the parties' reports. The problem is the label holder's, with only its own block."""
 
-    told: tuple[Curvature, ...]
+    reports: tuple[Curvature, ...]
     named: ClassVar[str] = "L (a bound: l2 + sum_k (L_k - l2))"
 
     @cached_property
     def overall(self) -> float:
-        return positive(self.l2 + math.fsum(one.block - self.l2 for one in self.told))
+        return positive(self.l2 + math.fsum(one.block - self.l2 for one in self.reports))
 
     @cached_property
     def blocks(self) -> Array:
-        L = np.array([one.block for one in self.told])
+        L = np.array([one.block for one in self.reports])
         positive(float(L.max()))
         return L
 
     @cached_property
     def longest(self) -> float:
-        return math.fsum(one.longest for one in self.told)
+        return math.fsum(one.longest for one in self.reports)
 
 
-def settle_together(
-    method: Method, problem: LinearProblem, told: Sequence[Curvature]
+def resolve_from_reports(
+    method: Method, problem: LinearProblem, reports: Sequence[Curvature]
 ) -> tuple[Method, tuple[str, ...]]:
-    """The method with 'auto' replaced by a number, and a note that says which. ``told`` is in the order of clients."""
-    return resolve_stepsize(method, ToldSmoothness(problem, tuple(told)))
+    """The method with 'auto' replaced by a number, and a note on it. ``reports`` are in the order of clients."""
+    return resolve_stepsize(method, ReportedSmoothness(problem, tuple(reports)))

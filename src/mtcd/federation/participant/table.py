@@ -1,4 +1,4 @@
-"""The party's own table: its rows, their ids, and the labels where it holds them. It stays on the party's host."""
+"""A party's table: its rows, their ids and, at the label holder, the labels. It stays on the party's host."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HOW_TO_LEAVE_OUT = "name the columns to use: --columns"
 
 @dataclass(frozen=True, eq=False)
 class PartyTable:
-    """A table in memory, in the order of the file. ``ids`` are None where rows are in the given order."""
+    """A table in memory, in the order of the file. ``ids`` is None with ``alignment: given order``."""
 
     path: Path
     ids: tuple[str, ...] | None
@@ -36,7 +36,7 @@ class PartyTable:
 
     @property
     def rows(self) -> int:
-        """How many."""
+        """The number of rows."""
         return len(self.values)
 
 
@@ -48,13 +48,13 @@ def own_table(
     columns: Sequence[str] | None = None,
     label: str | None = None,
 ) -> PartyTable:
-    """The table of the party whose kit is in ``folder``; what is given here goes before what the kit says.
+    """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override the kit.
 
-    ``key`` is the id column. Without ``columns`` all are used, but the id and the label.
+    ``key`` is the id column. Without ``columns``, all columns but the id and the label are used.
     """
     path = data if data is not None else _beside(folder, config.data.table)
     if path is None:
-        raise DataError(f"The kit of {config.name!r} names no table: give yours, with --data table.csv.")
+        raise DataError(f"The kit of {config.name!r} names no table: give one with --data table.csv.")
     return read_party_table(
         path,
         config.name,
@@ -73,7 +73,7 @@ def read_party_table(
     label: str | None = None,
     way_out: str | None = None,
 ) -> PartyTable:
-    """A table with these columns; new samples are read with those of the block, of which none can be left out."""
+    """Read a table with these columns; for new samples, those of the block, all of which are required."""
     table = read_table(Path(path), key)
     if label is not None and label not in table.columns:
         raise DataError(f"{path} has no label column {label!r}: {did_you_mean(label, table.columns)} (--label)")
@@ -101,37 +101,37 @@ def _used_columns(
 
 
 def id_column(config: KitConfig, key: str | None) -> str | None:
-    """None with 'given order', where nobody looks at ids."""
+    """The id column; None with ``alignment: given order``, which ignores ids."""
     if config.alignment == GIVEN_ORDER:
         if key is not None:
-            raise DataError(f"--id {key}: with 'alignment: given order' nobody looks at ids. Leave --id out.")
+            raise DataError(f"--id {key}: 'alignment: given order' does not use ids. Leave --id out.")
         return None
     found = config.data.id if key is None else key
     if found is None:
         raise DataError(
-            f"The kit of {config.name!r} does not say which column holds the ids, on which samples are aligned: "
-            "name it, with --id patient, say."
+            f"The kit of {config.name!r} does not name the column with the ids, on which samples are aligned: "
+            "name it, for example with --id patient."
         )
     return found
 
 
 def _label_column(config: KitConfig, label: str | None) -> str | None:
-    """None where another party holds the labels."""
+    """The label column; None if another party holds the labels."""
     if config.name != config.labels.held_by:
         if label is not None:
-            raise DataError(f"--label {label}: the labels are with {config.labels.held_by!r}. Leave --label out.")
+            raise DataError(f"--label {label}: {config.labels.held_by!r} holds the labels. Leave --label out.")
         return None
     found = config.labels.column if label is None else label
     if found is None:
         raise DataError(
-            f"{config.name!r} holds the labels, but the kit does not say in which column: name it, with --label "
-            "outcome, say."
+            f"{config.name!r} holds the labels, but the kit does not name their column: name it, for example with "
+            "--label outcome."
         )
     return found
 
 
 def _beside(folder: Path, table: Path | None) -> Path | None:
-    """A table that the kit names is looked for in its folder first, then from the current one."""
+    """Resolve the table of a kit: relative to the kit's folder first, then to the current folder."""
     if table is None:
         return None
     beside = folder / table
