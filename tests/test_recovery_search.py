@@ -26,7 +26,7 @@ def search(binding: bool, *answers: int, hop: int = HOP, down: bool = True, ball
     made.down[INITIATOR] = frozenset({TO})
     for sequence, k in enumerate(answers):
         gone = frozenset({TO}) if down and TO in NEAR[k] else frozenset()
-        made.hear(k, sequence, Promise(ballot, hop, 0, gone))
+        made.record(k, sequence, Promise(ballot, hop, 0, gone))
     return made
 
 
@@ -62,9 +62,9 @@ def test_a_receiver_that_is_there_after_all_and_has_not_had_the_token_is_enough(
 def test_as_long_as_a_neighbour_believes_the_receiver_there_nobody_is_asked_firmly() -> None:
     heard = search(PROBE, BEYOND, FROM, down=False)
     assert heard.decision(NEAR) is Decision.WAIT
-    heard.hear(BEYOND, 5, Promise(20, HOP, 0, frozenset({TO})))
+    heard.record(BEYOND, 5, Promise(20, HOP, 0, frozenset({TO})))
     assert heard.decision(NEAR) is Decision.PREPARE
-    heard.hear(BEYOND, 3, Promise(20, HOP, 0, frozenset()))  # it went before the other one
+    heard.record(BEYOND, 3, Promise(20, HOP, 0, frozenset()))  # it went before the other one
     assert heard.decision(NEAR) is Decision.PREPARE
 
 
@@ -72,12 +72,12 @@ def test_whoever_answered_a_firm_question_with_a_higher_number_has_to_be_asked_a
     for answers in ((), (BEYOND, FROM), (TO,)):
         firm, soft = search(BINDING, *answers), search(PROBE, *answers)
         before = soft.decision(NEAR)
-        firm.hear(OTHER, 9, Promise(20, HOP, 21, frozenset()))
-        soft.hear(OTHER, 9, Promise(20, HOP, 21, frozenset()))
+        firm.record(OTHER, 9, Promise(20, HOP, 21, frozenset()))
+        soft.record(OTHER, 9, Promise(20, HOP, 21, frozenset()))
         assert firm.decision(NEAR) is Decision.PREPARE
         assert soft.decision(NEAR) is before  # nothing depends on its number yet
     same = search(BINDING, BEYOND, FROM)
-    same.hear(OTHER, 9, Promise(20, HOP, 20, frozenset()))
+    same.record(OTHER, 9, Promise(20, HOP, 20, frozenset()))
     assert same.decision(NEAR) is Decision.REGENERATE
 
 
@@ -92,8 +92,8 @@ def test_answers_to_an_older_question_do_not_count() -> None:
     heard = search(BINDING, BEYOND, FROM)
     heard.ask(25, BINDING)
     assert heard.decision(NEAR) is Decision.WAIT
-    heard.hear(BEYOND, 7, Promise(20, HOP, 0, frozenset({TO})))
-    heard.hear(FROM, 7, Promise(25, HOP, 0, frozenset()))
+    heard.record(BEYOND, 7, Promise(20, HOP, 0, frozenset({TO})))
+    heard.record(FROM, 7, Promise(25, HOP, 0, frozenset()))
     assert heard.decision(NEAR) is Decision.WAIT
 
 

@@ -80,7 +80,7 @@ def test_invariants_notice_a_second_token() -> None:
         world.step()
     check_lone_token(world, PROBLEM)
     holder = next(k for k in world.numbers if k not in _receivers(world))
-    world.parties[holder].tell((holder + 1) % 5, Token(0, 0, 3, np.zeros(12), 0.0))
+    world.parties[holder].send_control((holder + 1) % 5, Token(0, 0, 3, np.zeros(12), 0.0))
     world.parties[holder].commit()
     with pytest.raises(AssertionError, match="2 tokens"):
         check_lone_token(world, PROBLEM)

@@ -1,7 +1,7 @@
 """Envelopes and acks as bytes: the message as any engine sends it, then the iteration, the terms, the clients to avoid.
 
-Every field is checked on arrival, as in ``frame.py``. Who speaks is in ``Bounds.sender``: an engine that knows
-from a certificate who is at the other end of a link lets nobody write envelopes, or give acks, for another.
+Every field is checked on arrival, as in ``frame.py``. ``Bounds.sender`` is the authenticated peer of a link: envelopes
+and acks under another name are refused.
 """
 
 from __future__ import annotations
@@ -42,42 +42,41 @@ CONTROL_PAYLOADS = WITH_SERVER | WITHOUT_SERVER
 
 @lru_cache(maxsize=4096)
 def with_control(bounds: Bounds) -> Bounds:
-    """The same, with what parties tell each other."""
+    """The same bounds with the control payloads."""
     return replace(bounds, kinds=bounds.kinds | (WITH_SERVER if bounds.server else WITHOUT_SERVER))
 
 
 def largest_envelope(bounds: Bounds) -> int:
-    """The most bytes that an envelope or ack of the run can have."""
+    """The largest size in bytes of an envelope or ack of the run."""
     return largest(with_control(bounds)) + 8 * (3 + 2 * MOST_TERMS + bounds.clients)
 
 
 def encode_envelope(envelope: Envelope, run: str) -> bytes:
-    """As bytes. What is not finite is refused: the training has diverged."""
+    """Encode an envelope. Numbers that are not finite raise a WireError: the training has diverged."""
     header = Header(run, envelope.sender, envelope.to, envelope.term, envelope.sequence)
     return _encode(envelope.message, header, envelope.iteration, envelope.terms, envelope.avoid)
 
 
 def decode_envelope(data: bytes | bytearray | memoryview, bounds: Bounds) -> Envelope:
-    """The envelope, if all of it is as expected; otherwise a ``WireError``. A ``bytearray`` is taken over."""
+    """Decode an envelope; raises a ``WireError`` unless it is within bounds. A ``bytearray`` is taken over."""
     message, header, iteration, terms, avoid = _decode(data, bounds)
     payload = message.payload
     if isinstance(payload, Received):
-        raise WireError("kind", "is no envelope")
+        raise WireError("kind", "is not that of an envelope")
     if message.to == MONITOR:
-        raise WireError("receiver", "is nobody who gets envelopes")
+        raise WireError("receiver", "is not a party that receives envelopes")
     if isinstance(payload, End) and bounds.server and message.sender != SERVER:
-        raise WireError("sender", "is not one who may end the training")
+        raise WireError("sender", "is not a party that may end the training")
     if getattr(payload, "t", iteration) != iteration:
-        raise WireError("iteration", "is not that of what the envelope brings")
+        raise WireError("iteration", "is not that of the payload")
     delivery = header.sequence, iteration, header.term, terms
     return Envelope(message.sender, message.to, *delivery, message, avoid)
 
 
 def encode_ack(ack: Ack, run: str) -> bytes:
-    """As bytes: it is told by who got the envelope."""
-    told_by, told_to = ack.to, ack.sender
-    header = Header(run, told_by, told_to, 0, ack.sequence)
-    return _encode(Message(told_by, told_to, Received()), header, 0, ack.terms)
+    """Encode an ack, which goes from the receiver of the envelope to its sender."""
+    header = Header(run, ack.to, ack.sender, 0, ack.sequence)
+    return _encode(Message(ack.to, ack.sender, Received()), header, 0, ack.terms)
 
 
 def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:

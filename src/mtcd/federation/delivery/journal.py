@@ -178,14 +178,13 @@ class FileJournal(Journal):
 
     def _damaged(self) -> JournalError:
         return JournalError(
-            f"{self.path} is damaged: the party cannot know what it has told the others. Put back a copy of the "
-            "same moment, or start the federation again "
-            "with new folders."
+            f"{self.path} is damaged, so the messages that this party has sent are unknown. Restore a backup of the "
+            "same moment, or start all parties with new folders (--out)."
         )
 
 
 def _write_all(file: int, pieces: list[Any], size: int) -> None:
-    """Behind the header. A write may end early, as when the disk is full: the next one then tells why."""
+    """Write after the header. A write may be partial, as on a full disk: the next one then raises the error."""
     if len(pieces) > MOST_PIECES:
         pieces = [b"".join(pieces)]
     done = os.pwritev(file, pieces, HEADER)

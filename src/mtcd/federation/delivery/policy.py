@@ -137,7 +137,7 @@ class RecoveryPolicy:
         return messages, None
 
     def receive_end(self, end: End, sender: int) -> None:
-        """Another party says that the training has ended."""
+        """Another party has announced the end of the training."""
         delivery = self.delivery
         if delivery.ended is None:
             delivery.party.stop_at_sync(end.t, end.past)
@@ -146,7 +146,7 @@ class RecoveryPolicy:
 
 
 def end_at(report: Any, status: str, party: Party) -> End:
-    """The end at a moment that the monitor is told of: progress, a lone token, or a client's part of it."""
+    """The end at a report to the monitor: progress, a lone token, or a client's part of it."""
     if isinstance(report, Part):
         return End(status, 0, report.iteration)
     return End(status, report.t, report.hop, getattr(party, "past", {}))

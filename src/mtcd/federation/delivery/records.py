@@ -157,17 +157,17 @@ def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:
 
 
 class _Reading:
-    """Makes what was told again, in the order in which it was written, so that arrays are found where they are."""
+    """Rebuilds values in the order in which they were written, so that the offsets of arrays are known."""
 
     def __init__(self, data: bytes, small: int, large: int) -> None:
         self.data, self.small, self.large = data, small, large
         self.known: dict[int, Any] = {}
 
-    def value(self, told: dict[Any, Any]) -> Any:
-        """A dict, or what it stands for."""
-        match told.get(TAG):
+    def value(self, stored: dict[Any, Any]) -> Any:
+        """The value that a dict encodes; the dict itself if it has no tag."""
+        match stored.get(TAG):
             case None:
-                return told
+                return stored
             case ["array", int(number), dtype, *shape] if dtype in DTYPES.values():
                 self.known[number] = self._array(np.dtype(dtype), shape)
                 return self.known[number]
@@ -185,7 +185,7 @@ class _Reading:
                 return SEQUENCES[name](parts)
             case [name, *parts] if name in STORED:
                 return STORED[name](*parts)
-        raise MtcdError("The journal holds something unknown: it is of another version.")
+        raise MtcdError("The journal has an unknown record: use the version of mtcd that wrote it.")
 
     def _array(self, dtype: np.dtype[Any], shape: list[int]) -> Numbers:
         count = int(np.prod(shape, dtype=np.int64))

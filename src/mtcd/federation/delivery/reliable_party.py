@@ -25,7 +25,7 @@ Limit = Callable[[Any], str | None]
 """Given a report to the monitor, progress or a lone token: the status with which the training ends there, or None."""
 
 Judge = Callable[[Any, str], str]
-"""Given such a report and a status: the same status, or that the training has diverged, if that can be told."""
+"""Given such a report and a status: the same status, or diverged if the report shows it."""
 
 
 class Delivery(NamedTuple):
@@ -208,7 +208,7 @@ class ReliableParty:
         record(message, self.ledger)
         return envelope
 
-    def tell(self, to: int, payload: Any, iteration: int = 0) -> Envelope:
+    def send_control(self, to: int, payload: Any, iteration: int = 0) -> Envelope:
         """Send a control payload to another party."""
         return self.enqueue(Message(self.number, to, payload), iteration)
 
@@ -255,17 +255,17 @@ class ReliableParty:
             self.policy.finish(status)
 
     def conclude(self, end: End) -> None:
-        """The training ends here, and the others are told."""
+        """End the training here, and announce the end."""
         self.ended, self.ended_here = end, True
-        everybody = (k for k in range(self.clients) if k != self.number)
-        self.announce_end(everybody if self.neighbours is None else self.neighbours)
+        others = (k for k in range(self.clients) if k != self.number)
+        self.announce_end(others if self.neighbours is None else self.neighbours)
 
     def announce_end(self, to: Iterable[int]) -> None:
-        """Tell parties of the end, but for those to which it is on its way."""
-        being_told = {envelope.to for envelope in self.outbox.values() if isinstance(envelope.message.payload, End)}
+        """Send the end to parties, unless it is in the outbox already."""
+        pending = {envelope.to for envelope in self.outbox.values() if isinstance(envelope.message.payload, End)}
         for k in to:
-            if self.ended is not None and k not in being_told:
-                self.tell(k, self.ended, self.ended.t)
+            if self.ended is not None and k not in pending:
+                self.send_control(k, self.ended, self.ended.t)
 
     def correct_status(self, status: str) -> None:
         """The status of the end became known only later."""

@@ -1,7 +1,7 @@
 """A party's own part of a split network: its module is made on its host, from its own table, and stays there.
 
-What must be known of the others before training is how many numbers per sample each of their networks gives. So every
-party makes its network first, tells ``width``, and has its problem when all widths are known.
+Before training, every party needs the widths of all representations. So every
+party builds its network first, reports ``width``, and builds its problem when all widths are known.
 """
 
 from __future__ import annotations

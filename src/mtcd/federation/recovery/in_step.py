@@ -1,10 +1,10 @@
 """In step: the policy of clients that exchange offers with their neighbours in every iteration (DCPA).
 
 All must stop at the same iteration. A limit that counts iterations is reached by all at the same one. But a client
-that is asked to stop, or finds that the time is up, is alone with that. It then proposes an iteration that no client
-can have finished when it hears of it, and tells its neighbours, which tell theirs. Envelopes from one sender are
-processed in order, so no client gets past what it was not told of: the proposer is in iteration i and has sent no
-offer of the next one, so a client d links away hears of the proposal before it has finished iteration i + d. Of
+that is asked to stop, or reaches a time limit, is the only one that knows. It then proposes an iteration that no client
+can have finished when the proposal arrives, and sends it to its neighbours, which forward it. Envelopes from one sender
+are processed in order, so no client passes the proposed iteration unaware: the proposer is in iteration i and has sent
+no offer of the next one, so a client d links away receives the proposal before it has finished iteration i + d. Of
 several proposals, the earliest iteration counts.
 """
 
@@ -62,4 +62,4 @@ class InStep(Wait):
         if request is None or end.hop < request[1]:
             self.delivery.stop_request = end.status, end.hop
             for k in self.party.neighbours:
-                self.delivery.tell(k, end)
+                self.delivery.send_control(k, end)

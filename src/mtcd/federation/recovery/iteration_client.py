@@ -122,8 +122,8 @@ class IterationClient(RecoveryPolicy):
         if down or walk.length is not None:
             draw = uniform(roaming.seed, "detour", (token.index, token.t), token.hop)
             previous = NOWHERE if self.cause is None else self.cause.sender
-            gone = down - {SERVER}
-            message.to = next_around(walk, self.network, message.to, party.number, previous, gone, draw)
+            clients_down = down - {SERVER}
+            message.to = next_around(walk, self.network, message.to, party.number, previous, clients_down, draw)
         return message
 
     def enqueued(self, envelope: Envelope) -> Envelope:
@@ -160,10 +160,10 @@ class IterationClient(RecoveryPolicy):
         to_k = [envelope for (to, _), envelope in delivery.outbox.items() if to == k >= 0]
         stuck = {one.iteration for one in to_k if isinstance(one.message.payload, Token) and not self.is_stale(one)}
         for t in stuck:  # once for each term
-            delivery.tell(SERVER, Undeliverable(t), t)
+            delivery.send_control(SERVER, Undeliverable(t), t)
         lost = k in self.passed_to and not stuck
         if lost:
-            delivery.tell(SERVER, HolderLost(party.t, k), party.t)
+            delivery.send_control(SERVER, HolderLost(party.t, k), party.t)
         taken_back = k == SERVER and self._roam_speculatively()
         if stuck or lost or taken_back:
             delivery.commit()

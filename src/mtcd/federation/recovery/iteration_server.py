@@ -28,8 +28,8 @@ class IterationServer(RecoveryPolicy):
         """Whether tokens are under way, and not requests for uploads."""
         self.uploaders: dict[int, int] = {}
         """By index, the client that uploaded each token that is back."""
-        self.heard: dict[int, int] = {}
-        """By client, the latest iteration of which it has sent anything. A restart forgets it, and hears it again."""
+        self.latest: dict[int, int] = {}
+        """By client, the latest iteration of its envelopes. Not journaled: a restart learns it again."""
         self.suspects: set[int] = set()
         """The clients that went down since the tokens set out, perhaps with one that was taken back."""
 
@@ -93,11 +93,11 @@ class IterationServer(RecoveryPolicy):
 
     def arriving(self, envelope: Envelope) -> None:
         """A client that sends something of iteration t has completed all earlier ones; their terms can be dropped."""
-        delivery, heard = self.delivery, self.heard
-        if envelope.iteration >= heard.get(envelope.sender, 0):
-            heard[envelope.sender] = envelope.iteration
+        delivery, latest = self.delivery, self.latest
+        if envelope.iteration >= latest.get(envelope.sender, 0):
+            latest[envelope.sender] = envelope.iteration
         if delivery.terms:
-            floor = min(heard.get(k, 0) for k in range(self.party.clients))  # no mutants: no term is below 0
+            floor = min(latest.get(k, 0) for k in range(self.party.clients))  # no mutants: no term is below 0
             delivery.terms = {t: term for t, term in delivery.terms.items() if t >= floor}
 
     # Envelopes that arrive
@@ -149,7 +149,7 @@ class IterationServer(RecoveryPolicy):
         requests = [one for one in delivery.outbox.values() if isinstance(one.message.payload, ResendTokens)]
         requested = {one.to for one in requests if (one.iteration, one.term) == now}
         for k in sorted({*uploaders.values()} - requested):
-            delivery.tell(k, ResendTokens(t), t)
+            delivery.send_control(k, ResendTokens(t), t)
         return True
 
     # Messages to send

@@ -22,10 +22,10 @@ that comes with it spreads the decision.
 2. a witness set has promised: all clients that d may have passed the token to, and one of the client p from which s
    had the token and the clients that s may pass it to.
 
-The clients that d may pass the token to are its neighbours, but for those that s told it to avoid (``Envelope.avoid``).
-A client obeys that for the whole of its stay, even if it knows better; when it passes the token on, it says whom the
-next one must avoid. So clients may crash one after the other, also neighbours, and no ballot needs the first of them
-for the last.
+The clients that d may pass the token to are its neighbours, but for those that the envelope of s lists in ``avoid``.
+A client obeys that for the whole of its stay, even if a listed client is up; when it passes the token on, it lists the
+clients that the next one must avoid. So clients may crash one after the other, also neighbours, and no ballot needs the
+first of them for the last.
 
 **At most one stay is truncated, and it can be undone.** Were there two stays after that of s, the second would be at a
 client that d may have passed the token to. That client has promised: it had no later stay then, and accepts none
@@ -46,8 +46,9 @@ on. A client that restarts goes on with its ballot, or learns that it is superse
 
 **Which clients are waited for.** The initiator, if it stays down while its binding ballot is open, which is not for
 long. Neighbours that crash together, if the token was at one of them: one of the two. Those on the other side of a
-partitioned network: it cannot be known whether the token is there. A client that passed the token to another one, told
-it to avoid all of its other neighbours, and crashed: the token then stays at that client. ``waiting_reason`` says so.
+partitioned network: it cannot be known whether the token is there. A client that passed the token to another one, with
+all of its other neighbours in ``avoid``, and crashed: the token then stays at that client. ``waiting_reason`` reports
+each of these cases.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ class LoneToken(RecoveryPolicy):
             self.promises.release(sender, payload.ballot)
         elif isinstance(payload, Promise):
             if self.search is not None:
-                self.search.hear(sender, envelope.sequence, payload)
+                self.search.record(sender, envelope.sequence, payload)
                 self._continue_search()
         else:
             if sender != self.party.number:
@@ -141,7 +142,7 @@ class LoneToken(RecoveryPolicy):
         return []
 
     def after_end(self, envelope: Envelope) -> None:
-        """A release counts even then, as the end may turn out not to count. An initiator is told of the end."""
+        """Accept a release even then, as the end may be undone. Send the end to an initiator."""
         payload = envelope.message.payload
         if isinstance(payload, Release):
             self.promises.release(envelope.sender, payload.ballot)
@@ -208,7 +209,7 @@ class LoneToken(RecoveryPolicy):
     def _answer(self, initiator: int) -> None:
         promises, down = self.promises, self.near & self.delivery.down
         ballot = promises.promised[initiator][0].ballot
-        self.delivery.tell(initiator, Promise(ballot, self.history.hop, promises.highest, down))
+        self.delivery.send_control(initiator, Promise(ballot, self.history.hop, promises.highest, down))
 
     def peer_lost(self, k: int) -> None:
         """If the token was passed to this client, search for it."""
@@ -285,7 +286,7 @@ class LoneToken(RecoveryPolicy):
     def _tell_all(self, payload: Prepare | Release) -> None:
         for k in range(self.network.size):
             if k != self.party.number:
-                self.delivery.tell(k, payload)
+                self.delivery.send_control(k, payload)
 
     # What the token waits for
 
@@ -295,7 +296,7 @@ class LoneToken(RecoveryPolicy):
         if self.search is None:
             return frozenset()
         neighbours = self.network.neighbours
-        return frozenset().union(*self.search.missing(neighbours)) & self.search.gone(neighbours)
+        return frozenset().union(*self.search.missing(neighbours)) & self.search.unreachable(neighbours)
 
     def waiting_reason(self, names: Mapping[int, str]) -> str | None:
         arrival, down = self.history.arrival, self.delivery.down
@@ -315,5 +316,8 @@ class LoneToken(RecoveryPolicy):
         up = self.near - down
         if arrival is not None and self.history.last_sent is None and up and up <= arrival[1]:
             avoided = ", ".join(names[k] for k in sorted(up))
-            return f"The token stays here until {names[arrival[0]]} is back, which told it to avoid {avoided}."
+            return (
+                f"The token stays here until {names[arrival[0]]} is back, as that party required it to avoid "
+                f"{avoided}. Start {names[arrival[0]]} again."
+            )
         return None

@@ -49,8 +49,8 @@ class Search:
         """A new ballot: the promises to the last one do not count."""
         self.ballot, self.binding, self.hops = ballot, binding, {}
 
-    def hear(self, client: int, sequence: int, promise: Promise) -> None:
-        """A promise, to this ballot or to an older one, unless a later one was heard."""
+    def record(self, client: int, sequence: int, promise: Promise) -> None:
+        """Record a promise, to this ballot or to an older one, unless a later one of the client is known."""
         if sequence < self.latest.get(client, 0):
             return
         self.latest[client] = sequence
@@ -67,26 +67,26 @@ class Search:
             return Decision.PREPARE
         if self.binding and self._suffice(self.hops):
             return Decision.REGENERATE
-        gone = self.gone(neighbours)
+        unreachable = self.unreachable(neighbours)
         if self.binding:
-            there = {k for k in range(len(neighbours)) if k not in gone}
-            return Decision.WAIT if self._suffice(there) else Decision.PROBE
-        there = self.hops.keys() - gone
-        agreed = self.to in gone or self.to in there
-        return Decision.PREPARE if agreed and self._suffice(there) else Decision.WAIT
+            reachable = {k for k in range(len(neighbours)) if k not in unreachable}
+            return Decision.WAIT if self._suffice(reachable) else Decision.PROBE
+        promised = self.hops.keys() - unreachable
+        agreed = self.to in unreachable or self.to in promised
+        return Decision.PREPARE if agreed and self._suffice(promised) else Decision.WAIT
 
-    def gone(self, neighbours: Neighbours) -> set[int]:
+    def unreachable(self, neighbours: Neighbours) -> set[int]:
         """The clients that are down, as all of their neighbours that have answered see them."""
-        told: dict[int, bool] = {}
+        reported: dict[int, bool] = {}
         for client, down in self.down.items():
             for k in neighbours[client]:
-                told[k] = k in down and told.get(k, True)
-        return {k for k, down in told.items() if down}
+                reported[k] = k in down and reported.get(k, True)
+        return {k for k, down in reported.items() if down}
 
     def missing(self, neighbours: Neighbours) -> list[frozenset[int]]:
         """The groups from each of which a promise is missing."""
-        heard = self.hops.keys() - self.gone(neighbours)
-        return [group for group in self._groups() if not group & heard]
+        promised = self.hops.keys() - self.unreachable(neighbours)
+        return [group for group in self._groups() if not group & promised]
 
     def _suffice(self, answered: Collection[int]) -> bool:
         """Whether the promises of these clients are a witness set. Why: see ``lone_token.py``."""

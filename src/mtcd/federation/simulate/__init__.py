@@ -3,7 +3,7 @@
 ``world``: all parties, their journals, and the links between them. Time is a number of steps, and all that happens
 follows from a seed: envelopes and acks are lost, duplicated and reordered; parties crash before or after a commit,
 restart from their journals, hang; links are cut. ``invariants``: what must hold of the journals at every moment.
-``stories``: short scripted runs, told as transcripts (``transcript``).
+``stories``: short scripted runs, printed as transcripts (``transcript``).
 
 The tests of ``delivery`` and ``recovery`` run random storms on it. ``python -m mtcd.federation.simulate NAME`` prints a
 transcript; without a name, the list.

@@ -50,7 +50,7 @@ def at_last_sync(world: World) -> list[Array]:
     for k in world.numbers:
         if k != SERVER:
             reliable: Any = world.from_journal(k)
-            reliable.policy.learn_terms(server["terms"])  # as it does when it hears anything
+            reliable.policy.learn_terms(server["terms"])  # as it does with every envelope
             client = reliable.party
             if client.t < t:
                 reliable.policy.roll_back()

@@ -1,4 +1,7 @@
-"""Ten stories, each a fault and what becomes of it. ``python -m mtcd.federation.simulate NAME`` tells one."""
+"""Ten scripted scenarios, each with a fault and the recovery from it.
+
+``python -m mtcd.federation.simulate NAME`` prints the transcript of one.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER
 
-Tell = Callable[[Transcript], None]
+Script = Callable[[Transcript], None]
 
 
 @dataclass(frozen=True)
@@ -26,17 +29,17 @@ class Story:
     title: str
     method: Method
     network: str
-    tell: Tell
+    script: Script
     clients: int = 4
 
     def transcript(self) -> str:
-        """The story, told."""
+        """Run the script; returns the transcript."""
         data = synthetic("ridge", samples=6, features=self.clients, clients=self.clients, seed=1)
         problem, network = Glm("ridge", alpha=0.1).problem(data), make_network(self.network, data.clients)
         world = World(lambda: self.method.parties(problem, network, 3), 0, make_with(make_reliable_party, network))
         setting = f"{self.method.describe()} on a {self.network} network of {self.clients} clients, one feature each."
         transcript = Transcript(world, problem, self.title, setting)
-        self.tell(transcript)
+        self.script(transcript)
         transcript.holds()
         return transcript.text()
 
@@ -124,7 +127,7 @@ def server_crashes(story: Transcript) -> None:
 def server_had_synced(story: Transcript) -> None:
     """MTCD: visits without the server are undone if it had synced."""
     story.until(lambda: _iteration(story) >= 1)
-    story.say("The server has synced, and hangs before any client hears of it.")
+    story.say("The server has synced, and hangs before any client receives the result.")
     story.drop_in_flight()
     story.hang(SERVER)
     story.notice(SERVER, True, [0, 1, 2, 3])

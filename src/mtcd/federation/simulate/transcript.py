@@ -79,7 +79,7 @@ class Transcript:
                 self.event(f"{what}: {self.name(envelope.to)} crashes")
             else:
                 self.event(what + OUTCOMES.get(outcome, f": {outcome.value}") + self._sent(envelope.to, before))
-                self._tell_reports()
+                self._write_reports()
 
     def until(self, condition: Condition) -> None:
         """Envelopes arrive until the condition holds."""
@@ -195,7 +195,7 @@ class Transcript:
             terms |= journal.last()["terms"]
         return terms
 
-    # How it is told
+    # Formatting
 
     def _outbox(self, k: int) -> Sequence[tuple[int, int]]:
         party = self.world.parties.get(k)
@@ -228,7 +228,7 @@ class Transcript:
         way = f"{self.name(envelope.sender)} -> {self.name(envelope.to)}"
         return f"{way}: {describe(envelope)}{again}"
 
-    def _tell_reports(self) -> None:
+    def _write_reports(self) -> None:
         for message in self.world.reports[self._reported :]:
             progress = message.payload
             if isinstance(progress, Progress):
@@ -248,7 +248,7 @@ class Transcript:
 
 
 def describe(envelope: Envelope) -> str:
-    """The payload of an envelope in a few words."""
+    """A short description of the payload of an envelope."""
     payload, term = envelope.message.payload, f", term {envelope.term}" if envelope.term else ""
     when = f"iteration {envelope.iteration}, " if envelope.iteration else ""
     match payload:

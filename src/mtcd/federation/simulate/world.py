@@ -211,7 +211,7 @@ class World:
         self.in_flight += [pack(ack), *new]
         if not is_new:
             return Outcome.DUPLICATE
-        # before, a term may be unknown that it brings; after, the iteration may be over that it ended
+        # checked before and after: the envelope may carry a new term, or end its own iteration
         return Outcome.STALE if is_stale and party.policy.is_stale(thing) else Outcome.PROCESSED
 
     def _faults(self) -> None:
