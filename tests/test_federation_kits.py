@@ -171,14 +171,14 @@ def test_kits_whose_parts_do_not_belong_together_are_refused(kits: Path, tmp_pat
     text = good["party.yaml"].decode()
     with_file("party.yaml", text.replace(f"protocol: {PROTOCOL}", "protocol: 9").encode(), "protocol 9", "install")
     with_file("party.yaml", text.replace("hops: 4", "hops: four").encode(), "method.hops")
-    with_file("party.yaml", text.replace("held_by: b", "held_by: z").encode(), "'z' is none of the parties")
+    with_file("party.yaml", text.replace("held_by: b", "held_by: z").encode(), "'z' is not a party of the federation")
     with_file("party.yaml", b"[]", "is not a party")
     (kits / "a" / "cert.pem").unlink()
     refused(kits, "a", "there is no cert.pem")
     refused(kits, "nobody", "There is no folder")
 
 
-@pytest.mark.parametrize(("ago", "words"), [(100, "expired on"), (-2, "Is the clock here right?")])
+@pytest.mark.parametrize(("ago", "words"), [(100, "expired on"), (-2, "Check the clock of this host")])
 def test_a_certificate_out_of_its_time_is_refused(kits: Path, ago: int, words: str) -> None:
     authority = Authority.load(kits)
     when = datetime.now(UTC) - timedelta(days=ago)
@@ -217,7 +217,7 @@ def test_every_kit_tells_who_sees_predictions(given: dict[str, str] | None, seen
         assert read_kit(tmp_path / "kits" / name).config.seen_by == seen_by
         assert f"seen_by: {seen_by}" in (tmp_path / "kits" / name / "party.yaml").read_text()
     told = (tmp_path / "kits" / "c" / "README.txt").read_text()
-    assert ("seen by you only" if seen_by == "c" else f"seen by '{seen_by}' only") in told
+    assert ("Only you can see" if seen_by == "c" else f"Only '{seen_by}' can see") in told
 
 
 def test_party_files_are_plain_yaml(kits: Path) -> None:

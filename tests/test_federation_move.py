@@ -106,7 +106,7 @@ def test_a_move_that_fails_on_the_way_is_made_good_by_a_renewal(kits: Path, monk
         ("a", "127.0.0.1:7001", None, 90, "already"),
         ("a", "127.0.0.1:7005", "nowhere", 90, "parties.a.listen.*host:port"),
         ("server", "x", None, 90, "server.address.*host:port"),
-        ("operator", "127.0.0.1:7005", None, 90, "operator has no address"),
+        ("operator", "127.0.0.1:7005", None, 90, "operator accepts no connections"),
         ("d", "127.0.0.1:7005", None, 90, "No party is called 'd'"),
         ("a", "10.0.0.9:7001", None, 0, "lasts 1 to"),
     ],

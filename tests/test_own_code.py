@@ -154,11 +154,11 @@ def test_code_named_on_the_command_line_is_used_and_its_hash_is_told(function: s
     [
         ("check_output", "only imported there, from subprocess"),
         ("Linear", "only imported there, from torch"),
-        ("number", "no function"),
-        ("partial", "no function"),
+        ("number", "not a function"),
+        ("partial", "not a function"),
         ("_hidden", "module:function"),
         ("absent", "has no function"),
-        ("nn", "no function"),
+        ("nn", "not a function"),
     ],
 )
 def test_only_what_the_file_itself_defines_is_used(function: str, said: str, tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_who_sends_on_a_link_cannot_speak_for_another() -> None:
     frame = sent(token(), 2, 1)
     assert decode(frame, expected(sender=2, receiver=1))[0].sender == 2
     for wrong in (expected(sender=3), expected(receiver=2)):
-        with pytest.raises(WireError, match="is not one who may"):
+        with pytest.raises(WireError, match="is not a party that may"):
             decode(frame, wrong)
 
 
@@ -144,7 +144,7 @@ def test_another_version_is_told() -> None:
     frame = bytearray(sent(token()))
     frame[8] = 9
     with pytest.raises(
-        WireError, match=rf"format 9, protocol {PROTOCOL}; here 1 and {PROTOCOL}\): the parties need the same version"
+        WireError, match=rf"format 9, protocol {PROTOCOL}; here 1 and {PROTOCOL}\): install the same version"
     ):
         decode(frame, expected())
 

@@ -99,7 +99,7 @@ def _places(reported: dict[str, Any]) -> dict[str, str]:
 
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the parties as a table, and the progress in one line."""
-    titles = ["party", "phase", "iteration", "tokens", "connected", "gone", "waits for"]
+    titles = ["party", "phase", "iteration", "tokens", "connected", "unreachable", "waits for"]
     rows = []
     held: dict[str, list[str]] = {}
     for index, name in summary["tokens"].items():
@@ -110,7 +110,7 @@ def show_summary(summary: dict[str, Any]) -> None:
         cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
         cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
         rows.append(cells)
-    screen.print(ScreenTable(titles, rows, words=["party", "phase", "tokens", "gone", "waits for"]))
+    screen.print(ScreenTable(titles, rows, words=["party", "phase", "tokens", "unreachable", "waits for"]))
     facts = [f"hops {summary['hops']}", f"cost {summary['cost']:.6g}"]
     if summary["syncs"]:
         facts.insert(0, f"syncs {summary['syncs']}")
