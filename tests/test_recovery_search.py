@@ -195,7 +195,7 @@ def test_a_token_that_may_be_passed_on_to_nobody_who_is_there_waits_and_says_for
     said = client.reliable.policy.waiting_reason(NAMES)
     assert said is not None
     assert f"until {DATA.clients[first]} is back" in said
-    assert said.endswith(f"told it to avoid {', '.join(DATA.clients[k] for k in rest)}.")
+    assert f"required it to avoid {', '.join(DATA.clients[k] for k in rest)}." in said
     client.reliable.peer_found(first)
     assert client.reliable.policy.waiting_reason(NAMES) is None
 
