@@ -10,7 +10,7 @@ from mtcd.errors import WireError
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.schema.bounds import LONGEST_RUN_ID, MOST, Bounds
 from mtcd.schema.payloads import SCHEMAS, Schema
-from mtcd.schema.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Numbers, Reader, padded
+from mtcd.schema.reading import CUT_SHORT, OUT_OF_RANGE, Chunks, Reader, padded
 from mtcd.version import PROTOCOL
 
 MAGIC = b"MTCDWIRE"
@@ -51,7 +51,7 @@ def encode_parts(message: Message, header: Header) -> Chunks:
     chunks: Chunks = [b"", run, bytes(-len(run) % 8)]
     try:
         schema.record.write(message.payload, chunks)
-        length = HEAD.size + sum(map(_size, chunks))
+        length = HEAD.size + sum(map(len, chunks))
         delivery = header.term, header.sequence
         who = message.sender, message.to, message.floats, message.hop_floats
         chunks[0] = HEAD.pack(MAGIC, FORMAT, PROTOCOL, schema.number, len(run), length, *who, *delivery)
@@ -171,7 +171,3 @@ def as_view(data: object) -> memoryview:
     if not view.c_contiguous:
         raise WireError("frame", "is not in one piece")
     return view.cast("B")
-
-
-def _size(chunk: bytes | Numbers) -> int:
-    return len(chunk) if isinstance(chunk, bytes) else chunk.nbytes

@@ -29,7 +29,7 @@ LARGE = 2**16  # bytes, from which it pays to look for a quicker way
 
 Numbers = NDArray[Any]
 Chunks = list[Any]
-"""Bytes and arrays, to be joined once."""
+"""Bytes and arrays of bytes, to be joined once."""
 
 
 class Word(NamedTuple):
@@ -176,7 +176,7 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
         return
     if not is_finite(value):
         raise WireError(name, NOT_FINITE)
-    chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")))
+    chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8))
     if value.nbytes % 8:
         chunks.append(bytes(-value.nbytes % 8))
 
@@ -185,7 +185,7 @@ def put_wholes(values: Collection[int], chunks: Chunks) -> None:
     """How many there are, and each of them, in order."""
     chunks.append(WORD.pack(len(values)))
     if values:
-        chunks.append(np.array(sorted(values), I8))
+        chunks.append(np.array(sorted(values), I8).view(np.uint8))
 
 
 def _of_tensor(name: str, value: Any) -> Numbers:
