@@ -1,4 +1,4 @@
-"""Checks of settings, so that a wrong type or value is told by name wherever it was given."""
+"""Checks of settings: errors name the setting, wherever it was given."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mtcd.errors import ConfigError
 
 
 def check_whole(name: str, value: Any, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least ``least``."""
+    """Reject anything but a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ConfigError(f"{name} must be a whole number, but is {value!r}.")
     if value < least:
@@ -18,7 +18,7 @@ def check_whole(name: str, value: Any, least: int = 1) -> None:
 
 
 def check_number(name: str, value: Any, above: float | None = None) -> None:
-    """Refuse anything but a finite number of 0 or more, or above ``above``."""
+    """Reject anything but a finite number of 0 or more, or above ``above``."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ConfigError(f"{name} must be a number, but is {value!r}.")
     if not math.isfinite(value):

@@ -1,4 +1,4 @@
-"""When a training has diverged: one rule, whatever carries its messages."""
+"""The divergence rule, the same in every engine."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Divergence:
     worst_end: float
 
     def on_the_way(self, objective: float) -> bool:
-        """Whether there is no hope left, so that training need not go on."""
+        """Whether the training has diverged before its end."""
         return not objective <= self._times(HOPELESS) or not math.isfinite(objective)
 
     def at_the_end(self, objective: float) -> bool:
-        """Whether a training that ends with this objective has no model."""
+        """Whether a training that ends with this objective has diverged."""
         return self.on_the_way(objective) or objective > self._times(self.worst_end) + ROUNDING * abs(self.start)
 
     def _times(self, factor: float) -> float:
-        """So many times the start; losses of one's own may be negative."""
+        """A multiple of the start, which may be negative with custom losses."""
         return self.start + (factor - 1) * abs(self.start)
 
 
@@ -49,5 +49,5 @@ def looks_hopeless(seen: EpochLoss | None) -> bool:
 
 
 def worst_end_of(method: Method, linear: bool) -> float:
-    """How many times the start an end may be: noise comes from mini-batches, and from networks."""
+    """The allowed multiple of the start at the end: mini-batches and networks are noisy."""
     return WORST_END if linear and method.batch is None else WORST_NOISY_END

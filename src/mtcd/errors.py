@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 
 class MtcdError(Exception):
-    """Anything this library refuses to do. The text says what was wrong and what to do next."""
+    """The base of all errors of this library. The text says what was wrong and what to do next."""
 
 
 class ConfigError(MtcdError):
@@ -23,15 +23,15 @@ class NetworkError(MtcdError):
 
 
 class NotInstalledError(MtcdError):
-    """Something that is needed here, but not everywhere, is not installed."""
+    """An optional dependency that is needed here is not installed."""
 
 
 class DivergedError(MtcdError):
-    """A result was asked of a run that diverged: it has no model."""
+    """A result was requested from a run that diverged: it has no model."""
 
 
 class WireError(MtcdError):
-    """A message between parties is not as it must be: which ``field``, and what its ``problem`` is.
+    """A message between parties is invalid: its ``field`` has a ``problem``.
 
     The text never holds numbers of the payload, so that it may be logged anywhere.
     """
@@ -42,7 +42,7 @@ class WireError(MtcdError):
 
 
 class JournalError(MtcdError):
-    """A party cannot write down what it did, or read it: it must not go on."""
+    """A party cannot write or read its journal: it must stop."""
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

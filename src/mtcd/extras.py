@@ -1,4 +1,4 @@
-"""Parts of the library that need more than its core: imported when they are used, or refused with what to install."""
+"""Parts of the library with optional dependencies: imported on use, with an error that says what to install."""
 
 from __future__ import annotations
 

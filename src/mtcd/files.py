@@ -1,4 +1,4 @@
-"""Writing results so that nothing is ever half-written, and nothing else is lost."""
+"""Atomic writes of results, which never leave half a file or overwrite other files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RUN_FILES = frozenset(
 
 
 def check_folder(target: Path) -> None:
-    """Refuse, before any work is done, a folder that could not be written or that holds anything else."""
+    """Reject, before any work is done, a folder that cannot be written or that holds other files."""
     try:
         target = target.resolve()
         if target.exists() and not target.is_dir():
@@ -38,7 +38,7 @@ def check_folder(target: Path) -> None:
 
 
 def check_unfinished(target: Path, resume: bool) -> None:
-    """Refuse to write over a training that was not finished and can be gone on with, or to go on with nothing."""
+    """Reject overwriting an unfinished training that can be resumed, and resuming without a checkpoint."""
     unfinished = (target / CHECKPOINT).exists() and not _ended(target)
     if unfinished and not resume:
         raise ConfigError(
@@ -66,7 +66,7 @@ def _status(marker: Path) -> str | None:
 
 
 def check_writable(target: Path) -> None:
-    """Refuse a place where no folder could be made."""
+    """Reject a path at which no folder can be created."""
     try:
         ground = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
         with tempfile.TemporaryDirectory(dir=ground, prefix=".mtcd-"):

@@ -1,4 +1,4 @@
-"""What was measured on the way: one row per measurement."""
+"""The measurements of a training: one row each."""
 
 from __future__ import annotations
 

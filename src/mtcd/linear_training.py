@@ -45,15 +45,15 @@ class LinearTraining:
         self.worst_end = worst_end_of(self.method, linear=True)
 
     def computing(self) -> AbstractContextManager[object]:
-        """Nothing to set up."""
+        """An empty context."""
         return nullcontext()
 
     def parties(self) -> Parties:
-        """Ready to start."""
+        """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
 
     def ledger(self) -> Ledger:
-        """Numbers have the size that the transport gives them."""
+        """An empty ledger; the bytes of a number are those of the transport."""
         return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
 
     @property
@@ -63,12 +63,12 @@ class LinearTraining:
 
     @property
     def best(self) -> float | None:
-        """f*, where a gap is asked for."""
+        """f*, if a gap is requested."""
         return best_objective(self.data, self.model, self.problem) if self.stop.gap is not None else None
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of data, step size and method."""
+        """Notes on data, step size and method."""
         return (*self.data.notes, *self._stepsize_notes, *self.method.notes(self.network))
 
     def trained(self, parameters: Sequence[Array]) -> TrainedModel | None:
@@ -78,7 +78,7 @@ class LinearTraining:
         return TrainedModel.assemble(self.model, self.data, self.problem.classes, list(parameters), self.scaling)
 
     def divergence(self, measured: bool) -> str:
-        """Why it diverged, and what to do."""
+        """The reason of a divergence, and advice."""
         method = self.method
         if method.stepsize is None:
             return (
@@ -103,6 +103,6 @@ class LinearTraining:
 
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:
-    """f*, from the cache if this data and model have been seen before."""
+    """f*, from the cache if this data and model are in it."""
     key = f"1 {data.fingerprint} {model}"  # count up when the solver changes
     return cached_optimum(key, lambda: optimum(problem.blocks, problem.labels, problem.loss, problem.penalties).value)

@@ -1,4 +1,4 @@
-"""Observing a training: what its engine reports is measured, and held against the stop and divergence rules."""
+"""Observes a training through its engine: measures progress, and applies the stop and divergence rules."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ Keep = Callable[["Observer"], None]
 
 
 class Scored(Protocol):
-    """A model on data, as far as it is measured."""
+    """The measurements of a model on data."""
 
     def score(self, parameters: Sequence[Any]) -> Score:
-        """From scratch, with the parameters of all clients."""
+        """The score, from the parameters of all clients."""
 
     def read_off(self, aggregate: Any, penalty: float) -> float:
-        """f, where a token carries all that it depends on."""
+        """f, from the aggregate and the penalty of a token."""
 
 
 class Observer:
@@ -62,7 +62,7 @@ class Observer:
         self._due: float = 0
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
-        """Continue an earlier training, of which these are the measurements and the ledger."""
+        """Continue an earlier training with these measurements and this ledger."""
         self.rows[:] = rows
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
@@ -77,13 +77,13 @@ class Observer:
             if self._latest is None or not self.rows:
                 raise
             return self._interrupted(self._latest)
-        assert status is not None  # there is no time at which to pause
+        assert status is not None  # no pause was requested
         return status
 
     def advance(self, stop: Stop, watch: Watch | None = None, until: float = math.inf) -> str | None:
         """Run until a limit is reached, and return the status; or until this time of ``perf_counter``, and return None.
 
-        Called again, it continues. Built with ``pausing``, it looks at the time after every message, otherwise only at
+        Called again, it continues. Built with ``pausing``, it checks the time after every message, otherwise only at
         observations.
         """
         limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
@@ -93,9 +93,9 @@ class Observer:
             return ended
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
-        often = stop.seconds is not None or stop.cost is not None  # these limits are looked at in every observation
+        often = stop.seconds is not None or stop.cost is not None  # these limits are checked at every observation
         self.engine.skip_to(0 if often else self._due)
-        with np.errstate(all="ignore"), self.clock.running():  # overflows are seen when measuring
+        with np.errstate(all="ignore"), self.clock.running():  # overflows are detected by measurements
             for progress in self._observations:
                 if progress is not None:
                     self._latest = progress
@@ -113,14 +113,14 @@ class Observer:
         raise MtcdError("No message is under way, but the training has not ended. This is a defect in the method.")
 
     def _ended_by_parties(self, status: str) -> str:
-        """The parties have stop rules of their own, and ended it where the observer would have gone on."""
+        """The parties ended the training by their own stop rules, before the observer did."""
         if status != DIVERGED and self._latest is not None and self._latest.hop > self.rows[-1].iteration:
             with self.clock.paused():
                 self.rows.append(self._row(self._latest, self.problem.score(self.engine.parameters())))
         return status
 
     def _interrupted(self, progress: Progress) -> str:
-        """Whatever was under way, the clients hold a model: measure that one."""
+        """Measure the model that the clients hold after an interrupt."""
         with self.clock.paused():
             held = self.problem.score(self.engine.parameters())
             if self._rule().at_the_end(held.objective):
@@ -141,7 +141,7 @@ class Observer:
             score = self._score(progress)
             row = self._row(progress, score)
             diverged = not stop.reached(row) and self._is_hopeless(score.objective)
-            if not math.isfinite(score.objective):  # no measurement, and no model if this is the end
+            if not math.isfinite(score.objective):  # not a measurement; at the end, there is no model
                 return DIVERGED if diverged or stop.reached(row) or not self.rows else None
             if diverged:
                 self.rows.append(row)
@@ -156,17 +156,17 @@ class Observer:
             return self._ended(stop)
 
     def _ended(self, stop: Stop) -> str | None:
-        """The status, if the last measurement was the last of all."""
+        """The status, if the last measurement ended the training."""
         status, now = stop.reached(self.rows[-1]), self.rows[-1].objective
         return DIVERGED if status and self._rule().at_the_end(now) else status
 
     def _is_hopeless(self, objective: float) -> bool:
-        """Whether training need not go on."""
+        """Whether the training has diverged."""
         seen = self.engine.epoch_loss()
         return self._rule(objective).on_the_way(objective) if seen is None else looks_hopeless(seen)
 
     def _rule(self, start: float = math.nan) -> Divergence:
-        """By the first measurement; ``start`` is that one, if it is the first."""
+        """Set up the divergence rule with the first measurement; ``start`` is it, if this is the first."""
         return Divergence(self.rows[0].objective if self.rows else start, self.worst_end)
 
     def _score(self, progress: Progress) -> Score:
@@ -193,7 +193,7 @@ class Observer:
 
 
 class _Clock:
-    """Time spent training: it stands still before and after, and while something is measured."""
+    """The time spent training, without that of measurements."""
 
     def __init__(self) -> None:
         self._started: float | None = None
@@ -203,7 +203,7 @@ class _Clock:
         return self._before + (0.0 if self._started is None else perf_counter() - self._started)
 
     def add(self, seconds: float) -> None:
-        """Of an earlier training that this one goes on with."""
+        """The seconds of the earlier training that this one continues."""
         self._before += seconds
 
     def _stop(self) -> None:
@@ -227,7 +227,7 @@ class _Clock:
 
 
 def sentence(status: str, last: Measurement) -> str:
-    """How a training ended that did not diverge."""
+    """A sentence on the end of a training that did not diverge."""
     epochs = "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
     at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
     if status == "converged":

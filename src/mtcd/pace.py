@@ -1,4 +1,4 @@
-"""How often a training is measured."""
+"""The spacing of measurements."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from abc import ABC, abstractmethod
 
 
 class Pace(ABC):
-    """When to measure next. ``epoch``: the iterations of an epoch, None where the batch is all there is."""
+    """A spacing of measurements. ``epoch``: the iterations of an epoch, None with the full batch."""
 
     def __init__(self, epoch: int | None = None) -> None:
         self.epoch = epoch
 
     @abstractmethod
     def next(self, iteration: int, near: bool) -> float:
-        """The iteration at which to measure after this one; ``near``: the gap asked for is close."""
+        """The iteration at which to measure after this one; ``near``: the requested gap is close."""
 
 
 class Growing(Pace):
-    """Whenever the iterations have grown by so much: a million hops need a thousand measurements."""
+    """Measures whenever the iterations have grown by a factor: a million hops need a thousand measurements."""
 
     def __init__(self, epoch: int | None = None, spacing: float = 1.01) -> None:
         super().__init__(epoch)
@@ -30,7 +30,7 @@ class Growing(Pace):
 
 
 class Epochs(Pace):
-    """At the end of every epoch, or of every few."""
+    """Measures at the end of every epoch, or of every few."""
 
     def __init__(self, epoch: int, every: int = 1) -> None:
         super().__init__(epoch)

@@ -5,7 +5,7 @@ A package that is installed beside mtcd adds to a registry by an entry point of 
     [project.entry-points."mtcd.walks"]
     spiral = "my_package.spiral:SpiralWalk"
 
-Its code is imported when its name is asked for, and never otherwise: what a config says only selects among the names
+Its code is imported when its name is used, and never otherwise: a config can only select among the names
 that the person at this machine has installed.
 """
 
@@ -31,7 +31,7 @@ class Registry(Generic[T]):
 
     ``base`` is the class that all of them inherit from, ``group`` that of the entry points, ``package`` where the
     built-in ones are: its module of the same name is imported, or all of them where that does not have it. ``unknown``
-    begins the error about a name that nobody knows.
+    begins the error about an unknown name.
 
     >>> from mtcd.network.walks import WALKS
     >>> WALKS["lazy"].__name__
@@ -81,7 +81,7 @@ class Registry(Generic[T]):
         return iter(sorted({*self._known(), *(point.name for point in self._points())}))
 
     def usable(self) -> dict[str, T]:
-        """All classes by name, without plugins that do not work: who asks for one of these by name hears why."""
+        """All classes by name, without plugins that cannot be loaded: using one of these by name gives the error."""
         found = {}
         for name in self:
             try:
@@ -110,7 +110,7 @@ class Registry(Generic[T]):
         return tuple(entry_points(group=self.group))
 
     def _load(self, name: str) -> None:
-        """The class of an entry point of this name; an error that says what is wrong if there is none that works."""
+        """The class of the entry point with this name; raises an error if there is none, or if it cannot be loaded."""
         points = [point for point in self._points() if point.name == name]
         if not points:
             raise ConfigError(f"{self.unknown.format(name)} {did_you_mean(name, self)}{self._shadowed()}")
@@ -120,7 +120,7 @@ class Registry(Generic[T]):
         said = f"{self.group}: {name!r}, which is {origins},"
         try:
             made = points[0].load()
-        except (Exception, SystemExit) as error:  # whatever somebody's module raises when it is imported
+        except (Exception, SystemExit) as error:  # the plugin's code may raise anything
             raise ConfigError(
                 f"{said} cannot be loaded ({type(error).__name__}: {error}): update or uninstall that package."
             ) from error
@@ -135,7 +135,7 @@ class Registry(Generic[T]):
         return "".join(f" (Not used, as the name {p.name!r} is taken: {_origin(p)}.)" for p in unused)
 
     def _check(self, name: object, made: object, said: str) -> None:
-        """Refuse what is not of this kind; functions are known by what they return."""
+        """Reject an object that is not of this kind; functions are checked by their return type."""
         if not isinstance(name, str) or not name.strip():
             raise ConfigError(f"{self.group}: a name is a text that is not empty, but this one is {name!r}.")
         fits = issubclass(made, self.base) if isinstance(made, type) else self.functions and callable(made)

@@ -1,4 +1,4 @@
-"""A run: what a training leaves behind. It predicts, and is saved and loaded without pickle."""
+"""A run: the result of a training. It predicts, and is saved and loaded without pickle."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Run:
 
     @property
     def gap(self) -> float | None:
-        """(f - f*)/|f*| at the end; None where f* was not asked for."""
+        """(f - f*)/|f*| at the end; None if no gap was requested."""
         return self.final.gap
 
     @property
@@ -190,7 +190,7 @@ class Run:
             self.write(writing)
 
     def write(self, folder: Path) -> None:
-        """The files of a run, into a folder that exists."""
+        """Write the files of a run into an existing folder."""
         about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self.summary()}
         about["costs"] = self.costs.to_dict()
         if isinstance(self.model, TrainedModel):
@@ -253,7 +253,7 @@ def _describe_model(trained: TrainedModel) -> dict[str, Any]:
 
 
 def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
-    """theta_0, theta_1, ... of the clients named in ``clients``: a name may not do as a file name."""
+    """theta_0, theta_1, ... in the order of ``clients``: names of clients may not be valid as file names."""
     arrays: dict[str, NDArray[Any]] = {f"theta_{k}": theta for k, theta in enumerate(trained.thetas)}
     arrays |= {"clients": np.array(trained.clients), "intercept": trained.trained_intercept}
     if trained.scaling is not None:

@@ -26,14 +26,14 @@ from mtcd.splitnet.problem import NetProblem
 
 
 class Checkpoints:
-    """The checkpoint file of a folder. ``facts`` say which training it is of; ``resumes``: whether to read it."""
+    """The checkpoint file of a folder. ``facts`` identify the training; ``resumes``: whether to read it."""
 
     def __init__(self, folder: Path, resumes: bool, facts: Mapping[str, Any], device: torch.device) -> None:
         check_writable(folder)
         self.path, self.resumes, self.facts, self.device = folder / CHECKPOINT, resumes, facts, device
 
     def write(self, observer: Observer) -> None:
-        """The state of all parties at the latest observation, with what was measured and sent."""
+        """Write the state of all parties at the latest observation, with the history and the ledger."""
         state = observer.engine.snapshot()
         facts = {
             **self.facts,
@@ -45,20 +45,20 @@ class Checkpoints:
 
     def restore(self, observer: Observer) -> None:
         """Have engine and observer continue from the file, if it is of the same training."""
-        kept = Checkpoint.read(self.path)
+        saved = Checkpoint.read(self.path)
         for name, value in self.facts.items():
-            if kept.facts.get(name) != value:
+            if saved.facts.get(name) != value:
                 raise MtcdError(
-                    f"The checkpoint {self.path} is of another training: its {name} was {kept.facts.get(name)!r}, "
+                    f"The checkpoint {self.path} is of another training: its {name} was {saved.facts.get(name)!r}, "
                     f"now it is {value!r}. Give the same settings, or start without resume in another folder."
                 )
-        tensors = {name: value.to(self.device) for name, value in kept.tensors.items()}
-        observer.engine.resume(Snapshot(kept.facts["parties"], tensors))
-        observer.resume([Measurement(**row) for row in kept.facts["rows"]], Ledger(**kept.facts["ledger"]))
+        tensors = {name: value.to(self.device) for name, value in saved.tensors.items()}
+        observer.engine.resume(Snapshot(saved.facts["parties"], tensors))
+        observer.resume([Measurement(**row) for row in saved.facts["rows"]], Ledger(**saved.facts["ledger"]))
 
 
 def training_facts(problem: NetProblem, network: Network, method: Method, costs: Costs, seed: int) -> dict[str, Any]:
-    """What must be the same when a training is resumed."""
+    """The facts that must be the same when a training is resumed."""
     loss = problem.model.loss
     links = hashlib.sha256(repr(network.neighbours).encode()).hexdigest()[:8]
     first_pass = {"first_pass": method.first_pass} if isinstance(method, MTCD) and method.hops is None else {}

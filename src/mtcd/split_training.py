@@ -27,7 +27,7 @@ from mtcd.splitnet.problem import NetProblem
 from mtcd.splitnet.trained import TrainedSplit
 from mtcd.stop import Stop
 
-SPACING = 1.1  # with the full batch: measure when the iterations have grown by so much
+SPACING = 1.1  # with the full batch: measure when the iterations have grown by this factor
 FLOAT_BYTES = 4
 LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 
@@ -35,7 +35,7 @@ LITTLE_WORK = 5_000_000  # parameters times samples: see benchmarks/networks.py
 class SplitTraining:
     """A module per client and a fusion module, on samples of any shape: see :class:`mtcd.training.Training`."""
 
-    best = None  # nobody knows f* of a split network
+    best = None  # f* of a split network is not known
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class SplitTraining:
         resume: bool,
     ) -> None:
         if not isinstance(model, SplitModel):
-            raise ConfigError(f"train wants a Glm or a SplitModel, but got {model!r}.")
+            raise ConfigError(f"train needs a Glm or a SplitModel, but got {model!r}.")
         if resume and checkpoint is None:
             raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
         check_split(method, stop)
@@ -64,16 +64,16 @@ class SplitTraining:
             self.checkpoints = Checkpoints(Path(checkpoint), resume, facts, self.problem.device)
 
     def computing(self) -> AbstractContextManager[object]:
-        """With the threads that suit it."""
+        """The context with the chosen number of threads."""
         largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
         return _threads(self.threads or few_threads(largest, batch))
 
     def parties(self) -> Parties:
-        """Ready to start."""
+        """The parties, ready to start."""
         return self.method.split(self.problem, self.network, self.seed).parties()
 
     def ledger(self) -> Ledger:
-        """In float32."""
+        """An empty ledger for float32."""
         return Ledger(float_bytes=FLOAT_BYTES)
 
     @property
@@ -83,7 +83,7 @@ class SplitTraining:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know of data, networks and method."""
+        """Notes on data, networks and method."""
         own = outside_guarantee(self.method)
         return (*self.problem.data.notes, *self.problem.notes, *own, *self.method.notes(self.network))
 
@@ -93,19 +93,19 @@ class SplitTraining:
         return assemble(self.problem)
 
     def divergence(self, measured: bool) -> str:
-        """Why it diverged, and what to do."""
+        """The reason of a divergence, and advice."""
         if not measured:
             raise MtcdError(
-                "The loss is no number before anything is trained: look at the features and at what modules give."
+                "The loss is not a finite number before training: check the features and the outputs of the modules."
             )
         return (
-            f"Diverged: the loss is no number any more, or grew beyond all bounds, with a stepsize of "
+            f"Diverged: the loss is no longer finite, or grew far above its start, with a stepsize of "
             f"{self.method.resolved_stepsize():.4g}. Set a smaller stepsize, or fewer local_updates."
         )
 
 
 def pace_of(method: Method, stop: Stop, samples: int) -> Pace:
-    """When a training is looked at, in any engine: after every epoch, or, with the full batch, less and less often."""
+    """The spacing of measurements, in any engine: every epoch, or with the full batch geometric."""
     epoch = stop.epoch(method, samples)
     return Growing(epoch, SPACING) if epoch is None or method.batch is None else Epochs(epoch)
 
@@ -126,7 +126,7 @@ def assemble(problem: NetProblem) -> TrainedSplit:
 
 @contextmanager
 def _threads(count: int | None) -> Iterator[None]:
-    """So many threads for one operation, in here."""
+    """The context with this number of threads for one operation."""
     before = torch.get_num_threads()
     torch.set_num_threads(count or before)
     try:
@@ -136,20 +136,20 @@ def _threads(count: int | None) -> Iterator[None]:
 
 
 def few_threads(size: int, batch: int) -> int | None:
-    """One thread where an update of so many numbers is so little work that dividing it takes longer than doing it."""
+    """One thread for updates so small that several would be slower; None: PyTorch's choice."""
     return 1 if batch * size < LITTLE_WORK else None
 
 
 def check_split(method: Method, stop: Stop) -> None:
-    """Refuse settings that are for linear models."""
+    """Reject settings that are for linear models."""
     if method.stepsize == "auto":
         raise ConfigError("stepsize 'auto' needs the smoothness of a linear model: give a number for split networks.")
     if stop.gap is not None:
-        raise ConfigError("stop.gap needs the optimum, which nobody knows of a split network: use stop.epochs.")
+        raise ConfigError("stop.gap needs the optimum, which is not known for split networks: use stop.epochs.")
 
 
 def outside_guarantee(method: Method) -> tuple[str, ...]:
-    """What the paper's guarantee does not cover."""
+    """Notes on settings that the paper's guarantee does not cover."""
     if not isinstance(method, MTCD) or method.tokens in (None, 1) or method.combine_rule == "cluster":
         return ()
     return (

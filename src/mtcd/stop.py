@@ -13,7 +13,7 @@ from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 
 FOR_EVER = 10_000_000
-# limits, and what of a measurement they are limits of
+# limits, and the columns of a measurement to which they apply
 MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", "cost": "cost"}
 
 
@@ -47,11 +47,11 @@ class Stop:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
 
     def epoch(self, method: Method, samples: int) -> int | None:
-        """The iterations of an epoch; None where nobody asks for epochs and the full batch makes all of them alike."""
+        """The iterations of an epoch; None with the full batch, unless a limit on epochs needs them."""
         return None if method.batch is None and self.epochs is None else method.epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
-        """Refuse a cost that is never reached, where nothing else ends the training."""
+        """Reject a limit on the cost that is never reached, if it is the only limit."""
         others = (self.iterations, self.epochs, self.seconds)
         alone = network.size == 1 and not method.has_server
         stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays
@@ -61,7 +61,7 @@ class Stop:
             )
 
     def reached(self, now: Measurement) -> str | None:
-        """Which limit has been reached: the status of the run, or None."""
+        """The status by the limit that has been reached, or None."""
         if self.gap is not None and now.gap is not None and now.gap <= self.gap:
             return "converged"
         for name, column in MEASURED.items():
@@ -71,7 +71,7 @@ class Stop:
         return None
 
     def nearly(self, now: Measurement) -> bool:
-        """Whether the gap asked for is close."""
+        """Whether the requested gap is close."""
         return self.gap is not None and now.gap is not None and now.gap <= 1.05 * self.gap
 
     def fraction(self, now: Measurement, first_gap: float | None) -> float:

@@ -75,16 +75,14 @@ def train(
     for given, kind in ((data, (VerticalData, VerticalDataset)), (stop or Stop(gap=1), Stop), (costs, Costs)):
         if not isinstance(given, kind):
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
-            raise ConfigError(f"train wants a {names}, but got {given!r}.")
+            raise ConfigError(f"train needs a {names}, but got {given!r}.")
     check_whole("seed", seed, least=0)
     training: Training
     if model is None or isinstance(model, Glm):
         if not isinstance(data, VerticalData):
             raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
         if compute is not None or checkpoint is not None or resume:
-            raise ConfigError(
-                "compute, checkpoint and resume are for split networks: a Glm keeps no checkpoint, so leave them out."
-            )
+            raise ConfigError("compute, checkpoint and resume are for split networks: leave them out for a Glm.")
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
         stop.check(method, over, costs)
         training = LinearTraining(data, model or Glm(), over, method, stop, seed, standardise)
@@ -101,48 +99,48 @@ def train(
 
 
 class Training(Protocol):
-    """A model on its data, with a method over a network: what linear models and split networks do differently."""
+    """A model on its data, with a method over a network: the parts that differ for linear models and split networks."""
 
     network: Network
     method: Method
-    """With a step size that is settled."""
+    """The training with a resolved step size."""
     stop: Stop
     worst_end: float
 
     @property
     def problem(self) -> Scored:
-        """What is measured."""
+        """The problem that is measured."""
 
     @property
     def best(self) -> float | None:
-        """f*, where a gap is asked for."""
+        """f*, if a gap is requested."""
 
     @property
     def pace(self) -> Pace:
-        """When to measure."""
+        """The spacing of measurements."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the run should tell people."""
+        """The notes of the run, for the user."""
 
     @property
     def checkpoints(self) -> Checkpoints | None:
-        """Where the state is kept, if anywhere."""
+        """The checkpoint file, if any."""
 
     def computing(self) -> AbstractContextManager[object]:
-        """What has to hold while it trains."""
+        """The context in which the training runs."""
 
     def parties(self) -> Parties:
-        """Ready to start."""
+        """The parties, ready to start."""
 
     def ledger(self) -> Ledger:
-        """An empty one, with the size of a number."""
+        """An empty ledger, with the bytes of a number."""
 
     def trained(self, parameters: Sequence[Any]) -> TrainedModel | TrainedSplit | None:
         """The model with these parameters; None if they are not finite."""
 
     def divergence(self, measured: bool) -> str:
-        """Why it diverged, and what to do; ``measured``: whether there is any measurement."""
+        """The reason of a divergence, and advice; ``measured``: whether there is any measurement."""
 
 
 def run_training(training: Training, costs: Costs, watch: Watch | None, make_engine: MakeEngine = engine_for) -> Run:
@@ -175,7 +173,7 @@ def run_training(training: Training, costs: Costs, watch: Watch | None, make_eng
 def as_network(
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str, clients: tuple[str, ...], seed: int
 ) -> Network:
-    """A network from whatever describes it, checked against the clients."""
+    """The network from a name, graph or edges, checked against the clients."""
     if isinstance(network, str):
         return make_network(network, clients, seed=seed)
     if isinstance(network, Network):

@@ -1,4 +1,4 @@
-"""What the traffic on a ledger would cost."""
+"""The prices of the messages on a ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Numbers in a message: what goes up to the server, what comes down from it, what hops from client to client."""
+    """Numbers in a message: in uplinks, in downlinks, and in hops between clients."""
 
     uplink: float = 1.0
     downlink: float = 1.0
@@ -59,19 +59,19 @@ class Costs:
         return self.of(self.priced(ledger.messages, ledger.floats)(account or self.account))
 
     def of(self, totals: Mapping[str, float]) -> float:
-        """The same, of totals by kind of link."""
+        """The same, from totals by kind of link."""
         return totals["uplink"] + totals["downlink"] + totals["client_client"] / self.ratio
 
     def priced(self, messages: T, floats: T) -> T:
-        """Which of the two is priced."""
+        """The unit that is priced."""
         return messages if self.per == "message" else floats
 
     def with_server(self, floats: float) -> float:
-        """Of one message between client and server with so many numbers."""
+        """The cost of one message between client and server with this many numbers."""
         return self.priced(1.0, floats)
 
     def between_clients(self, floats: float) -> float:
-        """Of one message between clients."""
+        """The cost of one message between clients."""
         return self.priced(1.0, floats) / self.ratio
 
     def by(self, per: Per) -> Costs:

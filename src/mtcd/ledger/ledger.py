@@ -1,4 +1,4 @@
-"""The ledger: what was sent, over which kind of link. It adds up; prices live in the cost model.
+"""The ledger: counts of messages by kind of link. Prices are in the cost model.
 
 Two accounts are kept. **Sent** is what really left a party. **Charged** is what the paper counts: it
 also charges a hop for a token that stays where it is (a lazy walk may), and for the hop before a sync,
@@ -44,19 +44,19 @@ class Ledger:
     """Where ``float_bytes`` is not 8: numbers that take 8 bytes each all the same, by kind of link."""
 
     def record(self, link: int, floats: int, messages: int = 1, wide: int = 0) -> None:
-        """A message (or several) of ``floats`` numbers went over this kind of link; ``wide`` of them take 8 bytes."""
+        """Record a message (or several) of ``floats`` numbers over this kind of link; ``wide`` of them take 8 bytes."""
         self.message_counts[link] += messages
         self.float_counts[link] += floats * messages
         self.wide_counts[link] += wide * messages
 
     def record_unsent_hop(self, floats: int) -> None:
-        """A hop that the paper charges, and that sends nothing."""
+        """Record a hop that the paper charges, and that sends nothing."""
         self.unsent_hops += 1
         self.unsent_floats += floats
 
     @staticmethod
     def total(ledgers: Iterable[Ledger]) -> Ledger:
-        """The sum of what several parties have sent."""
+        """The sum of the ledgers of several parties."""
         whole = Ledger()
         for one in ledgers:
             whole.message_counts = [a + b for a, b in zip(whole.message_counts, one.message_counts, strict=True)]

@@ -1,4 +1,4 @@
-"""Optimal values kept on disk: the same data and penalty need not be solved twice."""
+"""A cache of optimal values on disk, by data and model."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pathlib import Path
 def cached_optimum(key: str, compute: Callable[[], float]) -> float:
     """The value stored under ``key``, or ``compute()``, which is then stored.
 
-    The cache can only save time: a file that cannot be read, or holds no finite number for this very
-    key, is computed anew, and a folder that cannot be written is left alone.
+    A file that cannot be read, or holds no finite number for this key, is recomputed; a folder that cannot be written
+    is ignored.
     """
     path = _folder() / f"optimum-{hashlib.blake2b(key.encode(), digest_size=16).hexdigest()}.json"
     stored = _read(path, key)
@@ -49,7 +49,7 @@ def _read(path: Path, key: str) -> float | None:
 
 
 def _write(path: Path, key: str, value: float) -> None:
-    """Write beside the place and rename, so that a reader never meets half a file."""
+    """Write a temporary file and rename it, so that readers never see half a file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".tmp")

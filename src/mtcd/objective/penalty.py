@@ -41,7 +41,7 @@ class Penalty:
         return self.l1 * float(np.abs(self._penalised(theta)).sum()) if self.l1 else 0.0
 
     def product(self, a: Array, b: Array) -> float:
-        """l2 * sum a_j b_j: r but for the kink is half of theta's product with itself."""
+        """l2 * sum a_j b_j: the smooth part of r is half of theta's product with itself."""
         return self.l2 * float(np.vdot(self._penalised(a), self._penalised(b))) if self.l2 else 0.0
 
     def add_gradient(self, theta: Array, gradient: Array) -> None:

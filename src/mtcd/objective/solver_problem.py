@@ -1,4 +1,4 @@
-"""The objective as the solver of the optimum sees it: columns of unit length, blocks never stacked."""
+"""The objective in the form of the optimum's solver: columns of unit length, blocks never stacked."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ScaledProblem:
         return self.loss.value(z, self.y) + float(penalty)
 
     def gradient(self, w: Array, z: Array) -> Array:
-        """Of the smooth part: X^T loss'(z) + l2 w."""
+        """The gradient of the smooth part: X^T loss'(z) + l2 w."""
         return self.adjoint(self.loss.gradient(z, self.y)) + self.l2 * w
 
     def subgradient(self, w: Array, gradient: Array) -> Array:
@@ -120,7 +120,7 @@ def dense(matrix: Any) -> Array:
 
 
 def check_not_negligible(problem: ScaledProblem, value: float) -> None:
-    """Refuse a least objective of zero: no gap can be relative to it."""
+    """Reject a least objective of zero: no gap can be relative to it."""
     if value <= NEGLIGIBLE * problem.zero_value:
         raise ConfigError(
             "The model fits the data perfectly (the least objective is zero to within rounding), "
@@ -129,7 +129,7 @@ def check_not_negligible(problem: ScaledProblem, value: float) -> None:
 
 
 def _unit(z: Array, output: int) -> Array:
-    """Of the shape of z: ones for one output, zeros for the others."""
+    """An array of the shape of z: ones for one output, zeros for the others."""
     unit = np.zeros_like(z)
     unit.reshape(len(z), -1)[:, output] = 1.0
     return unit

@@ -1,4 +1,4 @@
-"""The bounds of the messages of a run: what every party can work out from the settings before anything arrives."""
+"""The bounds of the messages of a run, which every party computes from the settings before any message arrives."""
 
 from __future__ import annotations
 

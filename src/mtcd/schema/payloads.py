@@ -38,11 +38,11 @@ class Payload:
 
     @property
     def wide_floats(self) -> int:
-        """Those of them that travel in double precision, whatever the transport of the run."""
+        """The count of those that travel in double precision under every transport."""
         return 0
 
     def check(self, bounds: Bounds) -> None:
-        """Raise a ``WireError`` if fields that are valid each by itself do not fit together."""
+        """Raise a ``WireError`` if fields that are valid by themselves are inconsistent."""
 
 
 class Nested(Field):

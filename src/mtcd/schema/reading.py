@@ -1,4 +1,4 @@
-"""Bytes in words of eight: what is written, and read with a check at every step.
+"""Binary encoding in words of eight bytes, with a check at every step of reading.
 
 Whole numbers and reals are one word each. An array is its kind, its dimensions, and its numbers, filled up with
 zeros to whole words, so that arrays can be used where they lie.
@@ -29,11 +29,11 @@ LARGE = 2**16  # bytes, from which it pays to look for a quicker way
 
 Numbers = NDArray[Any]
 Chunks = list[Any]
-"""Bytes and arrays of bytes, to be joined once."""
+"""Bytes and arrays of bytes that are joined once."""
 
 
 class Word(NamedTuple):
-    """A number in one word, from ``low`` on; ``make`` is what becomes of it."""
+    """A number in one word, from ``low`` on, converted by ``make``."""
 
     name: str
     low: float
@@ -43,7 +43,7 @@ class Word(NamedTuple):
 
 
 class Words:
-    """Numbers that follow each other, read in one go."""
+    """Adjacent numbers, read at once."""
 
     __slots__ = ("_struct", "_words")
 
@@ -52,7 +52,7 @@ class Words:
         self._struct = Struct("<" + "".join(word.code for word in words))
 
     def read(self, frame: Reader) -> list[Any]:
-        """All of them, each checked."""
+        """Read and check all words."""
         there = (frame.end - frame.at) // 8
         if there < len(self._words):
             raise WireError(self._words[max(there, 0)].name, CUT_SHORT)
@@ -68,7 +68,7 @@ class Words:
 
 
 class Reader:
-    """A frame, and how far it has been read. All that is read is checked to be there first."""
+    """A frame and the position in it. Every read checks the remaining length first."""
 
     __slots__ = ("at", "bounds", "end", "sender", "view")
 
@@ -87,7 +87,7 @@ class Reader:
         return value
 
     def wholes(self, name: str, count: int, below: int) -> list[int]:
-        """So many whole numbers from 0 on, each larger than the one before: none can be there twice."""
+        """This many whole numbers from 0 on, in strictly ascending order."""
         if not count:
             return []
         found = self._take(name, count, I8)
@@ -99,7 +99,7 @@ class Reader:
         return listed
 
     def array(self, name: str, shape: Shape, dtype: np.dtype[Any]) -> Numbers:
-        """An array of just this shape and type."""
+        """An array of exactly this shape and type."""
         head = description(dtype.itemsize, shape)
         found = self.view[self.at : min(self.at + len(head), self.end)]
         if found != head:
@@ -111,7 +111,7 @@ class Reader:
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
 
     def array_up_to(self, name: str, most: int, dimensions: int, dtype: np.dtype[Any]) -> Numbers:
-        """An array of at most so many numbers and dimensions."""
+        """An array of at most this many numbers and dimensions."""
         self.whole(name, dtype.itemsize, dtype.itemsize + 1)
         count = self.whole(name, 1, dimensions + 1)
         shape = tuple(self.whole(name, 0, most + 1) for _ in range(count))
@@ -120,7 +120,7 @@ class Reader:
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
 
     def numbers(self, name: str, count: int, dtype: np.dtype[Any] = F8) -> Numbers:
-        """So many finite numbers, which may be written to: where they lie if that is possible, or copied."""
+        """This many finite numbers in a writable array: a view of the frame if possible, a copy otherwise."""
         if not count:
             return np.empty(0, dtype)
         found = self._take(name, count, dtype)
@@ -141,7 +141,7 @@ class Reader:
 
 
 def is_finite(numbers: Numbers) -> bool:
-    """Whether all are. The sum of their squares tells so in most cases, in a fraction of the time."""
+    """Whether all numbers are finite. The sum of their squares decides in most cases, in a fraction of the time."""
     if numbers.nbytes < LARGE:
         return bool(np.isfinite(numbers).all())
     flat = numbers.reshape(-1)
@@ -150,18 +150,18 @@ def is_finite(numbers: Numbers) -> bool:
 
 
 def padded(size: int) -> int:
-    """In whole words."""
+    """The bytes, filled up to whole words."""
     return -(-size // 8) * 8
 
 
 @lru_cache(maxsize=1024)
 def description(itemsize: int, shape: Shape) -> bytes:
-    """What stands before an array."""
+    """The header of an array."""
     return b"".join(WORD.pack(word) for word in (itemsize, len(shape), *shape))
 
 
 def put_array(name: str, value: Any, chunks: Chunks) -> None:
-    """An array or a tensor, with what stands before it."""
+    """An array or a tensor, with its header."""
     if not isinstance(value, np.ndarray):
         value = _of_tensor(name, value)
     if value.dtype not in CODES or value.ndim > MOST_DIMENSIONS:
@@ -171,7 +171,7 @@ def put_array(name: str, value: Any, chunks: Chunks) -> None:
 
 
 def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
-    """The numbers alone."""
+    """The numbers, without a header."""
     if not value.size:
         return
     if not is_finite(value):
@@ -182,14 +182,14 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
 
 
 def put_wholes(values: Collection[int], chunks: Chunks) -> None:
-    """How many there are, and each of them, in order."""
+    """The count, and the sorted numbers."""
     chunks.append(WORD.pack(len(values)))
     if values:
         chunks.append(np.array(sorted(values), I8).view(np.uint8))
 
 
 def _of_tensor(name: str, value: Any) -> Numbers:
-    """Of a tensor, whose library need not be known here."""
+    """The array of a tensor, without importing its library."""
     try:
         found = value.detach().cpu().numpy()
     except (AttributeError, TypeError, RuntimeError):

@@ -10,7 +10,7 @@ from mtcd.transports.registry import TRANSPORTS
 
 @TRANSPORTS.register("float64")
 class Float64(Transport):
-    """Changes nothing."""
+    """The identity."""
 
     def encode(self, numbers: Any) -> Any:
         return numbers

@@ -1,4 +1,4 @@
-"""Least squares that outliers move less."""
+"""The Huber loss: least squares that is robust to outliers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Losses: the sum over samples of l(z_n, y_n), where z is the aggregate of all representations.
 
-Each loss knows its value, its gradient in z, the product of its second derivative with a vector,
-and ``curvature``, the largest second derivative of one sample: that is all a solver may ask of it.
+Each loss has a value, a gradient in z, the product of its second derivative with a vector, and ``curvature``, the
+largest second derivative of one sample: solvers use nothing else.
 Labels are encoded once, before training, by ``encode``. Each has a file here, or in a plugin.
 """
 
@@ -26,7 +26,7 @@ class Loss(ABC):
     example = "ridge"
     """The kind of ``mtcd.synthetic`` data with such labels."""
     uses_delta = False
-    """Whether it has a number to be set, ``delta``: model.delta in a config."""
+    """Whether it has a parameter ``delta``: model.delta in a config."""
 
     @abstractmethod
     def value(self, z: Array, y: Array) -> float:
@@ -45,7 +45,7 @@ class Loss(ABC):
         raise ConfigError(f"dcpa needs a loss that defines dual_prox, which {type(self).__name__} does not. Use mtcd.")
 
     def encode(self, labels: Labels) -> tuple[Array, tuple[str | float, ...]]:
-        """The labels as the loss wants them, and the classes they stand for (none in regression)."""
+        """The encoded labels, and the classes they stand for (none in regression)."""
         return _numeric(labels), ()
 
     def outputs(self, classes: tuple[str | float, ...]) -> int:
@@ -53,7 +53,7 @@ class Loss(ABC):
         return 1
 
     def predict(self, z: Array) -> Array:
-        """What to show for an aggregate z: the value in regression, the class index otherwise."""
+        """The prediction of an aggregate z: the value in regression, the class index otherwise."""
         return z
 
 

@@ -1,4 +1,4 @@
-"""What losses of two classes have in common: their labels."""
+"""The base of losses of two classes: the encoding of labels."""
 
 from __future__ import annotations
 
