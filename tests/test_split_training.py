@@ -111,7 +111,7 @@ def test_what_cannot_be_asked_of_a_split_network() -> None:
         run.predict({"c0": one.data.features["c0"]})
     with pytest.raises(MtcdError, match="by its name"):
         run.predict(np.zeros((3, 9)))
-    with pytest.raises(MtcdError, match="equally many"):
+    with pytest.raises(MtcdError, match="different numbers"):
         run.predict({**one.data.features, "c0": one.data.features["c0"][:3]})
 
 

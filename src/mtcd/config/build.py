@@ -64,7 +64,7 @@ class Setup:
         return self.data, self.model
 
     def train(self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False) -> Run:
-        """Train as the config says; split networks can be kept on the way, and gone on with."""
+        """Train by the config; split networks can write checkpoints, and resume from them."""
         return train(
             self.data,
             self.model,
@@ -114,7 +114,7 @@ def resolved_yaml(config: Config) -> str:
 
 
 def _settled(config: Config) -> Config:
-    """The config with the one data set that is used, so that it repeats the run whatever else is at hand later."""
+    """The config with the data set that is used, so that it repeats the run when others are installed later."""
     section = config.data
     if not isinstance(section, DatasetData):
         return config
@@ -123,7 +123,7 @@ def _settled(config: Config) -> Config:
 
 
 def _samples(config: Config, data: VerticalData | VerticalDataset) -> VerticalDataset:
-    """The samples of a split network, with a test set where one is asked for."""
+    """The samples of a split network, with a test set if the config has one."""
     if isinstance(data, VerticalDataset):
         return data
     wanted = config.data.test_samples

@@ -1,4 +1,4 @@
-"""What is wrong with a config, in words that name the keys as the user wrote them."""
+"""Error messages for invalid configs, with the keys as the user wrote them."""
 
 from __future__ import annotations
 
@@ -30,21 +30,23 @@ KINDS: dict[str, type[BaseModel]] = {
 
 
 def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseModel] = Config) -> str:
-    """All problems, one sentence each; alternatives for the same key are told together."""
-    told: dict[str, list[str]] = {}
+    """All problems, one sentence each; alternatives for the same key are joined."""
+    problems: dict[str, list[str]] = {}
     for problem in error.errors():
         keys = _keys(problem["loc"], content)
         key = ".".join(keys)
         if problem["type"] == "extra_forbidden":
             known = _known(schema, keys, problem["loc"], content)
-            told.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
+            problems.setdefault(f"unknown key {key!r}, {did_you_mean(keys[-1], known)}", [])
         elif problem["type"] == "missing":
-            told.setdefault(f"the key {key!r} is missing", [])
+            problems.setdefault(f"the key {key!r} is missing", [])
         else:
-            said = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0]
+            message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0]
             got = f" (got {problem['input']!r})" if isinstance(problem["input"], str | int | float | None) else ""
-            told.setdefault(key, []).append(said[:1].lower() + said[1:] + got)
-    text = "; ".join(": ".join(filter(None, (key, " or ".join(dict.fromkeys(said))))) for key, said in told.items())
+            problems.setdefault(key, []).append(message[:1].lower() + message[1:] + got)
+    text = "; ".join(
+        ": ".join(filter(None, (key, " or ".join(dict.fromkeys(messages))))) for key, messages in problems.items()
+    )
     return text if text.endswith("?") else f"{text}."
 
 
@@ -63,7 +65,7 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
 def _known(
     schema: type[BaseModel], keys: Sequence[str], place: Sequence[str | int], content: dict[str, Any]
 ) -> list[str]:
-    """The keys that the section around the last of these knows."""
+    """The valid keys of the section that contains the last of these."""
     section = schema
     if len(keys) == 2 and str(place[1]) in KINDS:
         section = KINDS[str(place[1])]

@@ -60,7 +60,7 @@ def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
 
 
 def refuse_code(config: Config, how_to_run: str) -> None:
-    """Refuse a config that names code, where nobody expects it to run: it may be somebody else's."""
+    """Reject a config that names code in a command that should not run code: the config may be from a third party."""
     if isinstance(config.model, SplitSection) and config.model.own_networks:
         listed = ", ".join(f"model.{key} {name}" for key, name in config.model.own_networks.items())
         raise ConfigError(

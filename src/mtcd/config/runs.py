@@ -1,4 +1,4 @@
-"""Reading a run folder back; where the command line wrote it, its config tells how to make the networks again."""
+"""Reads run folders; those of the command line contain the config from which networks are rebuilt."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def load_run(folder: str | Path, model: SplitModel | None = None, run_code: bool
 def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
     """The split network of the config in a run folder; None where the run has none."""
     try:
-        told = json.loads((place / MARKER).read_text()).get("split")
+        about = json.loads((place / MARKER).read_text()).get("split")
     except (OSError, AttributeError, ValueError) as error:
         raise _incomplete(place, error) from None
-    if told is None:
+    if about is None:
         return None
     config = read_config(place / CONFIG)
     if not isinstance(config.model, SplitSection):
@@ -49,7 +49,7 @@ def _configured_model(place: Path, run_code: bool) -> SplitModel | None:
     from mtcd.config.split import saved_model
 
     try:
-        return saved_model(config.model, told, config.seed, config.data.standardise)
+        return saved_model(config.model, about, config.seed, config.data.standardise)
     except (KeyError, TypeError, ValueError) as error:
         raise _incomplete(place, error) from None
 

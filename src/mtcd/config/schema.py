@@ -37,7 +37,7 @@ Seed = FromZero
 
 
 class Section(BaseModel):
-    """A part of the config: unknown keys are refused."""
+    """A section of the config: unknown keys are rejected."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
@@ -121,7 +121,7 @@ class SplitSection(Section):
 
     @property
     def own_networks(self) -> dict[str, str]:
-        """The networks that are not built in, by their keys: to make them is to run somebody's code."""
+        """The networks that are not built in, by their keys: making them runs the user's code."""
         return {key: name for key, name in (("client", self.client), ("fusion", self.fusion)) if ":" in name}
 
 
@@ -260,7 +260,7 @@ class StopSection(Section):
 
 
 class CostsSection(Section):
-    """What messages, or the numbers in them, cost: see mtcd.Costs."""
+    """The prices of messages, or of the numbers in them: see mtcd.Costs."""
 
     ratio: Number = 100.0
     account: Literal["charged", "sent"] = "charged"

@@ -24,14 +24,14 @@ CPU = torch.device("cpu")
 
 
 def check_split(section: SplitSection) -> None:
-    """Refuse what cannot work whatever the data."""
+    """Reject settings that are invalid for all data."""
     check_aggregation(section.aggregation)
     optimiser_of(section)
     makers_of(section)
 
 
 def makers_of(section: SplitSection) -> tuple[Maker, Maker]:
-    """What makes the clients' networks of a config, and the fusion. Somebody's own are imported: their code runs."""
+    """The makers of the clients' networks and of the fusion module. Those of the user are imported, which runs code."""
     load = importing(section.code)
     return client_maker(section.client, load), fusion_maker(section.fusion, load)
 
@@ -54,7 +54,7 @@ def split_model(section: SplitSection, data: VerticalDataset, seed: int, standar
 def client_module(
     section: SplitSection, maker: Maker, clients: Sequence[str], k: int, features: Any, seed: int, standardise: bool
 ) -> tuple[nn.Module, int]:
-    """The module of client k for its features, and the width of what it gives: nothing of the others is needed."""
+    """The module of client k for its features, and the width of its representation, independent of other clients."""
     client = clients[k]
     shape = sample_shape(client, features)
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
@@ -65,7 +65,7 @@ def client_module(
 
 
 def saved_model(section: SplitSection, about: Mapping[str, Any], seed: int, standardise: bool) -> SplitModel:
-    """The modules of a run, from what its folder tells about them."""
+    """The modules of a run, from the description in its folder."""
     shapes = {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)}
     names, (maker, head_maker) = tuple(shapes), makers_of(section)
     clients = {
@@ -83,7 +83,7 @@ def saved_client(
     seed: int,
     standardise: bool,
 ) -> nn.Module:
-    """The module of client k, for weights that were kept."""
+    """The module of client k, for saved weights."""
     module = make_client(maker, clients, k, shape, section.client_settings, seed)
     return nn.Sequential(Standardise(*shape), module) if standardise else module
 
@@ -110,5 +110,5 @@ def fusion_module(
 
 
 def optimiser_of(section: SplitSection) -> MakeOptimiser:
-    """What makes the optimisers of all parties."""
+    """The function that makes the optimisers of all parties."""
     return named_optimiser(section.optimiser.kind, **(section.optimiser.model_extra or {}))

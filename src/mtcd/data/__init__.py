@@ -1,1 +1,1 @@
-"""What the clients bring: tables, synthetic data, and matrices split by column."""
+"""The data of the clients: tables, synthetic data, and matrices split by column."""

@@ -1,4 +1,4 @@
-"""What every data set must fulfil before anything is trained on it; errors name the client, column and row."""
+"""Checks of a data set before training; errors name the client, column and row."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def check_values(client: str, columns: Sequence[str], block: Any) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether this is None, NaN, or what data frames have in place of them."""
+    """Whether this is None, NaN, or a missing value of a data frame."""
     try:
         return value is None or bool(value != value)
     except TypeError:  # pandas.NA is neither equal nor unequal to anything
@@ -78,5 +78,5 @@ def is_missing(value: Any) -> bool:
 
 
 def _what(value: Any) -> str:
-    """What is wrong with a value, in a word or two."""
+    """A short description of an invalid value."""
     return "missing" if np.isnan(value) else "infinite" if np.isinf(value) else f"too large ({value:g})"

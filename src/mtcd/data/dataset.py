@@ -1,4 +1,4 @@
-"""Samples for split networks: what each client sees of them may be a row, a picture, or anything of one shape."""
+"""Samples for split networks: the features of a client may be a row, a picture, or any array of one shape."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VerticalDataset:
     samples by number. ``labels`` are numbers or class names, known to all parties, and kept as an array.
     ``transforms`` change the training batches of a client: they are called with a tensor and a
     ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same clients.
-    ``notes`` are things a user should hear of.
+    ``notes`` are for the user.
 
     >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
     >>> data.clients, data.samples, data.shapes["b"]

@@ -78,7 +78,7 @@ def as_numbers(values: NDArray[Any]) -> Array | None:
 
 
 def check_distinct(names: Sequence[str]) -> None:
-    """Refuse two columns of one name."""
+    """Reject two columns of one name."""
     if len(set(names)) < len(names):
         twice = next(name for name, count in Counter(names).items() if count > 1)
         raise DataError(f"Two columns are named {twice!r}: give each its own name.")
@@ -109,7 +109,7 @@ def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
 
 
 def _kind(column: NDArray[Any]) -> str:
-    """What a column holds instead of numbers, in a word."""
+    """A word for the content of a column that is not numeric."""
     kinds = {"U": "text", "S": "bytes", "M": "dates", "m": "durations", "c": "complex numbers"}
     if column.dtype.kind != "O":
         return kinds.get(column.dtype.kind, str(column.dtype))

@@ -1,4 +1,4 @@
-"""What one client brings to split networks: an array, a tensor, or a data set that gives samples one by one.
+"""The features of one client for split networks: an array, a tensor, or a data set with samples by number.
 
 Nothing here imports torch: a tensor is known by what it can do.
 """
@@ -40,7 +40,7 @@ def is_array(values: Any) -> bool:
 
 
 def as_samples(client: str, given: Any) -> Any:
-    """The features of a client as they are kept: tensors and data sets as they are, all else as an array."""
+    """The features of a client as they are stored: tensors and data sets unchanged, all else as an array."""
     if is_sparse(given):
         raise DataError(f"The features of client {client!r} are sparse: give .toarray() of them.")
     if is_tensor(given) or not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):

@@ -15,7 +15,7 @@ from mtcd.errors import DataError, listing
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """What each client subtracts from its columns, and then divides them by."""
+    """The means that each client subtracts from its columns, and the deviations by which it divides them."""
 
     means: tuple[Array, ...]
     scales: tuple[Array, ...]

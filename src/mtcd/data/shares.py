@@ -1,4 +1,4 @@
-"""Who holds which columns."""
+"""The assignment of columns to clients."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _is_whole(label: object) -> bool:
 
 
 def check_owned_once(owned: Mapping[str, Iterable[str]]) -> None:
-    """Refuse a column that two clients (or one client twice) would hold."""
+    """Reject a column that is assigned twice."""
     holder: dict[str, str] = {}
     for client, held in owned.items():
         for column in held:

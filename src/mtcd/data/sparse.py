@@ -1,4 +1,4 @@
-"""Whether a matrix is sparse, without loading what sparse matrices need where there are none."""
+"""Whether a matrix is sparse, without importing scipy.sparse if it is not."""
 
 from __future__ import annotations
 

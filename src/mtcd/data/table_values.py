@@ -1,4 +1,4 @@
-"""The values of a table's columns, as numbers or classes, with the row of whatever is wrong."""
+"""The values of a table's columns, as numbers or classes; errors name the row."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def _shares(
     key: str | None,
     ignore: Sequence[str],
 ) -> tuple[list[_Share], list[str]]:
-    """Who holds which columns of which table, and what a user should hear about it."""
+    """The assignment of the columns of tables to clients, and notes for the user."""
     barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
 
     def free(table: Table) -> list[str]:

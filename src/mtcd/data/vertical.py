@@ -1,4 +1,4 @@
-"""Samples whose features are held by different clients: what every party brings to the training."""
+"""Vertically split data: samples whose features are held by different clients."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VerticalData:
     """N samples, K clients; client k holds the block X_k (N x d_k).
 
     Blocks are dense (column-major views of one matrix where possible) or ``csr_array``; labels are
-    known to all parties. ``notes`` are things a user should hear of, such as ids that did not match.
+    known to all parties. ``notes`` are for the user, such as ids that did not match.
     ``positions`` tells where each column stood originally; without it, clients are in that order.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
     """

@@ -1,4 +1,4 @@
-"""What could be tried: methods with settings, made for the model, the data and the network at hand.
+"""Candidates: methods with settings, for the given model, data and network.
 
 Step sizes come from the smoothness of the problem. Where one client moves at a time, 1/max_k L_k is safe. Where many
 move at once they may all correct the same error: there the steps of a visit, Q of them, add up to a part of 1/L.
@@ -38,7 +38,7 @@ MOST_TOKENS = 64
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """All that the candidates depend on. ``server`` False: there is none."""
+    """The setting for which candidates are made. ``server``: whether there is one."""
 
     network: Network
     smoothness: Smoothness
@@ -49,7 +49,7 @@ class Space:
 
     @property
     def batch(self) -> int | None:
-        """The mini-batches of the config: kept by all methods that can use them."""
+        """The batch size of the config, for all methods that support mini-batches."""
         return self.own.batch
 
     @cached_property
@@ -126,7 +126,7 @@ class Space:
 
     @property
     def token_counts(self) -> list[int]:
-        """Clusters to ask for: doubling, from the number of connected pieces on."""
+        """Numbers of clusters to try: doubling, from the number of connected components on."""
         fewest, most = max(2, len(self.network.components)), self.network.size
         counts: list[int] = []
         while fewest <= most and (len(counts) < 1 or fewest <= MOST_TOKENS):
@@ -170,14 +170,14 @@ class Space:
 
 
 def short(method: Method) -> Method:
-    """The same with a step size of four digits: more are of no use, and hard to read."""
+    """The same method with its step size rounded to four digits."""
     if method.stepsize is None:
         return method
     return method.with_stepsize(float(f"{method.resolved_stepsize():.4g}"))
 
 
 def longest_tour(network: Network, clusters: tuple[Cluster, ...]) -> int:
-    """Hops of the longest tour of a cluster: what acceleration at the sync asks for."""
+    """Hops of the longest tour of a cluster, the least ``hops`` of acceleration at the sync."""
     return max((len(closed_walk(network, sorted(cluster))) for cluster in clusters), default=1)
 
 

@@ -38,7 +38,7 @@ class Forecast:
 
     @property
     def arrives(self) -> bool:
-        """Whether the target is reached, as far as one can tell."""
+        """Whether the forecast reaches the target."""
         return math.isfinite(self.iterations)
 
 

@@ -17,7 +17,7 @@ ENOUGH = 2.0  # times the best: what is likely beyond this need not be known bet
 
 
 class Runner(Protocol):
-    """What halving asks of a pilot."""
+    """The interface of a pilot for halving."""
 
     own: bool
     status: str | None
@@ -101,7 +101,7 @@ def _kept(alive: Sequence[R]) -> list[R]:
 
 
 def _open(runner: Runner, alive: Sequence[Runner]) -> bool:
-    """Whether more time for it could change what is chosen, or what is shown."""
+    """Whether more time for this pilot could change the choice or the report."""
     if runner.status is not None:
         return False
     forecast, best = runner.forecast, reached(alive)

@@ -1,4 +1,4 @@
-"""What links are like: latency and bandwidth, from a CSV file. They say how long a message is on its way."""
+"""Latency and bandwidth of links, from a CSV file, and the time of a message on them."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Links:
         return bool(np.isfinite(self.latency[self.server]).any())
 
     def seconds(self, sender: int, to: int, floats: int) -> float:
-        """How long a message of so many floats takes; nothing if it stays where it is."""
+        """The seconds of a message with this many floats; 0 from a party to itself."""
         return 0.0 if sender == to else float(self.latency[sender, to] + floats * self.per_float[sender, to])
 
 

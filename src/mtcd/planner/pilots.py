@@ -1,4 +1,4 @@
-"""Pilots: short trainings that can go on where they stopped, and what they let one expect."""
+"""Pilots: short trainings that can be continued, and the forecasts from them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DOUBT = 3.0  # ... which is no more than so many times the forecast
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is planned for: the problem, the network, the prices, the target."""
+    """The task of a plan: the problem, the network, the prices, the target."""
 
     problem: LinearProblem
     network: Network
@@ -76,7 +76,7 @@ class Task:
         return self._travels[key]
 
     def iteration_cost(self, method: Method) -> float:
-        """What an iteration, as histories count them, is charged."""
+        """The charged cost of an iteration, as histories count them."""
         hops = (method.hops or 1) if isinstance(method, MTCD) else 1
         return method.iteration_cost(self.network, self.travel(method).parallel, self.costs, self._sizes(method)) / hops
 
@@ -138,7 +138,7 @@ class Pilot:
         return self._observer
 
     def dismiss(self) -> None:
-        """It is not needed any more, as far as one can tell."""
+        """Dismiss the pilot: by its forecast it is not needed."""
         self.status = self.status or "dismissed"
 
     def revive(self) -> None:
@@ -163,7 +163,7 @@ class Pilot:
 
     @property
     def rate(self) -> float:
-        """What is to be made small, per iteration: the cost, or with links the seconds."""
+        """The quantity to minimise, per iteration: the cost, or with links the seconds."""
         return self.cost_rate if self.task.links is None else self.wire_rate + self.compute_rate
 
     @property

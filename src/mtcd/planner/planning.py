@@ -32,7 +32,7 @@ FEWEST_PILOTS = 6
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """What to use, what else was tried, and what it all is expected to cost. ``proposals`` are in order."""
+    """The proposed settings, the alternatives, and their expected costs. ``proposals`` are in order."""
 
     proposals: tuple[Proposal, ...]
     own: Proposal | None

@@ -1,4 +1,4 @@
-"""A candidate as it is shown: its settings, and what it is expected to take."""
+"""A candidate in reports: its settings, and its expected cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mtcd.planner.pilots import Pilot
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """What a pilot lets one expect at the target. Infinite where it never gets there."""
+    """The expected cost at the target, from a pilot. Infinite if the target is never reached."""
 
     method: Method
     own: bool
@@ -53,7 +53,7 @@ class Proposal:
 
     @property
     def arrives(self) -> bool:
-        """Whether it reaches the target, as far as one can tell."""
+        """Whether it is expected to reach the target."""
         return self.forecast.arrives
 
     @property
@@ -63,7 +63,7 @@ class Proposal:
 
     @property
     def objective(self) -> float:
-        """What was to be made small."""
+        """The minimised quantity."""
         return self.cost if self.wall_seconds is None else self.wall_seconds
 
     def cost_at(self, ratio: float) -> float:

@@ -21,7 +21,7 @@ BRIEF = 0.05  # seconds that every neighbour may take
 
 
 def confirm(pilots: Sequence[Pilot], until: float) -> None:
-    """Take whoever leads to the target, until the leader is there: a forecast is not enough to be chosen."""
+    """Run the leading pilot to the target, until the leader has reached it: a forecast is not enough to be chosen."""
     while perf_counter() < until:
         leader = ranked(pilots)[0]
         if leader.status == "dismissed":
@@ -35,7 +35,7 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
 
 
 def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None) -> None:
-    """Where nobody has reached the target: the best, and some of which nothing is known, go on."""
+    """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
     unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
     contenders = known[:CONTENDERS] + unknown[:CONTENDERS]

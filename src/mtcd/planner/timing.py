@@ -27,7 +27,7 @@ LEAST = 100  # hops of each token, however many tokens there are
 
 @dataclass(frozen=True)
 class Travel:
-    """What an iteration of a method is like, on its way."""
+    """The messages of an iteration of a method, and their time."""
 
     distinct: float
     """Different clients that take part, per iteration."""

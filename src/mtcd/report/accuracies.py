@@ -1,4 +1,4 @@
-"""Tables of accuracy: what was reached after each quarter of the epochs and at the end, and what it cost."""
+"""Tables of accuracy: after each quarter of the epochs and at the end, with the cost."""
 
 from __future__ import annotations
 

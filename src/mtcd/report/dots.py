@@ -1,4 +1,4 @@
-"""A figure of dots: what each curve took to reach the target, a row per case, on a logarithmic axis."""
+"""A dot plot: the amount that each curve needed to reach the target, a row per case, on a logarithmic axis."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def _tuned_text(curves: Sequence[CurveResult]) -> str:
 
 
 def _small_print(results: Results, letters: int) -> list[str]:
-    """How to read the picture, and what a reader must know about it."""
+    """The caption of the figure, with notes for the reader."""
     said = ["Quick version: smaller than the paper's."] if results.quick else []
     said += _said_of_accuracies(results) if results.experiment.measure == "accuracy" else _said_of_gaps(results)
     if any(entry.result.tuned for entry in entries(results)):

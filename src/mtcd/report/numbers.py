@@ -44,7 +44,7 @@ def panel_ratio(results: Results, panel: Panel) -> float:
 
 
 def panel_scale(results: Results, panel: Panel) -> Literal["log", "linear"]:
-    """The axis of a panel: what it asks for, or what suits the measure."""
+    """The axis of a panel: the configured one, or the default of the measure."""
     usual: Literal["log", "linear"] = "log" if results.experiment.measure == "gap" else "linear"
     return "log" if panel.x == "ratio" else panel.scale or usual
 

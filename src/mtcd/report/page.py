@@ -1,4 +1,4 @@
-"""The page of all figures: what the paper claims and what was measured, then figure by figure."""
+"""The page of all figures: claims of the paper and measured numbers, then figure by figure."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def _mark_end(axes: Axes, curve: CurveResult, line: Line, limits: Limits, colour
 
 
 def remarks(results: Results, panel: Panel, case: str) -> list[str]:
-    """What a reader would look for in vain, in short lines."""
+    """Short notes on curves that are missing in the panel."""
     shown = [entry.result for entry in entries(results, case)]
     if panel.x == "ratio":
         reached = [(curve.label, curve.reach(results.experiment.target)) for curve in shown]
@@ -177,7 +177,7 @@ def draw_title(axes: Axes, panel: Panel, lines: Sequence[str]) -> None:
 
 
 def x_label(results: Results, panel: Panel) -> str:
-    """What an axis shows."""
+    """The label of an axis."""
     if panel.x == "ratio":
         return "cost ratio $R_C$ (server : client)"
     if panel.x == "iterations":

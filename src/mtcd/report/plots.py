@@ -54,7 +54,7 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
 
 
 def _shown(runs: Mapping[str, Run]) -> str:
-    """What all runs can be compared by."""
+    """The quantity by which all runs can be compared."""
     known = (name for name in NAMES if all(getattr(run.final, name) is not None for run in runs.values()))
     return next(known)
 

@@ -52,8 +52,8 @@ def regions_png(plan: Plan) -> bytes:
     if lines:
         figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     else:
-        told = "no cost to show: nothing is sent, or nothing was seen to reach the target"
-        axes.text(0.5, 0.5, told, transform=axes.transAxes, ha="center", va="center")
+        note = "no cost to show: nothing is sent, or nothing was seen to reach the target"
+        axes.text(0.5, 0.5, note, transform=axes.transAxes, ha="center", va="center")
     picture = io.BytesIO()
     figure.savefig(picture, format="png", dpi=150)
     return picture.getvalue()
@@ -73,7 +73,7 @@ def family_costs(plan: Plan) -> dict[str, Array]:
 
 
 def winners(lines: dict[str, Array]) -> list[tuple[str, float, float]]:
-    """The regions from left to right: who wins, from which R_C to which."""
+    """The regions from left to right: the cheapest curve, and its range of R_C."""
     if not lines:
         return []
     kinds = list(lines)

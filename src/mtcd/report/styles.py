@@ -1,4 +1,4 @@
-"""How curves look: colours that colour-blind people can tell apart, dashes and markers, and short numbers."""
+"""The styles of curves: colours for colour-blind readers, dashes and markers; and short numbers."""
 
 from __future__ import annotations
 

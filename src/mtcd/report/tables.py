@@ -1,4 +1,4 @@
-"""Results as tables: what each curve took to reach the target, or how accurate it was and what that cost."""
+"""Results as tables: the amount that each curve needed to reach the target, or its accuracy and cost."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _what(results: Results) -> str:
 
 
 def caption(results: Results) -> str:
-    """What a table shows, in a sentence."""
+    """The caption of a table."""
     if results.experiment.measure == "accuracy":
         return CAPTION
     gaps = " and ".join(f"{gap:g}" for gap in targets(results))
@@ -73,7 +73,7 @@ def cells(results: Results, entry: Entry, brief: bool = False) -> list[str]:
 
 
 def table_csv(results: Results) -> str:
-    """One row per case and curve: settings, what was reached and what it took."""
+    """One row per case and curve: settings, results and amounts."""
     summary = accuracy_summary if results.experiment.measure == "accuracy" else _summary
     rows = [summary(results, entry) for entry in entries(results)]
     return as_csv(rows, list(rows[0]) if rows else [])

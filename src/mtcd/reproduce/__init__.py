@@ -1,1 +1,1 @@
-"""Experiments: files that say what to train and what to draw, run over several seeds."""
+"""Experiments: files that declare trainings and figures, run over several seeds."""

@@ -1,4 +1,4 @@
-"""Numbers read off curves of accuracy: what was reached after so many epochs, and what an epoch costs."""
+"""Numbers from curves of accuracy: the accuracy after some epochs, and the cost of an epoch."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def accuracy_at_end(curve: CurveResult) -> Spread:
 
 
 def cost_at_end(curve: CurveResult, ratio: float, axis: str = "cost") -> Spread:
-    """What the whole training cost, over the seeds."""
+    """The cost of the whole training, over the seeds."""
     found = _spread([float(one.cost(ratio, axis)[-1]) for one in curve.trained])
     assert found is not None
     return found

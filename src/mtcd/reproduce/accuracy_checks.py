@@ -1,4 +1,4 @@
-"""Checks of claims about accuracy: per epoch, and for what it costs to communicate."""
+"""Checks of claims about accuracy: per epoch, and per communication cost."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def as_accurate_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """At each quarter of the epochs, each of ours is at most a little less accurate than theirs."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = [], []
+        findings, outcomes = [], []
         for case in read.cases(theirs, *ours):
             other = read.curve(case, theirs)
             for name in ours:
                 mine = read.curve(case, name)
-                told.append(f"{read.label(name)} {_way(read, mine)} against {_way(read, other)}")
+                findings.append(f"{read.label(name)} {_way(read, mine)} against {_way(read, other)}")
                 pairs = zip(_accuracies(read, mine), _accuracies(read, other), strict=True)
-                seen += [_close(a, b) if _has_learnt(other) else None for a, b in pairs]
+                outcomes += [_close(a, b) if _has_learnt(other) else None for a, b in pairs]
         epochs = ", ".join(map(str, quarters(read.results)))
-        return f"test accuracy after {epochs} epochs and at the end: {'; and '.join(told)}", verdict(seen)
+        return f"test accuracy after {epochs} epochs and at the end: {'; and '.join(findings)}", verdict(outcomes)
 
     return check
 
@@ -35,7 +35,7 @@ def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
     """An epoch of each of ours costs less communication than one of theirs, per message and per float."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = [], []
+        findings, outcomes = [], []
         for per, axis in COST_AXES.items():
             parts = []
             for case in read.cases(theirs, *ours):
@@ -46,9 +46,9 @@ def cheaper_per_epoch(ours: Sequence[str], theirs: str) -> Check:
                         raise NotThereError(f"{case}, {name}")
                     share = f"{percent(mine / other)} of it"
                     parts.append(f"{read.label(name)} {number(mine)} against {number(other)}, {share}")
-                    seen.append(mine * NOTABLE <= other)
-            told.append(f"per {per}: {'; '.join(parts)}")
-        return f"cost per epoch (R_C = {read.results.ratio:g}), {'; and '.join(told)}", verdict(seen)
+                    outcomes.append(mine * NOTABLE <= other)
+            findings.append(f"per {per}: {'; '.join(parts)}")
+        return f"cost per epoch (R_C = {read.results.ratio:g}), {'; and '.join(findings)}", verdict(outcomes)
 
     return check
 
@@ -60,8 +60,8 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
 
     def check(read: Reader) -> tuple[str, Verdict]:
         level = read.results.experiment.target_accuracy or best_of_all(read.results)
-        told = []
-        seen: list[Outcome] = []
+        findings = []
+        outcomes: list[Outcome] = []
         for per, axis in COST_AXES.items():
             parts = []
             for case in read.cases(theirs, *ours):
@@ -69,11 +69,11 @@ def cheaper_to_accuracy(ours: Sequence[str], theirs: str) -> Check:
                 for name in ours:
                     mine = read.amount(case, name, axis, target=level)
                     parts.append(f"{read.label(name)} {mine} against {other}")
-                    seen.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
-            told.append(f"per {per}: {'; '.join(parts)}")
+                    outcomes.append(less(mine, other) if _has_learnt(read.curve(case, theirs)) else None)
+            findings.append(f"per {per}: {'; '.join(parts)}")
         chosen = "" if read.results.experiment.target_accuracy else ", the most that all reached"
         to = f"cost to {percent(level)}{chosen} (R_C = {read.results.ratio:g})"
-        return f"{to}, {'; and '.join(told)}", verdict(seen)
+        return f"{to}, {'; and '.join(findings)}", verdict(outcomes)
 
     return check
 

@@ -1,4 +1,4 @@
-"""Checks of claims: each compares curves of a figure, says what was measured, and gives a verdict."""
+"""Checks of claims: each compares curves of a figure, and returns the measured numbers and a verdict."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def cheaper(winner: str, loser: str) -> Check:
     """In every case, the winner reaches the target at less cost."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = _pairs(read, winner, loser, "cost")
-        return told + _exceptions(read.cases(), seen), verdict(seen)
+        findings, outcomes = _pairs(read, winner, loser, "cost")
+        return findings + _exceptions(read.cases(), outcomes), verdict(outcomes)
 
     return check
 
@@ -24,18 +24,18 @@ def times_less(ours: str, theirs: Sequence[str], least: Mapping[str, float], x: 
     """In each case, ours needs so many times less of x than each of theirs, at least."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, names = [], []
-        seen: list[Outcome] = []
+        findings, names = [], []
+        outcomes: list[Outcome] = []
         for case, factor in least.items():
             mine = read.amount(case, ours, x)
             for other in theirs:
                 amount = read.amount(case, other, x)
                 times, more = amount.value / mine.value, "" if amount.exact else "more than "
-                told.append(f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times")
+                findings.append(f"{read.title(case)}: {mine} against {amount}, {more}{times:.3g} times")
                 names.append(f"{read.title(case)}, {read.label(other)}")
                 enough = mine.exact and times >= factor
-                seen.append(True if enough else False if mine.exact and amount.exact else None)
-        return f"{read.unit(x)}. {'; '.join(told)}{_exceptions(names, seen)}", verdict(seen)
+                outcomes.append(True if enough else False if mine.exact and amount.exact else None)
+        return f"{read.unit(x)}. {'; '.join(findings)}{_exceptions(names, outcomes)}", verdict(outcomes)
 
     return check
 
@@ -44,20 +44,20 @@ def not_always_faster(ours: str, theirs: str) -> Check:
     """Per iteration, ours is behind in at least one case."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = _pairs(read, ours, theirs, "iterations")
-        behind = opposite(seen)
-        return told, "yes" if any(behind) else verdict(behind)
+        findings, outcomes = _pairs(read, ours, theirs, "iterations")
+        behind = opposite(outcomes)
+        return findings, "yes" if any(behind) else verdict(behind)
 
     return check
 
 
 def _pairs(read: Reader, ours: str, theirs: str, x: str) -> tuple[str, list[Outcome]]:
-    told, seen = [], []
+    findings, outcomes = [], []
     for case in read.cases(ours, theirs):
         mine, other = read.amount(case, ours, x), read.amount(case, theirs, x)
-        told.append(f"{case} {mine} against {other}")
-        seen.append(less(mine, other))
-    return f"{read.unit(x)}: {'; '.join(told)}", seen
+        findings.append(f"{case} {mine} against {other}")
+        outcomes.append(less(mine, other))
+    return f"{read.unit(x)}: {'; '.join(findings)}", outcomes
 
 
 def slower_along(cases: Sequence[str], curve: str) -> Check:
@@ -79,24 +79,26 @@ def rises_along(case: str, curves: Sequence[str], x: str) -> Check:
 
 
 def _rises(unit: str, amounts: Mapping[str, Amount]) -> tuple[str, Verdict]:
-    seen = [less(before, after) for before, after in itertools.pairwise(amounts.values())]
+    outcomes = [less(before, after) for before, after in itertools.pairwise(amounts.values())]
     steps = [f"{before} → {after}" for before, after in itertools.pairwise(amounts)]
-    return f"{unit}: {_listed(amounts)}{_exceptions(steps, seen)}", verdict(seen)
+    return f"{unit}: {_listed(amounts)}{_exceptions(steps, outcomes)}", verdict(outcomes)
 
 
 def slower_but_cheaper(case: str, curve: str, others: Sequence[str]) -> Check:
     """More iterations than all others, at less cost than all others."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        seen: list[Outcome] = []
+        outcomes: list[Outcome] = []
         for other in others:
-            seen.append(less(read.amount(case, other), read.amount(case, curve)))
-            seen.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
-        told = [
+            outcomes.append(less(read.amount(case, other), read.amount(case, curve)))
+            outcomes.append(less(read.amount(case, curve, "cost"), read.amount(case, other, "cost")))
+        findings = [
             f"{read.label(name)}: {read.amount(case, name)} iterations, cost {read.amount(case, name, 'cost')}"
             for name in (curve, *others)
         ]
-        return f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): {'; '.join(told)}", verdict(seen)
+        return f"to {read.results.experiment.target:g} (R_C = {read.results.ratio:g}): {'; '.join(findings)}", verdict(
+            outcomes
+        )
 
     return check
 
@@ -109,10 +111,10 @@ def best_changes(case: str, curves: Sequence[str]) -> Check:
         runs = [
             (name, [ratio for ratio, _ in items]) for name, items in itertools.groupby(best.items(), lambda i: i[1])
         ]
-        told = [f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None]
+        findings = [f"R_C {_span(ratios)}: {read.label(name)}" for name, ratios in runs if name is not None]
         winners = {name for name in best.values() if name is not None}
         holds: Verdict = "yes" if len(winners) > 1 else "no" if winners else "open"
-        return f"cheapest: {'; '.join(told) or 'none gets there'}", holds
+        return f"cheapest: {'; '.join(findings) or 'none gets there'}", holds
 
     return check
 
@@ -121,16 +123,16 @@ def middle_wins(case: str, middle: Sequence[str], ends: Sequence[str], ratios: S
     """At each ratio, the cheapest of the middle is cheaper than all ends."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, won = [], []
+        findings, won = [], []
         for ratio in ratios:
             amounts = {name: read.amount(case, name, "cost", ratio) for name in (*middle, *ends)}
             best = min((amounts[name] for name in middle), key=lambda amount: (not amount.exact, amount.value))
             won.append(_all([less(best, amounts[name]) for name in ends]))
-            told.append(f"R_C = {ratio:g}: {_listed({read.label(name): found for name, found in amounts.items()})}")
+            findings.append(f"R_C = {ratio:g}: {_listed({read.label(name): found for name, found in amounts.items()})}")
         cheapest = [_cheapest(read, case, (*middle, *ends), ratio) for ratio in ratios]
         names = ", ".join(dict.fromkeys(read.label(name) for name in cheapest if name))
         return (
-            f"cost to {read.results.experiment.target:g}. {'; '.join(told)}. **Cheapest: {names or 'none'}**",
+            f"cost to {read.results.experiment.target:g}. {'; '.join(findings)}. **Cheapest: {names or 'none'}**",
             verdict(won),
         )
 
@@ -144,8 +146,8 @@ def falls_along(curves: Sequence[str], x: str = "iterations", per: Sequence[floa
     """
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = _falls(read, curves, x, per)
-        return told, verdict(seen)
+        findings, outcomes = _falls(read, curves, x, per)
+        return findings, verdict(outcomes)
 
     return check
 
@@ -154,33 +156,33 @@ def does_not_fall_along(curves: Sequence[str], x: str = "iterations") -> Check:
     """In no case a later curve needs notably less of x than the first."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = _falls(read, curves, x, None)
-        return told, verdict(opposite(seen))
+        findings, outcomes = _falls(read, curves, x, None)
+        return findings, verdict(opposite(outcomes))
 
     return check
 
 
 def _falls(read: Reader, curves: Sequence[str], x: str, per: Sequence[float] | None) -> tuple[str, list[Outcome]]:
-    told, seen = [], []
+    findings, outcomes = [], []
     for case in read.cases(*curves):
         divisors = per or [1.0] * len(curves)
         amounts = [read.amount(case, curve, x).per(unit) for curve, unit in zip(curves, divisors, strict=True)]
-        told.append(f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}")
-        seen.append(helps(amounts))
+        findings.append(f"{read.title(case)}: {' → '.join(map(str, amounts))}{_best(read, curves, amounts)}")
+        outcomes.append(helps(amounts))
     names = ", ".join(read.label(curve) for curve in curves)
-    return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(told)}", seen
+    return f"{read.unit('syncs' if per else x)} for {names}. {'; '.join(findings)}", outcomes
 
 
 def gets_below(curve: str, share: float) -> Check:
     """In every case the gap falls below this share of what it was at the start."""
 
     def check(read: Reader) -> tuple[str, Verdict]:
-        told, seen = [], []
+        findings, outcomes = [], []
         for case in read.cases(curve):
             gaps = [one.columns["gap"] for one in read.curve(case, curve).trained]
-            told.append(f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}")
-            seen.append(all(gap[-1] <= share * gap[0] for gap in gaps))
-        return f"gap from start to end: {', '.join(told)}", verdict(seen)
+            findings.append(f"{case} {max(gap[0] for gap in gaps):.1e} to {max(gap[-1] for gap in gaps):.1e}")
+            outcomes.append(all(gap[-1] <= share * gap[0] for gap in gaps))
+        return f"gap from start to end: {', '.join(findings)}", verdict(outcomes)
 
     return check
 
@@ -192,22 +194,22 @@ def _cheapest(read: Reader, case: str, curves: Sequence[str], ratio: float) -> s
     return min(there, key=lambda curve: costs[curve].value, default=None)
 
 
-def _all(seen: Sequence[Outcome]) -> Outcome:
-    if False in seen:
+def _all(outcomes: Sequence[Outcome]) -> Outcome:
+    if False in outcomes:
         return False
-    return None if None in seen else True
+    return None if None in outcomes else True
 
 
-def _exceptions(names: Sequence[str], seen: Sequence[Outcome]) -> str:
-    """Where it is otherwise, and where that could not be told, if it holds anywhere."""
-    wrong = [name for name, one in zip(names, seen, strict=True) if one is False]
-    open_ = [name for name, one in zip(names, seen, strict=True) if one is None]
+def _exceptions(names: Sequence[str], outcomes: Sequence[Outcome]) -> str:
+    """The cases in which the claim fails or is undecided, if it holds in some."""
+    wrong = [name for name, one in zip(names, outcomes, strict=True) if one is False]
+    open_ = [name for name, one in zip(names, outcomes, strict=True) if one is None]
     parts = [
         f"{what}: {', '.join(found)}"
         for what, found in (("not so", wrong), ("about the same or not decided", open_))
         if found
     ]
-    return f". **{'; '.join(parts)}**" if parts and any(seen) else ""
+    return f". **{'; '.join(parts)}**" if parts and any(outcomes) else ""
 
 
 def _best(read: Reader, curves: Sequence[str], amounts: Sequence[Amount]) -> str:

@@ -1,4 +1,4 @@
-"""What the paper says about its figures, in our words, and what would show it. ``checks.py`` has the checks."""
+"""The claims of the paper about its figures, each with its check. ``checks.py`` has the checks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mtcd.reproduce.results import Results
 
 @dataclass(frozen=True)
 class Claim:
-    """One row of the table: what is claimed, what was measured, and whether it holds ('open': not decided)."""
+    """One row of the table: the claim, the measured numbers, and whether it holds ('open': not decided)."""
 
     figure: str
     says: str
@@ -59,7 +59,7 @@ FAR_APART = ("ridge-cycle", "ridge-path", "ridge-path-80")
 
 
 def _against_svfl(*ours: str) -> list[tuple[str, Check]]:
-    """What the paper says of its neural networks."""
+    """The claims of the paper about neural networks."""
     return [
         (
             "Per epoch, MTCD is about as accurate as SVFL (at most 2 points behind)",

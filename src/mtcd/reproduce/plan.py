@@ -81,7 +81,7 @@ class CurvePlan:
 
 @dataclass(frozen=True, eq=False)
 class FigurePlan:
-    """A figure: its curves in order, and things to say about it."""
+    """A figure: its curves in order, and notes on it."""
 
     name: str
     experiment: Experiment
@@ -219,7 +219,7 @@ def _draws(config: Config) -> bool:
 
 
 def _stand_in_notes(experiment: Experiment, curves: Sequence[CurvePlan]) -> list[str]:
-    """Where the quick version is about other data, it must say so."""
+    """A title for the quick version, if it uses other data."""
     asked = experiment.problem.get("data")
     names = asked.get("dataset") if isinstance(asked, dict) else None
     if names is None or not any(isinstance(plan.sample.data, SyntheticData) for plan in curves):

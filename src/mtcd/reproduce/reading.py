@@ -1,4 +1,4 @@
-"""What it took to reach the target, read off the results of a figure, and careful comparisons of such amounts."""
+"""The amounts (iterations, cost) to reach the target, from the results of a figure, and their comparisons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Amount:
         return self.reached == self.seeds
 
     def per(self, divisor: float) -> Amount:
-        """The same in other units."""
+        """The amount in other units."""
         return replace(self, value=self.value / divisor)
 
     def __str__(self) -> str:
@@ -73,27 +73,27 @@ def gain(amounts: Sequence[Amount]) -> tuple[float, int] | None:
 
 def helps(amounts: Sequence[Amount]) -> Outcome:
     """Whether some later one is notably less than the first."""
-    seen = [less(later, amounts[0]) for later in amounts[1:]]
-    if any(seen):
+    outcomes = [less(later, amounts[0]) for later in amounts[1:]]
+    if any(outcomes):
         return True
     # undecided: none is less, but some might be
-    undecided = any(one is None and not later.exact for one, later in zip(seen, amounts[1:], strict=True))
+    undecided = any(one is None and not later.exact for one, later in zip(outcomes, amounts[1:], strict=True))
     return None if undecided or not amounts[0].exact else False
 
 
-def verdict(seen: Sequence[Outcome]) -> Verdict:
+def verdict(outcomes: Sequence[Outcome]) -> Verdict:
     """Over several comparisons: 'yes' and 'no' only where all say so."""
-    decided = {one for one in seen if one is not None}
+    decided = {one for one in outcomes if one is not None}
     if not decided:
         return "open"
-    if decided == {True} and None not in seen:
+    if decided == {True} and None not in outcomes:
         return "yes"
-    return "no" if decided == {False} and None not in seen else "in part"
+    return "no" if decided == {False} and None not in outcomes else "in part"
 
 
-def opposite(seen: Sequence[Outcome]) -> list[Outcome]:
-    """Each turned round; what was not decided stays so."""
-    return [None if one is None else not one for one in seen]
+def opposite(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The negated outcomes; undecided ones stay undecided."""
+    return [None if one is None else not one for one in outcomes]
 
 
 def number(value: float) -> str:
@@ -151,7 +151,7 @@ class Reader:
         return Amount(sum(values) / len(values), reached, len(trained), end, made.measure)
 
     def unit(self, x: str) -> str:
-        """What is counted, up to which gap."""
+        """The counted quantity and the target gap."""
         x = self.results.axis(x)
         at = f" (R_C = {self.results.ratio:g})" if x in COST_AXES.values() else ""
         words = {"messages": "messages between clients", "floats": "numbers sent", "float-cost": "cost per float"}

@@ -1,4 +1,4 @@
-"""What an experiment gave: for every case and curve the trainings of all seeds, and numbers read off them."""
+"""The results of an experiment: the trainings of all seeds for every case and curve, and numbers from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Trained:
 
     @property
     def measure(self) -> Measure:
-        """What was measured."""
+        """The name of the measured quantity."""
         return "gap" if "gap" in self.columns else "accuracy"
 
     def cost(self, ratio: float, axis: str = "cost") -> Array:
@@ -120,7 +120,7 @@ class CurveResult:
 
     @property
     def measure(self) -> Measure:
-        """What was measured."""
+        """The name of the measured quantity."""
         return self.trained[0].measure
 
     @property

@@ -1,4 +1,4 @@
-"""Running experiments: the trainings of all figures share the workers, and each figure is told of when it is done."""
+"""Runs experiments: the trainings of all figures share the workers, and each figure is reported when complete."""
 
 from __future__ import annotations
 

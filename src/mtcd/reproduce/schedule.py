@@ -33,7 +33,7 @@ class Job:
 
     @property
     def which(self) -> str:
-        """What sets it apart from others of its curve."""
+        """The part of its name that distinguishes it from others of its curve."""
         return f"seed {self.seed}" if self.trial is None else f"step size {self.trial:g}"
 
     @property
@@ -43,7 +43,7 @@ class Job:
 
     @property
     def brief(self) -> str:
-        """Its name where there is little room."""
+        """Its short name."""
         return f"{self.plan.figure} {self.plan.case} {self.plan.curve} {self.which}"
 
 

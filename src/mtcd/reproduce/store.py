@@ -1,4 +1,4 @@
-"""Finished trainings, kept as one JSON file each, so that nothing is trained twice."""
+"""A store of finished trainings, one JSON file each, so that nothing is trained twice."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Store:
         return self.folder / f"{config.method.kind}-seed{config.seed}-{digest}.json"
 
     def load(self, path: Path) -> Trained | None:
-        """The training kept there; a damaged file is as good as none."""
+        """The stored training; a damaged file counts as missing."""
         if self.fresh and path not in self._saved:
             return None
         try:
@@ -65,7 +65,7 @@ class Store:
 
 
 def measure_of(config: Config) -> Measure:
-    """What is kept of a training: the gap, where it is trained up to one."""
+    """The stored columns of a training: the gap, if it is trained up to one."""
     return "accuracy" if config.stop.gap is None else "gap"
 
 

@@ -1,4 +1,4 @@
-"""Trainings of split networks that were interrupted: each goes on from its last epoch when it is asked for again."""
+"""Interrupted trainings of split networks: each resumes from its last epoch on the next run."""
 
 from __future__ import annotations
 

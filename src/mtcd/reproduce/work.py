@@ -37,7 +37,7 @@ class Failed:
 
 
 News = float | Record | Failed
-"""How far a training is (0 to 1), its record at the end, or why there is none."""
+"""A report of a worker: the progress of a training (0 to 1), its record at the end, or the reason of a failure."""
 
 
 class Workers(Generic[T]):
@@ -76,7 +76,7 @@ class Workers(Generic[T]):
             pipe.send((config, self.unfinished))
 
     def news(self, timeout: float) -> Iterator[tuple[T, News]]:
-        """What has been reported since, or within this time."""
+        """The reports since the last call, or within this time."""
         for pipe in wait(list(self._busy), timeout):
             assert isinstance(pipe, Connection)
             process, name = self._busy[pipe]
@@ -139,7 +139,7 @@ def _death(process: BaseProcess) -> str:
 
 
 def _work(pipe: Connection) -> None:
-    """The life of a worker: it ends when nobody is at the other end of the pipe."""
+    """The main loop of a worker, until the other end of the pipe is closed."""
 
     def tell(news: News) -> None:
         try:
@@ -169,13 +169,13 @@ def _outcome(config: Config, tell: Callable[[News], None], unfinished: Unfinishe
 def train_record(
     config: Config, tell: Callable[[float], None] = lambda fraction: None, unfinished: Unfinished | None = None
 ) -> Record:
-    """Train as the config says, and return what is kept of it."""
-    told = monotonic()
+    """Train by the config, and return the record to store."""
+    reported = monotonic()
 
     def watch(now: Measurement, fraction: float) -> None:
-        nonlocal told
-        if monotonic() - told >= PATIENCE:
-            told = monotonic()
+        nonlocal reported
+        if monotonic() - reported >= PATIENCE:
+            reported = monotonic()
             tell(float(fraction))
 
     setup = build(config)

@@ -1,7 +1,7 @@
 """BASEHOCK: 1993 postings to newsgroups about baseball or hockey, as counts of 4862 words.
 
 ``BASEHOCK.mat`` is the file of the scikit-feature collection, ``basehock.npz`` the same as arrays X and y. No
-checksum is published that could be pinned, so the content is checked, and the file's checksum told in the note.
+checksum is published that could be pinned, so the content is checked, and the note has the file's checksum.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def parse_original(mat: bytes) -> tuple[Block, NDArray[np.int64]]:
 
 
 def _wrong(counts: Block, classes: NDArray[np.int64]) -> str:
-    """What is wrong with the content, if anything."""
+    """A description of invalid content, or None."""
     if counts.shape != SHAPE:
         return f"X has the shape {counts.shape}, but should have {SHAPE}"
     if not ((counts.data >= 0) & (counts.data == np.rint(counts.data))).all():

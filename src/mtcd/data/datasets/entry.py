@@ -1,4 +1,4 @@
-"""What the catalogue knows of a data set, and what its reader gives."""
+"""The entries of the catalogue of data sets, and the results of their readers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RawPictures:
 
 @dataclass(frozen=True)
 class Entry:
-    """What the catalogue must know of any data set."""
+    """The common part of all entries of the catalogue."""
 
     title: str
     subfolder: str

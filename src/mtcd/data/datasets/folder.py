@@ -1,4 +1,4 @@
-"""The data folder: where it is, which files are in it, and whether they are what they should be."""
+"""The data folder: its location, its files, and checks of their content."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find_all(subfolder: str, choices: Sequence[Sequence[str]]) -> dict[str, Path
 
 
 def absence(subfolder: str, choices: Sequence[Sequence[str]]) -> str:
-    """What is missing, and where it was looked for."""
+    """The error for missing files, with the searched locations."""
     looked = places(subfolder)
     if not looked:
         wanted = ", or ".join(" and ".join(names) for names in choices)
@@ -54,7 +54,7 @@ def absence(subfolder: str, choices: Sequence[Sequence[str]]) -> str:
 
 
 def content(path: Path) -> bytes:
-    """What is in a file, uncompressed."""
+    """The uncompressed content of a file."""
     try:
         packed = path.read_bytes()
         return gzip.decompress(packed) if path.suffix == ".gz" else packed
@@ -63,7 +63,7 @@ def content(path: Path) -> bytes:
 
 
 def member(path: Path, name: str) -> bytes:
-    """What is in one file inside a compressed tar file."""
+    """The content of one file inside a compressed tar file."""
     return members(path, [name])[name]
 
 
@@ -83,7 +83,7 @@ def members(path: Path, names: Sequence[str]) -> dict[str, bytes]:
 
 
 def verified(found: bytes, sha256: str, path: Path) -> bytes:
-    """The same bytes, if they are those that were published."""
+    """The same bytes, if their checksum is the published one."""
     digest = hashlib.sha256(found).hexdigest()
     if digest != sha256:
         raise damaged(path, f"the sha256 of its content is {digest}, but should be {sha256}")
@@ -98,5 +98,5 @@ def _holds_something(folder: Path) -> bool:
 
 
 def damaged(path: Path, why: str) -> DataError:
-    """The error for a file that is not what it should be."""
+    """The error for a file with unexpected content."""
     return DataError(f"{path} is damaged or another version ({why}): remove it and get it again.")

@@ -1,4 +1,4 @@
-"""From pictures as they are stored to what each client sees of them."""
+"""From stored pictures to the parts that each client sees."""
 
 from __future__ import annotations
 

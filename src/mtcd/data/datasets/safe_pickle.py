@@ -1,4 +1,4 @@
-"""Reading pickles that hold arrays of bytes, without running anything that they ask for.
+"""Reads pickles that hold arrays of bytes, without running the code that they name.
 
 A pickle names functions to call. Here these names stand for small substitutes that can only put an
 array of bytes together; any other name is refused before anything is called.
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 
 class PickledBytes:
-    """Takes the place of an array; ``values`` is there once the pickle has told them."""
+    """A substitute for an array; ``values`` is set while the pickle is read."""
 
     values: NDArray[np.uint8]
 
@@ -64,5 +64,5 @@ class _Reader(pickle.Unpickler):
 
 
 def load(pickled: bytes) -> Any:
-    """What a pickle of Python 2 or 3 holds: plain values, and :class:`PickledBytes` for arrays."""
+    """The content of a pickle of Python 2 or 3: plain values, and :class:`PickledBytes` for arrays."""
     return _Reader(io.BytesIO(pickled), encoding="bytes").load()
