@@ -161,7 +161,11 @@ def test_settings_may_be_numbers_of_numpy(tmp_path: Path) -> None:
 
 def test_new_samples_that_do_not_fit() -> None:
     run, good = train(model()), {name: x[:6] for name, x in DATA.features.items()}
-    for wrong, word in ((np.ones((6, 5)), r"\(2,\)"), (np.full((6, 2), "a"), "type"), (np.ones((3, 2)), "different numbers")):
+    for wrong, word in (
+        (np.ones((6, 5)), r"\(2,\)"),
+        (np.full((6, 2), "a"), "type"),
+        (np.ones((3, 2)), "different numbers"),
+    ):
         with pytest.raises(MtcdError, match=word):
             run.predict({**good, "c0": wrong})
     told = run.decision({"somebody else": np.ones((2, 2)), **good})  # of whom nobody asks anything
