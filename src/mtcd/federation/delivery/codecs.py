@@ -80,7 +80,7 @@ def encode_ack(ack: Ack, run: str) -> bytes:
 
 
 def decode_ack(data: bytes | bytearray | memoryview, bounds: Bounds) -> Ack:
-    """The ack, if all of it is as expected; otherwise a ``WireError``. It is from who got the envelope."""
+    """Decode an ack, from the receiver of the envelope; raises a ``WireError`` unless it is within bounds."""
     message, header, iteration, terms, avoid = _decode(data, bounds)
     if not isinstance(message.payload, Received):
         raise WireError("kind", "is no ack")

@@ -1,4 +1,4 @@
-"""What travels between reliable parties: envelopes and acks, and the control payloads of the recovery policies."""
+"""Messages between reliable parties: envelopes and acks, and the control payloads of the recovery policies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mtcd.schema.payloads import Payload, payload, stored
 from mtcd.schema.types import Bool, ClientNumber, Count, Iteration, last_client
 
 Terms = dict[int, int]
-"""What fences off older tokens. With a server: by iteration, the current term of its tokens, as far as is known.
+"""Fencing terms. With a server: by iteration, the current term of its tokens, as far as is known.
 Without one: by term of the token, the hop after which it was regenerated, so that later hops of older terms are
 stale."""
 
@@ -117,8 +117,8 @@ class Prepare(Payload):
     """Phase 1 of a ballot for the token: I passed it on after ``hop`` visits, and its receiver is down.
 
     ``ballot``: larger than that of any earlier request, and the term of the token if I regenerate it. A request that
-    is not ``binding`` is a probe (a pre-vote, as in Raft). Who answers a binding one accepts no token until the
-    release.
+    is not ``binding`` is a probe (a pre-vote, as in Raft). A client that answers a binding one accepts no token
+    until the release.
     """
 
     hop: Count

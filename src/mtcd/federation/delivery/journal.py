@@ -27,7 +27,7 @@ MOST_PIECES = 512  # that one write takes
 
 
 class Journal(ABC):
-    """Keeps the last value committed. What is read back shares nothing with what was written."""
+    """Keeps the last committed value. A value that is read back shares no memory with the one that was written."""
 
     @abstractmethod
     def commit(self, value: Any) -> None:

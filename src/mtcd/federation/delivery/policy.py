@@ -101,7 +101,7 @@ class RecoveryPolicy:
         return self.delivery.down
 
     def waiting_reason(self, names: Mapping[int, str]) -> str | None:
-        """What the training waits for, and what a person can do about it; None for nothing."""
+        """A sentence on what the training waits for, and what the user can do; None if it does not wait."""
         waits_for = ", ".join(sorted(names[k] for k in self.waits_for))
         return f"Training waits for {waits_for}." if waits_for else None
 

@@ -1,4 +1,4 @@
-"""What a party keeps, as bytes and back: numbers, texts, arrays, lists, dicts and the protocol's own payloads.
+"""Encoding of the state of a party: numbers, texts, arrays, lists, dicts and the payloads of the protocol.
 
 No pickle: only the classes listed here come back, and each from its fields. What is there twice, an array or an
 envelope, is written once: so it comes back as one.
@@ -65,7 +65,7 @@ class Writer:
         return Parts(SIZES.pack(len(text), len(small)) + text + small, self._large)
 
     def _told(self, value: Any) -> dict[None, list[Any]]:
-        """What stands for something that MessagePack does not know: a name, and what it is made of."""
+        """Encode an object that MessagePack does not know as its name and its parts."""
         number = self._known.get(id(value))
         if number is not None:
             return {TAG: ["again", number]}
@@ -107,7 +107,7 @@ def pack(value: Any) -> bytes:
 
 
 def unpack(data: bytes) -> Any:
-    """What was packed."""
+    """Decode what ``pack`` encoded."""
     text, small = SIZES.unpack_from(data)
     start = SIZES.size + text
     reading = _Reading(data, start, start + small)
@@ -146,7 +146,7 @@ PARTS_OF: dict[type, tuple[str, Callable[[Any], Any]]] = {
     set: ("set", sorted),
     frozenset: ("frozenset", sorted),
 }
-"""What stands for an object: a name, and what it is made of. Classes that are declared as stored are added on use."""
+"""By class: its name, and a function that returns its parts. Classes that are declared as stored are added on use."""
 
 
 def _learn(kind: type) -> tuple[str, Callable[[Any], Any]] | None:

@@ -65,7 +65,7 @@ class ReliableParty:
         """By sender: all sequence numbers below the first were processed, and those of the list."""
         self.terms: Terms = {}
         self.ledger = Ledger()
-        """What this party has sent."""
+        """The messages that this party has sent."""
         self.reports: list[Message] = []
         """Reports that no delivery returned: of the opening, and of ``peer_lost``. Their reader empties the list."""
         self.down: frozenset[int] = frozenset()

@@ -26,7 +26,7 @@ def tensor_bytes(value: Any) -> tuple[str, list[int], NDArray[np.uint8]]:
 
 
 def tensor_of(dtype: str, shape: Sequence[int], data: bytes | memoryview) -> Any:
-    """The tensor again, in memory of its own."""
+    """Rebuild a tensor, in its own memory."""
     import torch
 
     if dtype not in DTYPES:

@@ -1,4 +1,4 @@
-"""A party in training: carries envelopes between its reliable party and the others, and reports who is down.
+"""A party in training: sends and receives the envelopes of its reliable party, and reports parties that are down.
 
 The reliable party decides everything (``mtcd.federation.delivery``). Here envelopes are sent until there is an ack;
 which parties are up is in ``presence.py``.

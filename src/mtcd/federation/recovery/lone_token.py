@@ -42,7 +42,7 @@ and a later hop than another belongs to a truncated history: it is dropped. No c
 whose stay is undone.
 
 **Nothing is lost either.** The regenerated token and its term are one commit, and so are a visit and passing the token
-on. A client that restarts goes on with its ballot, or learns that it is superseded.
+on. A client that restarts resumes its ballot, or learns that it is superseded.
 
 **Which clients are waited for.** The initiator, if it stays down while its binding ballot is open, which is not for
 long. Neighbours that crash together, if the token was at one of them: one of the two. Those on the other side of a
@@ -185,7 +185,7 @@ class LoneToken(RecoveryPolicy):
         return envelope.term < self.term_of(0) and isinstance(envelope.message.payload, Token | End)
 
     def learn_terms(self, terms: Terms) -> bool:
-        """What was truncated is over: stays, ballots, and also an end of the training."""
+        """Undo what the new term truncates: stays, ballots, and also an end of the training."""
         delivery, known = self.delivery, self.delivery.terms
         if terms.keys() <= known.keys():
             return False
@@ -288,7 +288,7 @@ class LoneToken(RecoveryPolicy):
             if k != self.party.number:
                 self.delivery.send_control(k, payload)
 
-    # What the token waits for
+    # Waiting
 
     @property
     def waits_for(self) -> frozenset[int]:

@@ -6,7 +6,7 @@ from mtcd.federation.delivery.envelopes import Prepare, Terms
 
 
 class Promises:
-    """What one client has promised."""
+    """The promises of one client."""
 
     state_fields = ("promised", "released", "highest")
 

@@ -12,7 +12,7 @@ from mtcd.schema.payloads import stored
 
 
 class Decision(Enum):
-    """What the initiator does next."""
+    """The next action of the initiator."""
 
     WAIT = "wait"
     ELSEWHERE = "the token is elsewhere"
@@ -60,7 +60,7 @@ class Search:
             self.hops[client] = promise.hop
 
     def decision(self, neighbours: Neighbours) -> Decision:
-        """What the promises allow."""
+        """The action that the promises allow."""
         if any(hop > self.hop for hop in self.hops.values()):
             return Decision.ELSEWHERE
         if self.binding and self.highest > self.ballot:

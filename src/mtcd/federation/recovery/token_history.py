@@ -10,7 +10,7 @@ from mtcd.protocol.token import Token
 
 
 class TokenHistory:
-    """What one client knows of its last stay of the token: see ``lone_token.py``."""
+    """The last stay of the token at one client: see ``lone_token.py``."""
 
     state_fields = ("last_sent", "checkpoint", "arrival", "hop", "moved_on")
 

@@ -83,7 +83,7 @@ class Uploads:
     # Uploads
 
     def last_upload(self, client: int) -> Fresh:
-        """What the client would upload now, as far as is known."""
+        """The upload that the client would send now, as far as is known."""
         representation: Array = np.array(self.array[client, self._rows(self.policy.now)])
         return Fresh(representation, self.penalties[client])
 

@@ -1,4 +1,4 @@
-"""What must hold of the journals of all parties, up or down, at every moment."""
+"""Invariants of the journals of all parties, up or down."""
 
 from __future__ import annotations
 

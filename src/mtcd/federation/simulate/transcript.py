@@ -65,7 +65,7 @@ class Transcript:
         self._event += 1
         self.lines.append(f"{self._event:3}  {text}")
 
-    # What the story makes happen
+    # Events of a script
 
     def deliver(self, count: int = 1, sender: int | None = None, to: int | None = None) -> None:
         """The next envelopes arrive; of these parties, if they are given."""
@@ -148,18 +148,18 @@ class Transcript:
         self.event(f"{self.name(k)} hangs")
 
     def wake(self, k: int) -> None:
-        """It goes on."""
+        """A hung party resumes."""
         del self.world.hung[k]
-        self.event(f"{self.name(k)} goes on")
+        self.event(f"{self.name(k)} resumes")
 
     def drop_in_flight(self) -> None:
         """All that is on its way is lost."""
         self.world.in_flight.clear()
 
-    # What holds at the end
+    # Invariants at the end
 
     def holds(self) -> None:
-        """What each party holds, and that it fits together."""
+        """Write the state of each party, and check the invariants."""
         world, problem = self.world, self.problem
         clients = [k for k in world.numbers if k != SERVER]
         self.lines += ["", "What each party holds"]
@@ -237,7 +237,7 @@ class Transcript:
         self._reported = len(self.world.reports)
 
     def _sent(self, k: int, before: set[tuple[int, int]]) -> str:
-        """What a party has put into its outbox since then."""
+        """The envelopes that a party has put into its outbox since ``before``."""
         party = self.world.parties.get(k)
         new = [] if party is None else [one for place, one in party.outbox.items() if place not in before]
         receivers: dict[str, list[str]] = {}

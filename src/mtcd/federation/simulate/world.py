@@ -61,7 +61,7 @@ class CrashingJournal(MemoryJournal):
 
 
 class Outcome(Enum):
-    """What became of an envelope or ack that arrived."""
+    """The outcome of the arrival of an envelope or ack."""
 
     LOST = "lost"
     DOWN = "its receiver is down"
@@ -134,7 +134,7 @@ class World:
         return self.make(number, self.make_parties(), self.journals[number].copy())
 
     def parameters(self) -> list[NDArray[np.float64]]:
-        """What the clients hold, from their journals: also of those that are down."""
+        """The parameters of all clients, up or down, from their journals."""
         parties = self.make_parties()
         for k, client in enumerate(parties.clients):
             client.restore(self.journals[k].last()["party"])
@@ -231,7 +231,7 @@ class World:
             self.cuts[frozenset(self.random.sample(self.numbers, 2))] = until
             self.happened["cut"] += 1
 
-    # What the links report
+    # Reports of the links
 
     def report(self, observer: int, k: int, down: bool) -> None:
         """The links of ``observer`` report, rightly or wrongly, that party k is down, or up."""
