@@ -59,8 +59,8 @@ def _ended(target: Path) -> bool:
 def _status(marker: Path) -> str | None:
     """How a run ended, if it did."""
     try:
-        told: str | None = json.loads(marker.read_text())["status"]
-        return told
+        status: str | None = json.loads(marker.read_text())["status"]
+        return status
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
 
 
 def write_whole(path: Path, content: bytes | str) -> None:
-    """Put the content there at once: nobody ever sees half a file, and what was there stays if this fails."""
+    """Write the content atomically; if this fails, the old file stays."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mtcd-") as folder:

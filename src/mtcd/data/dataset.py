@@ -71,7 +71,7 @@ class VerticalDataset:
     @classmethod
     def from_table(cls, data: VerticalData) -> VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""
-        with np.errstate(over="ignore"):  # what is too large is told by the checks
+        with np.errstate(over="ignore"):  # the checks report numbers that are too large
             features = {client: _single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
         return cls(features, data.labels, notes=data.notes)
 

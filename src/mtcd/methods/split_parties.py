@@ -263,8 +263,8 @@ class SplitServer(TokenServer):
         visited = {k for back in self.back.values() if isinstance(back, Done) for k in back.visited}
         self.back = {}
         self.t += 1
-        everybody = self.plan.batches.size is not None or not self.plan.charges_hops
-        return self.ask(range(self.clients) if everybody else visited)
+        all_upload = self.plan.batches.size is not None or not self.plan.charges_hops
+        return self.ask(range(self.clients) if all_upload else visited)
 
     def combine(self, tokens: Sequence[Token]) -> None:
         """Add up the changes: each token has changed the contributions of its own cluster."""

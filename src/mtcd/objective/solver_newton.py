@@ -60,8 +60,8 @@ def minimise(problem: ScaledProblem, w: Array, tolerance: float = TOLERANCE) -> 
         relative = -promised / value
         undamped = damping == DAMPING or (damping <= MILD and relative <= 1e-3 * tolerance)
         if relative <= tolerance and exact and undamped:
-            settled = relative <= 1e-3 * tolerance or np.abs(problem.forward(step)).max() < 0.1
-            if settled or tolerance > TOLERANCE:
+            converged = relative <= 1e-3 * tolerance or np.abs(problem.forward(step)).max() < 0.1
+            if converged or tolerance > TOLERANCE:
                 return w, max(-promised, 0.0)
             # The objective is flat, but the predictions keep moving: on their way to infinity?
             runaway += 1

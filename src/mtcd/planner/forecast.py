@@ -18,7 +18,7 @@ from mtcd.arrays import Array
 
 POINTS = 48  # of a curve, for the slopes
 FEWEST = 4  # measurements, to say anything
-FURTHEST = 1000.0  # times the iterations so far: nobody can see further than that
+FURTHEST = 1000.0  # times the iterations so far: no forecast beyond that
 CLOSE, FAIR = 1.2, 2.0  # ranges that are called 'within 20%' and 'within 2x'
 # how far one can see: in decades of the gap, as a part of those that are done. Slow tails show late.
 NEAR, NOT_BEYOND = 0.5, 1.0

@@ -134,8 +134,8 @@ def _pilots(
     """Screen, race, refine: all pilots that were run, the config's own first."""
     served = task.links is None or task.links.has_server
     own, notes = _own(setup, task, served)
-    settled = resolve_stepsize(setup.method, task.smoothness)[0]
-    space = Space(task.network, task.smoothness, settled, task.problem.outputs, task.seed, served)
+    resolved = resolve_stepsize(setup.method, task.smoothness)[0]
+    space = Space(task.network, task.smoothness, resolved, task.problem.outputs, task.seed, served)
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
     now = perf_counter()
     left = max(began + budget - now, LEAST * budget)

@@ -112,8 +112,8 @@ def plan_figure(
             notes.append(f"The case {settings.title!r} is left out: its data is not at hand.")
             continue
         for plan in planned:
-            settled, note = _with_data(plan)
-            curves.append(_with_seeds(settled, seeds))
+            resolved, note = _with_data(plan)
+            curves.append(_with_seeds(resolved, seeds))
             notes += note
     if not curves:
         raise DataError(f"{name}: no case can be run, the data of none is at hand.")

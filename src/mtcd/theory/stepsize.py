@@ -21,7 +21,7 @@ class Smoothness:
 
     problem: LinearProblem
     named: ClassVar[str] = "L"
-    """What the overall constant is called where it is told."""
+    """The name of the overall constant in notes."""
 
     @cached_property
     def overall(self) -> float:
