@@ -122,7 +122,7 @@ def spoilt(value: float, dtype: Any = float) -> Any:
         ({"a": FINE}, [0, 1, np.nan, 1], "label of row 3 is missing"),
         ({"a": FINE}, np.array([0, 1, np.inf, 1], dtype=np.float32), "label of row 3 is infinite"),
         ({"a": FINE}, torch.tensor([2, 2, 2, 2]), "All 4 labels are 2"),
-        ({"a": FINE}, [[0], [1], [1], [0]], "2 dimensions"),
+        ({"a": FINE}, [[0, 1]] * 4, "2 dimensions"),
     ],
 )
 def test_what_cannot_be_used_is_refused(features: Any, labels: Any, says: str) -> None:

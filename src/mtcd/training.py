@@ -166,7 +166,7 @@ def run_training(training: Training, costs: Costs, watch: Watch | None, make_eng
         ledger=engine.ledger,
         costs=costs,
         model=model,
-        notes=training.notes,
+        notes=(*training.network.notes, *training.notes),
     )
 
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from mtcd.arrays import Rows
 from mtcd.checks import check_number, check_whole
 from mtcd.data.checks import check_labels
-from mtcd.data.samples import as_samples, check_samples, is_array, is_tensor, sample_shape, take
+from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
 from mtcd.data.sparse import is_sparse
+from mtcd.data.tensors import plain
 from mtcd.data.vertical import VerticalData, as_labels
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
@@ -49,7 +50,7 @@ class VerticalDataset:
             raise DataError("There is no client: give the features of at least one.")
         if unnamed := [client for client in self.features if not isinstance(client, str)]:
             raise DataError(f"The name of a client must be a text, but is {unnamed[0]!r}.")
-        labels = as_labels(self.labels.detach().cpu() if is_tensor(self.labels) else self.labels)
+        labels = as_labels(self.labels)
         check_labels(labels)
         object.__setattr__(self, "labels", labels)
         features = {client: as_samples(client, given) for client, given in self.features.items()}
@@ -82,8 +83,7 @@ class VerticalDataset:
         for client, values in self.features.items():
             digest.update(f"{client} {self.shapes[client]}".encode())
             if is_array(values):
-                plain = values.detach().cpu().numpy() if is_tensor(values) else values
-                digest.update(np.ascontiguousarray(plain).data)
+                digest.update(np.ascontiguousarray(plain(values)).data)
         return digest.hexdigest()
 
     @property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, time, timedelta
 from decimal import Decimal
 from functools import cached_property
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,11 @@ from numpy.typing import NDArray
 from mtcd.arrays import Array
 from mtcd.data.checks import is_missing
 from mtcd.data.sparse import is_sparse
+from mtcd.data.tensors import is_tensor, plain
 from mtcd.errors import DataError, listing
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,8 +36,24 @@ class Frame:
 
     @cached_property
     def names(self) -> list[str]:
-        """The names of the columns."""
-        return [str(label) for label in self.labels]
+        """The names of the columns; of a label with several parts, as in a MultiIndex of pandas, ``a.b``."""
+        return [".".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in self.labels]
+
+    def series(self, place: int) -> pl.Series:
+        """One column, whatever it holds, as a series of polars; a missing value is null."""
+        import polars as pl
+
+        name, column = self.names[place], self.table[self.labels[place]]
+        if isinstance(column, pl.Series):
+            return column.fill_nan(None).alias(name) if column.dtype.is_float() else column.alias(name)
+        values = _one_dimensional(name, column)
+        if values.dtype.kind in "iubf":
+            return pl.Series(name, values, nan_to_null=True)
+        known = [None if is_missing(value) else value for value in values.tolist()]
+        try:
+            return pl.Series(name, known)
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):  # of several types
+            return pl.Series(name, known, dtype=pl.Object)
 
     def matrix(self, places: Sequence[int], advice: str = "turn them into numbers") -> Array:
         """These columns as one matrix, column-major; an error names all that do not hold numbers, with the advice."""
@@ -58,6 +79,8 @@ def as_frame(X: Any) -> Frame | None:
     """The frame, if this is a table with named columns; None for a matrix and anything else."""
     if isinstance(X, Mapping):
         return Frame(X, tuple(X))
+    if isinstance(X, np.ndarray) and X.dtype.names:  # a structured array
+        return Frame(X, X.dtype.names)
     if hasattr(X, "collect") and not hasattr(X, "__len__"):
         raise DataError("A lazy frame has no values yet: give frame.collect().")
     if is_sparse(X) or isinstance(X, np.ndarray) or not hasattr(X, "columns") or not hasattr(X, "__getitem__"):
@@ -99,10 +122,11 @@ def check_row_order(X: Any, y: Any) -> None:
 
 def _one_dimensional(name: str, column: Any) -> NDArray[Any]:
     try:
-        values = np.atleast_1d(np.asarray(column))
+        values = np.atleast_1d(np.asarray(plain(column)))
     except (TypeError, ValueError) as error:
         raise DataError(f"Column {name!r} cannot be read as numbers: {error}.") from None
-    values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+    if values.ndim == 2 and values.shape[1] == 1 and (isinstance(column, np.ndarray | list) or is_tensor(column)):
+        values = values[:, 0]
     if values.ndim != 1:
         raise DataError(f"Column {name!r} has the shape {values.shape}: give one number per sample.")
     return values
@@ -114,4 +138,5 @@ def _kind(column: NDArray[Any]) -> str:
     if column.dtype.kind != "O":
         return kinds.get(column.dtype.kind, str(column.dtype))
     odd = next(v for v in column if not (is_missing(v) or isinstance(v, Real | Decimal | np.bool_)))
-    return "text" if isinstance(odd, str) else type(odd).__name__
+    words = ((str, "text"), (date, "dates"), (timedelta, "durations"), (time, "times of day"))
+    return next((word for kind, word in words if isinstance(odd, kind)), type(odd).__name__)

@@ -1,6 +1,6 @@
 """The features of one client for split networks: an array, a tensor, or a data set with samples by number.
 
-Nothing here imports torch: a tensor is known by what it can do.
+Nothing here imports torch (see ``tensors.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from mtcd.arrays import Rows
+from mtcd.data.frames import as_frame
 from mtcd.data.sparse import is_sparse
+from mtcd.data.tensors import is_tensor
 from mtcd.errors import DataError
 
 
@@ -29,22 +31,23 @@ class Subset:
         return self.samples[int(self.rows[place])]
 
 
-def is_tensor(values: Any) -> bool:
-    """Whether this is a tensor of torch."""
-    return hasattr(values, "detach") and hasattr(values, "isfinite")
-
-
 def is_array(values: Any) -> bool:
     """Whether many samples can be taken out at once."""
     return isinstance(values, np.ndarray) or is_tensor(values)
 
 
 def as_samples(client: str, given: Any) -> Any:
-    """The features of a client as they are stored: tensors and data sets unchanged, all else as an array."""
+    """The features of a client as they are stored: tensors (without gradients) and data sets as they are, all else
+    as an array.
+    """
     if is_sparse(given):
         raise DataError(f"The features of client {client!r} are sparse: give .toarray() of them.")
-    if is_tensor(given) or not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
+    if is_tensor(given):
+        return given.detach()
+    if not (isinstance(given, np.ndarray | list | tuple) or hasattr(given, "__array__")):
         return given
+    if (frame := as_frame(given)) is not None:
+        return frame.matrix(range(len(frame.labels)), f"client {client!r} can only train on numbers")
     try:
         values = np.asarray(given)
     except (TypeError, ValueError) as error:

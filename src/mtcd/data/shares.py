@@ -50,6 +50,9 @@ def assigned(names: Sequence[str], labels: Sequence[Any], clients: Any) -> dict[
     find = _finder(names, labels)
     owned: dict[str, list[int]] = {}
     for client, held in clients.items():
+        if isinstance(held, slice):
+            owned[client] = _sliced(client, held, len(names))
+            continue
         if isinstance(held, str) or not isinstance(held, Iterable):
             raise DataError(f"Client {client!r} must be given a list of columns, but got {held!r}.")
         owned[client] = [find(client, column) for column in held]
@@ -87,10 +90,21 @@ def _finder(names: Sequence[str], labels: Sequence[Any]) -> Callable[[str, Any],
                 place = None
         if place is None:
             hint = f"; {did_you_mean(column, names)}" if isinstance(column, str) else "."
+            if isinstance(column, bool | np.bool_):
+                hint = ": give its name or position (of a mask, numpy.flatnonzero(mask))."
             raise DataError(f"Client {client!r} asks for column {column!r}, which the data does not have{hint}")
         return place
 
     return find
+
+
+def _sliced(client: str, held: slice, width: int) -> list[int]:
+    try:
+        return list(range(width))[held]
+    except (TypeError, ValueError):
+        raise DataError(
+            f"Client {client!r} is given {held!r}: a slice goes by position, so its ends must be whole numbers."
+        ) from None
 
 
 def _is_whole(label: object) -> bool:

@@ -18,6 +18,7 @@ from mtcd.data.checks import check_clients, check_labels, check_values
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
+from mtcd.data.tensors import plain
 from mtcd.errors import DataError, listing
 
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
@@ -79,17 +80,19 @@ class VerticalData:
 def split(
     X: Any,
     y: ArrayLike,
-    clients: int | Mapping[str, Iterable[Any]] | Sequence[str] | Sequence[Iterable[Any]],
+    clients: int | Mapping[str, Iterable[Any] | slice] | Sequence[str] | Sequence[Iterable[Any] | slice],
     columns: Sequence[str] | None = None,
 ) -> VerticalData:
     """Split the columns of a matrix or data frame over clients.
 
-    ``X`` is a matrix, dense or sparse (which stays sparse), or a table with named columns: a data frame of pandas or
-    polars, an Arrow table, a dict of columns. ``columns`` names the columns of a matrix, or renames those of a table.
+    ``X`` is a matrix, dense or sparse (which stays sparse), or a tensor, or a table with named columns: a data frame
+    of pandas or polars, an Arrow table, a dict of columns. ``columns`` names the columns of a matrix, or renames those
+    of a table. ``y`` holds a label per row: an array, a series, or a frame of one column.
 
     ``clients`` is their number or a list of their names (columns are split evenly, in order), a list with the columns
-    of each client, or a mapping from names to columns. Columns are given by name or position; in a table that has
-    whole numbers for names, a whole number is a name. Columns that nobody holds need not be numeric.
+    of each client, or a mapping from names to columns. Columns are given by name or position, or as a slice of
+    positions; in a table that has whole numbers for names, a whole number is a name. Columns that nobody holds need
+    not be numeric.
 
     >>> data = split({"age": [41, 52, 33], "dose": [1, 2, 2], "stay": [3, 9, 4]}, [0, 1, 0], clients=2)
     >>> data.clients, data.columns, data.blocks[1].shape
@@ -130,7 +133,10 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
     if isinstance(X, np.ndarray) and (np.ma.isMaskedArray(X) or np.iscomplexobj(X)):
         raise DataError("The features must be plain real numbers, neither masked nor complex: convert them first.")
     try:
-        matrix = np.asfortranarray(X, dtype=float)
+        given = np.asarray(plain(X))
+        if given.dtype.kind in "mM":
+            raise DataError("The features are dates or durations: turn them into numbers, say days since the first.")
+        matrix = np.asfortranarray(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise DataError(f"The features are not a matrix of numbers: {error}.") from None
     if matrix.ndim != 2:
@@ -139,11 +145,22 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
 
 
 def as_labels(y: ArrayLike) -> NDArray[np.generic]:
-    """Labels as an array, of whatever kind they are."""
+    """Labels as an array, of whatever kind they are; also those in a frame of one column."""
+    if isinstance(y, str):
+        raise DataError(
+            f"The labels are the text {y!r}: give the labels themselves, frame[{y!r}], and the features without them."
+        )
+    frame = as_frame(y)
+    if frame is not None:
+        if len(frame.labels) != 1:
+            names = listing([repr(name) for name in frame.names])
+            raise DataError(f"The labels are a table of {len(frame.labels)} columns ({names}): give one of them.")
+        y = frame.table[frame.labels[0]]
     try:
-        labels = np.asarray(y)
+        labels = np.asarray(plain(y))
     except ValueError as error:
         raise DataError(f"The labels are not one number (or class) per sample: {error}.") from None
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.dtype.kind == "O" and labels.ndim == 1:  # as data frames keep texts, and numbers of which some may lack
         if all(isinstance(label, str) for label in labels):
             return labels.astype(str)

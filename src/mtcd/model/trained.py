@@ -15,6 +15,7 @@ from mtcd.data.checks import check_values
 from mtcd.data.frames import Frame, as_frame
 from mtcd.data.scaling import Scaling
 from mtcd.data.sparse import is_sparse
+from mtcd.data.tensors import plain
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.model.linear import Glm
@@ -120,7 +121,7 @@ class TrainedModel:
         if frame is not None:
             return self._frame_blocks(frame)
         try:
-            return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(X, dtype=float))
+            return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(plain(X), dtype=float))
         except (TypeError, ValueError):
             raise DataError("The new samples are not a matrix of numbers, a table or vertical data.") from None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
@@ -16,19 +17,39 @@ from mtcd.network.topology import Network, checked_names, neighbour_lists
 def network_from_edges(edges: Iterable[tuple[str | int, str | int]] | nx.Graph, clients: Sequence[str]) -> Network:
     """A network from pairs of clients, or from a networkx graph.
 
-    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one, directions are
-    ignored.
+    A client is given by name or by number, from 0. Loops are dropped, repeated edges are one, directions and weights
+    are ignored; notes say so, as links carry messages both ways and walks choose among neighbours by rules of their
+    own.
 
     >>> network_from_edges([("a", "c"), (2, 0), ("b", "b")], ["a", "b", "c"]).neighbours
     ((2,), (), (0,))
     """
     names = ClientNames(clients)
+    if hasattr(edges, "shape") or isinstance(edges, Mapping):
+        made = "networkx.Graph(mapping)" if isinstance(edges, Mapping) else "networkx.from_numpy_array(matrix)"
+        raise NetworkError(f"a {type(edges).__name__} is no list of edges: give {made}, or pairs of clients")
+    notes: tuple[str, ...] = ()
     if isinstance(edges, nx.Graph):
         for node in edges:  # an isolated node that is no client is a mistake too
             names.number(node, "the graph")
+        notes = _unused(edges)
         edges = edges.edges()
     rows = ((f"edge {row}", edge) for row, edge in enumerate(edges, start=1))
-    return _from_rows(names, rows)
+    return replace(_from_rows(names, rows), notes=notes)
+
+
+def _unused(graph: nx.Graph) -> tuple[str, ...]:
+    """Notes on what a graph says that a network does not."""
+    notes = []
+    if graph.is_directed() and any(not graph.has_edge(b, a) for a, b in graph.edges()):
+        notes.append("The graph is directed, but links carry messages both ways: directions are ignored.")
+    weights = {repr(weight) for _, _, weight in graph.edges(data="weight") if weight is not None}
+    if len(weights) > 1:
+        notes.append(
+            "The edges of the graph have weights, which walks do not use: they are ignored. "
+            "(Prices and speeds of links are for mtcd plan --links.)"
+        )
+    return tuple(notes)
 
 
 def read_network(path: Path, clients: Sequence[str]) -> Network:
@@ -68,7 +89,8 @@ def _from_rows(names: ClientNames, rows: Iterable[tuple[str, object]]) -> Networ
     edges = []
     for where, edge in rows:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
-            raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}")
+            more = "; leave weights out" if isinstance(edge, Sequence) and not isinstance(edge, str) else ""
+            raise NetworkError(f"{where}: expected a pair of clients, got {edge!r}{more}")
         edges.append((names.number(edge[0], where), names.number(edge[1], where)))
     array = np.array(edges, dtype=np.int64).reshape(-1, 2)
     return Network(names.clients, neighbour_lists(array, len(names.clients)))

@@ -36,6 +36,7 @@ class Network:
     clients: tuple[str, ...]
     neighbours: Neighbours  # sorted, without the client itself
     changes: tuple[Change, ...] = ()  # see with_changes: in order, clients by number
+    notes: tuple[str, ...] = ()  # for the user: what of a graph was not used
 
     def __repr__(self) -> str:
         changes = f", {len(self.changes)} change(s)" if self.changes else ""

@@ -16,7 +16,7 @@ import msgpack
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.data.samples import is_tensor
+from mtcd.data.tensors import is_tensor
 from mtcd.errors import MtcdError
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.tensors import tensor_bytes, tensor_of
