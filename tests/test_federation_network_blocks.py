@@ -171,7 +171,7 @@ def test_networks_that_cannot_be_made_here_are_told_in_words(changes: Any, said:
 def test_what_does_not_belong_together_is_told_in_words(tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, "clusters")
     network, labels = clinics.network_of(0), clinics.data.labels
-    with pytest.raises(MtcdError, match="gives 1 numbers per sample, but the others know of 2"):
+    with pytest.raises(MtcdError, match="gives 1 numbers per sample, but the parties have agreed on 2"):
         network.problem(labels, [2, 2, 3, 4])
     with pytest.raises(MtcdError, match="not one for every party"):
         network.problem(labels, [1, 2, 3])

@@ -67,8 +67,8 @@ def steps(world: World, fewest: int, most: int) -> None:
 @pytest.mark.parametrize("network", ["cycle", "complete", "path", "star"])
 @pytest.mark.parametrize("seed", range(2))
 def test_of_two_who_regenerate_the_token_one_counts(network: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where nobody asks whether others believe the receiver to be gone."""
-    monkeypatch.setattr(Search, "gone", lambda search, _: {search.to})
+    """Also where nobody asks whether others see the receiver as down."""
+    monkeypatch.setattr(Search, "unreachable", lambda search, _: {search.to})
     world = lone_world(network, seed, Faults(loss=0.02, duplicate=0.1, crash=0.002))
     terms: set[int] = set()
     for _ in range(10):

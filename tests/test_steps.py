@@ -15,6 +15,7 @@ from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
 from mtcd.objective.losses.huber import Huber
 from mtcd.objective.losses.logistic import Logistic
+from mtcd.objective.losses.multinomial import Multinomial
 from mtcd.objective.losses.squared import Squared
 from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.penalty import Penalty
@@ -139,6 +140,58 @@ def test_steps_are_prepared_anew_for_other_settings() -> None:
         plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
         np.testing.assert_allclose(client.local_update(theta, ours, None, Q, eta), plain, rtol=1e-9)
         np.testing.assert_allclose(ours, plain_z, rtol=1e-9)
+    client = LinearClient(X, (y > 0).astype(float), Logistic(), Penalty(l2=0.7))
+    by_gradient, by_bound = (client.local_update(theta, z.copy(), None, 9, 0.2, way) for way in (False, True))
+    assert np.abs(by_gradient - by_bound).max() > 1e-3
+
+
+def quadratic_bound(X, y, loss, penalty, theta, z, Q, eta):
+    """Q plain steps on l(z_0) + l'(z_0)(z - z_0) + c/2 |z - z_0|^2, written from the definition."""
+    start, z = z.copy(), z.copy()
+    for _ in range(Q):
+        gradient = X.T @ (loss.gradient(start, y) + loss.curvature * (z - start))
+        penalised = slice(0, len(theta) - penalty.free)
+        gradient[penalised] += penalty.l2 * theta[penalised]
+        new = theta - eta * gradient
+        new[penalised] = np.sign(new[penalised]) * np.maximum(np.abs(new[penalised]) - eta * penalty.l1, 0)
+        z, theta = z + X @ (new - theta), new
+    return theta, z
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+@pytest.mark.parametrize("shape", [(30, 5), (5, 17)])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("largest", [0, 100])
+@pytest.mark.parametrize("loss", [Logistic(), Huber(0.7), SquaredHinge(), Multinomial(), Squared()])
+def test_majorised_steps_are_steps_on_the_upper_bound(loss, penalty, shape, sparse, largest, monkeypatch) -> None:
+    """By the Gram matrix, and for blocks too large for one."""
+    monkeypatch.setattr(steps_module, "LARGEST_GRAM", largest)
+    X, y, theta, z = block(shape, sparse)
+    labels = np.sign(y) if isinstance(loss, SquaredHinge) else (y > 0).astype(float)
+    if isinstance(loss, Multinomial):
+        rng = np.random.default_rng(1)
+        labels, theta, z = (
+            np.eye(3)[rng.integers(3, size=len(y))],
+            np.outer(theta, [1.0, -1.0, 0.5]),
+            np.outer(z, [1, 0, 2]),
+        )
+    for Q, eta in ((2, 1e-2), (9, 3e-3)):
+        quick_z, before = z.copy().astype(float), theta.copy()
+        quick = make_steps(X, labels, loss, penalty, Q, eta, majorise=True)(theta, quick_z)
+        expected, expected_z = quadratic_bound(X, labels, loss, penalty, theta, z.astype(float), Q, eta)
+        np.testing.assert_allclose(quick, expected, rtol=1e-9, atol=1e-10)
+        np.testing.assert_allclose(quick_z, expected_z, rtol=1e-9, atol=1e-9)
+        assert np.array_equal(theta, before)
+
+
+@given(st.sampled_from([Logistic(), Huber(0.7), SquaredHinge()]), st.integers(2, 500), st.integers(0, 1000))
+def test_majorised_steps_never_raise_the_objective(loss, Q, seed) -> None:
+    X, y, theta, z = block((20, 6), False, seed)
+    labels = np.sign(y) if isinstance(loss, SquaredHinge) else (y > 0).astype(float)
+    client = LinearClient(X, labels, loss, Penalty(l2=0.4))
+    before = loss.value(z, labels) + client.penalty(theta)
+    new = client.local_update(theta, z, None, Q, 1.0 / client.smoothness, True)
+    assert loss.value(z, labels) + client.penalty(new) <= before + 1e-9 * abs(before)
 
 
 @pytest.mark.parametrize(

@@ -222,6 +222,7 @@ class MethodSection(Section):
     fusion_client: str | int | None = None
     first_pass: bool = True
     transport: str = "float64"
+    local_solver: str = "gradient"
 
     @model_validator(mode="wrap")
     @classmethod

@@ -57,6 +57,8 @@ class Plan:
     depth: int = 5  # no mutants: given wherever it matters
     adaptive: bool = False  # no mutants: given wherever it matters
     """Whether the acceleration chooses step sizes and numbers of local updates."""
+    majorises: bool = False
+    """Whether local updates are steps on a quadratic upper bound of f."""
     linear: bool = True
     """Whether representations are linear, so that the average of copies has the average of their representations."""
     first_pass: tuple[int, ...] = ()

@@ -50,7 +50,7 @@ class TokenClient(TokenHost):
         """Q steps of size eta on the copy for this token, and the same change of the token."""
         old = self.copies.get(token.index, self.theta)
         rows = self.plan.batches.rows(token.t)
-        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta)
+        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta, self.plan.majorises)
         new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]
         self.report_sync_change(token, old, new)

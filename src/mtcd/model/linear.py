@@ -141,7 +141,7 @@ class LinearClient:
         self.fit = LabelFit(loss, y)
         self.penalty, self.nonsmooth_penalty, self.penalty_product = penalty.value, penalty.kink, penalty.product
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
-        self._prepared_for: tuple[int, float] | None = None
+        self._prepared_for: tuple[int, float, bool] | None = None
         self._steps: Steps
 
     def initial(self) -> Array:
@@ -159,17 +159,20 @@ class LinearClient:
 
     def survey(self) -> Array:
         """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""
-        squares = float(self.X.multiply(self.X).sum() if is_sparse(self.X) else np.vdot(self.X, self.X))
+        values = self.X.data if is_sparse(self.X) else self.X.ravel(order="K")  # K: no copy, whatever the layout
+        squares = float(values @ values)
         norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
         columns = self.X.shape[1]
         return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
-    def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
+    def local_update(
+        self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float, majorise: bool = False
+    ) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         if rows is None:
-            if self._prepared_for != (Q, eta):  # at the first visit
-                self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta)
-                self._prepared_for = (Q, eta)
+            if self._prepared_for != (Q, eta, majorise):  # at the first visit
+                self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)
+                self._prepared_for = (Q, eta, majorise)
             return self._steps(theta, aggregate)
         X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
         return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)

@@ -6,6 +6,10 @@
 M = X^T X + l2*I, the gradient after a step is (I - eta*M) times the one before, so that Q steps need
 X only twice, whatever Q is (:func:`closed_steps`, :func:`gram_steps`, :func:`wide_steps`). With l1, other
 losses look only at columns that can move (``screening.py``).
+
+Majorised steps do the same for every loss of bounded curvature c: they minimise the quadratic upper bound of f at the
+aggregate z_0 that arrived, whose gradient is l'(z_0) + c*(z - z_0), so M = c*X^T X + l2*I. For steps up to 1/L_k the
+bound falls, and so does f; both have the same gradient at z_0, so that the fixed points are those of f.
 """
 
 from __future__ import annotations
@@ -29,13 +33,16 @@ Steps = Callable[[Array, Array], Array]
 LARGEST_GRAM = 1500
 
 
-def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
-    """Q steps of size eta on all samples, by the fastest exact method."""
-    if isinstance(loss, Squared) and Q > 1 and min(X.shape) <= LARGEST_GRAM:
+def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False) -> Steps:
+    """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper bound of f."""
+    quadratic = majorise or isinstance(loss, Squared)
+    if quadratic and Q > 1 and min(X.shape) <= LARGEST_GRAM:
         if X.shape[1] <= X.shape[0]:
-            return (gram_steps if penalty.l1 else closed_steps)(X, y, penalty, Q, eta)
+            return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
-            return wide_steps(X, y, penalty, Q, eta)
+            return wide_steps(X, y, loss, penalty, Q, eta)
+    if quadratic and Q > 1 and not isinstance(loss, Squared):
+        return lambda theta, z: bound_steps(X, y, loss, penalty, theta, z, Q, eta)
     if penalty.l1 and Q > 1 and y.ndim == 1:
         return ScreenedSteps(X, y, loss, penalty, Q, eta)
     return lambda theta, z: plain_steps(X, y, loss, penalty, theta, z, Q, eta)
@@ -61,34 +68,41 @@ def plain_steps(
     return theta
 
 
-def closed_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+def bound_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, z: Array, Q: int, eta: float) -> Array:
+    """Q steps on the upper bound of f at z, one after the other, for blocks too large for a Gram matrix."""
+    transposed, start = X.T, z.copy()
+    slope = loss.gradient(z, y)
+    for _ in range(Q):
+        gradient = transposed.dot(slope + loss.curvature * (z - start))
+        penalty.add_gradient(theta, gradient)
+        new = theta - eta * gradient
+        penalty.prox(new, eta)
+        z += X.dot(new - theta)
+        theta = new
+    return theta
+
+
+def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """Without l1 the steps add up: theta_Q = theta - P g, P = eta * sum_{q<Q} (I - eta*M)^q."""
-    weights = _l2_weights(X, penalty)
-    eigenvalues, V = np.linalg.eigh(_dense(X.T @ X) + np.diag(weights))
+    weights, gradient_of = _l2_weights(X, penalty), _gradient(X, y, loss, penalty)
+    eigenvalues, V = np.linalg.eigh(loss.curvature * _dense(X.T @ X) + np.diag(weights))
     P = (V * summed_powers(eigenvalues, Q, eta)) @ V.T
-    transposed, target = X.T, X.T @ y
 
     def steps(theta: Array, z: Array) -> Array:
-        gradient = transposed.dot(z)
-        gradient -= target
-        gradient += weights * theta
-        step: Array = P.dot(gradient)
+        step: Array = P.dot(gradient_of(theta, z))
         z -= X.dot(step)
         return theta - step
 
     return steps
 
 
-def gram_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """With l1 the steps are taken one by one, but on M instead of X."""
-    weights = _l2_weights(X, penalty)
-    M = _dense(X.T @ X) + np.diag(weights)
-    transposed, target = X.T, X.T @ y
+    gradient_of = _gradient(X, y, loss, penalty)
+    M = loss.curvature * _dense(X.T @ X) + np.diag(_l2_weights(X, penalty))
 
     def steps(theta: Array, z: Array) -> Array:
-        gradient = transposed.dot(z)
-        gradient -= target
-        gradient += weights * theta
+        gradient = gradient_of(theta, z)
         start = theta
         for _ in range(Q):
             new = theta - eta * gradient
@@ -101,25 +115,40 @@ def gram_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Step
     return steps
 
 
-def wide_steps(X: Block, y: Array, penalty: Penalty, Q: int, eta: float) -> Steps:
+def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """A block wider than tall, by the smaller matrix X X^T (four products with X).
 
-    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of X X^T to (p(s + l2) - p(l2)) / s, and
+    P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of c X X^T to c (p(s + l2) - p(l2)) / s, and
     p(m) = eta * sum_{q<Q} (1 - eta*m)^q.
     """
-    transposed, target, l2 = X.T, X.T @ y, penalty.l2
-    s, U = np.linalg.eigh(_dense(X @ transposed))
+    transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
+    s, U = np.linalg.eigh(loss.curvature * _dense(X @ transposed))
     outside = float(summed_powers(np.array([l2]), Q, eta)[0])
-    inside = summed_powers(s + l2, Q, eta) - outside
+    inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
     W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s[-1])) @ U.T
 
     def steps(theta: Array, z: Array) -> Array:
-        gradient = transposed.dot(z) - target + l2 * theta
+        gradient = gradient_of(theta, z)
         step = outside * gradient + transposed.dot(W.dot(X.dot(gradient)))
         z -= X.dot(step)
         return np.asarray(theta - step)
 
     return steps
+
+
+def _gradient(X: Block, y: Array, loss: Loss, penalty: Penalty) -> Callable[[Array, Array], Array]:
+    """(theta, z) -> the gradient of the smooth part of f in theta; for the squared loss, without a pass over y."""
+    transposed = X.T
+    target = transposed @ y if isinstance(loss, Squared) else None
+
+    def gradient_of(theta: Array, z: Array) -> Array:
+        gradient: Array = transposed.dot(z if target is not None else loss.gradient(z, y))
+        if target is not None:
+            gradient -= target
+        penalty.add_gradient(theta, gradient)
+        return gradient
+
+    return gradient_of
 
 
 def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:

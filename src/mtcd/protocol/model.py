@@ -59,8 +59,13 @@ class ClientModel(Protocol):
     def survey(self) -> Array:
         """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/survey.py``."""
 
-    def local_update(self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float) -> Array:
-        """Q local updates of theta_k of size eta; the aggregate is updated in place. Returns the new theta_k."""
+    def local_update(
+        self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float, majorise: bool = False
+    ) -> Array:
+        """Q local updates of theta_k of size eta; the aggregate is updated in place. Returns the new theta_k.
+
+        ``majorise``: steps on the quadratic upper bound of f at this aggregate, instead of f.
+        """
 
 
 class Problem(Protocol):
