@@ -201,12 +201,21 @@ def test_constant_columns_become_zero_and_are_noted() -> None:
 
 
 def test_sparse_blocks_are_not_centred() -> None:
-    data = split(sp.eye_array(4), LABELS, 2)
-    with pytest.raises(DataError, match="'client_0' holds sparse features: centring would make them dense"):
-        standardise(data)
-    _, scaling = standardise(split(np.eye(4), LABELS, 2))
-    with pytest.raises(DataError, match="centring would make them dense"):
-        scaling.apply(data.blocks)
+    X = sp.random_array((40, 6), density=0.3, rng=np.random.default_rng(3), format="csr")
+    X.data[:] += 1
+    data, scaling = standardise(split(X, range(40), 2))
+    assert all(sp.issparse(block) for block in data.blocks)
+    expected = StandardScaler(with_mean=False).fit_transform(X).toarray()
+    np.testing.assert_allclose(np.hstack([block.toarray() for block in data.blocks]), expected)
+    np.testing.assert_allclose(np.hstack(scaling.apply(split(X.toarray(), range(40), 2).blocks)), expected)
+    assert data.notes[0].startswith("Sparse columns are divided by their deviations, but not centred: those of client_0,")
+        "Sparse columns are divided by their deviations, but not centred: those of client_0, client_1.",
+    )
+    constant, _ = standardise(split(sp.csr_array(np.full((4, 2), 0.1)), LABELS, 1))
+    assert constant.blocks[0].toarray() == pytest.approx(0.1)
+    _, dense = standardise(split(X.toarray(), range(40), 2))
+    with pytest.raises(DataError, match=r"would make sparse features dense: give \.toarray\(\)"):
+        dense.apply(split(X, range(40), 2).blocks)
 
 
 def test_scaling_other_clients_or_columns_is_refused() -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mtcd.config.runs import load_run
     from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
+    from mtcd.data.svmlight import read_svmlight
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
     from mtcd.data.vertical import VerticalData, split
@@ -68,6 +69,7 @@ _HOMES = {
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
     "read_network": "mtcd.network.edges",
+    "read_svmlight": "mtcd.data.svmlight",
     "read_tables": "mtcd.data.tables",
     "split": "mtcd.data.vertical",
     "synthetic": "mtcd.data.synthetic",
@@ -103,6 +105,7 @@ __all__ = [
     "make_network",
     "network_from_edges",
     "read_network",
+    "read_svmlight",
     "read_tables",
     "split",
     "synthetic",

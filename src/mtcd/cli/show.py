@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich import filesize
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mtcd.config.read import table_files
+from mtcd.config.schema import Config
+from mtcd.errors import listing
 from mtcd.history import Measurement
 from mtcd.observing import Watch
 from mtcd.report.plain_text import escape
@@ -44,6 +48,20 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
             bar.update(task, completed=fraction, state=f"{value}  {far}  cost {now.cost:,.0f}")
 
         yield watch
+
+
+@contextmanager
+def reading(config: Config, quiet: bool = False) -> Iterator[None]:
+    """A line on standard error while the tables of a config are read: their names and sizes, and the time so far."""
+    files = table_files(config)
+    if quiet or not files or not aside.is_terminal:
+        yield
+        return
+    sizes = [f"{path.name} ({filesize.decimal(path.stat().st_size)})" for path in files if path.is_file()]
+    columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    with Progress(*columns, console=aside, transient=True) as line:
+        line.add_task(f"Reading {listing(sizes, 3)}")
+        yield
 
 
 def show_notes(notes: Iterable[str]) -> None:

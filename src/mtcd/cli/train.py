@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtcd.cli.show import aside, live_progress, runs_table, screen, show_notes
+from mtcd.cli.show import aside, live_progress, reading, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.config.schema import SplitSection
@@ -51,7 +51,8 @@ def train_config(options: TrainOptions) -> int:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
     if out and split:
         check_unfinished(out, options.resume)
-    setup = build(config)
+    with reading(config, quiet or as_json):
+        setup = build(config)
     if not quiet:
         show_notes(setup.notes)
     with _folder_for(out, path.stem) as folder:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -16,11 +16,13 @@ from mtcd.config.schema import (
     DatasetData,
     GlmSection,
     OwnTable,
+    SparseData,
     TableData,
 )
 from mtcd.config.settings import build_settings, settings_of
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.catalogue import first_present, load_dataset, load_table
+from mtcd.data.svmlight import read_svmlight
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
@@ -141,6 +143,8 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
         if isinstance(config.model, GlmSection):
             return load_table(name, section.clients, *part)
         return load_dataset(name, section.clients, *part, section.test_samples)
+    if isinstance(section, SparseData):
+        return read_svmlight(section.table, cast(Any, section.clients), section.features, section.ignore)
     if isinstance(section, TableData):
         clients: Any = section.clients
         if isinstance(clients, dict):

@@ -13,6 +13,7 @@ from mtcd.config.schema import (
     GlmSection,
     MethodSection,
     OwnTable,
+    SparseData,
     SplitSection,
     SyntheticData,
     TableData,
@@ -22,6 +23,7 @@ from mtcd.errors import did_you_mean
 
 KINDS: dict[str, type[BaseModel]] = {
     "<table>": TableData,
+    "<sparse>": SparseData,
     "<synthetic>": SyntheticData,
     "<dataset>": DatasetData,
     "<glm>": GlmSection,

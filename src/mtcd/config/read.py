@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import Config, SplitSection, TableData
+from mtcd.config.schema import Config, OwnTable, SplitSection, TableData
 from mtcd.errors import ConfigError
 
 
@@ -115,6 +115,15 @@ def _apply(content: dict[str, Any], change: str) -> None:
         if not isinstance(place, dict):
             raise ConfigError(f"--set {change!r}: {key!r} holds a value, not keys.")
     place[keys[-1]] = _parse(value, f"--set {change!r}")
+
+
+def table_files(config: Config) -> list[Path]:
+    """The files that the data of a config is read from."""
+    data = config.data
+    if not isinstance(data, TableData):
+        return []
+    shares = data.clients.values() if isinstance(data.clients, dict) else ()
+    return list(dict.fromkeys([data.table, *(share.table for share in shares if isinstance(share, OwnTable))]))
 
 
 def locate(config: Config, folder: Path) -> Config:

@@ -19,6 +19,7 @@ from pydantic import (
 )
 
 from mtcd.config.keys import Number, Whole, section_of
+from mtcd.data.svmlight import is_svmlight
 from mtcd.errors import ConfigError
 from mtcd.methods.method import METHODS
 
@@ -59,6 +60,23 @@ class TableData(Section):
     ignore: list[str] = []
     standardise: bool = False
     test_samples: Count | None = None  # held out, for split networks
+
+
+class SparseData(TableData):
+    """Features and labels from a file in the svmlight (libsvm) format."""
+
+    label: str = Field(default="", exclude=True)
+    features: Count | None = None  # where the file does not use the last ones
+
+    @model_validator(mode="before")
+    @classmethod
+    def _labels_are_inside(cls, given: Any) -> Any:
+        if isinstance(given, dict) and (extra := [key for key in ("label", "id") if given.get(key)]):
+            raise ValueError(f"the labels are in an svmlight file, and it has no ids: leave out {' and '.join(extra)}")
+        clients = given.get("clients") if isinstance(given, dict) else None
+        if isinstance(clients, dict) and any(isinstance(share, dict) for share in clients.values()):
+            raise ValueError("an svmlight file cannot be joined with other tables: give lists of columns as clients")
+        return given
 
 
 class SyntheticData(Section):
@@ -280,11 +298,15 @@ class ComputeSection(Section):
 def _data_kind(value: Any) -> str:
     given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
     # no words that could be keys
-    return "<synthetic>" if "synthetic" in given else "<dataset>" if "dataset" in given else "<table>"
+    if "synthetic" in given or "dataset" in given:
+        return "<synthetic>" if "synthetic" in given else "<dataset>"
+    table = value.get("table", "") if isinstance(value, dict) else getattr(value, "table", "")
+    return "<sparse>" if is_svmlight(Path(str(table))) else "<table>"
 
 
 DataSection = Annotated[
     Annotated[TableData, Tag("<table>")]
+    | Annotated[SparseData, Tag("<sparse>")]
     | Annotated[SyntheticData, Tag("<synthetic>")]
     | Annotated[DatasetData, Tag("<dataset>")],
     Discriminator(_data_kind),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 
 from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
@@ -15,7 +16,10 @@ from mtcd.errors import DataError, listing
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """The means that each client subtracts from its columns, and the deviations by which it divides them."""
+    """The means that each client subtracts from its columns, and the deviations by which it divides them.
+
+    The means of sparse blocks are 0: subtracting others would make them dense.
+    """
 
     means: tuple[Array, ...]
     scales: tuple[Array, ...]
@@ -30,10 +34,16 @@ class Scaling:
         return tuple(self._scaled(k, block) for k, block in enumerate(blocks))
 
     def _scaled(self, k: int, block: Block) -> Block:
-        _refuse_sparse(f"number {k}", block)
         width = len(self.means[k])
         if block.ndim != 2 or block.shape[1] != width:
             raise DataError(f"Client number {k} was scaled with {width} columns, but brings shape {block.shape}.")
+        if is_sparse(block):
+            if self.means[k].any():
+                raise DataError(
+                    f"Client number {k} was scaled with means to subtract, which would make sparse features dense: "
+                    "give .toarray() of them."
+                )
+            return block @ scipy.sparse.diags_array(1 / self.scales[k])
         scaled: Array = np.subtract(block, self.means[k], order="F")
         scaled /= self.scales[k]
         return scaled
@@ -42,11 +52,15 @@ class Scaling:
 def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     """The data with zero mean and unit variance in every column, and the scaling that did it.
 
-    Constant columns become 0, and are named in the notes.
+    Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with them their zeros.
     """
-    means, scales, constants = [], [], []
+    means, scales, constants, sparse = [], [], [], []
     for client, columns, block in zip(data.clients, data.columns, data.blocks, strict=True):
-        _refuse_sparse(repr(client), block)
+        if is_sparse(block):
+            sparse.append(client)
+            means.append(np.zeros(block.shape[1]))
+            scales.append(_sparse_deviations(block))
+            continue
         # by the values themselves: rounding can leave a constant column a tiny variance
         constant = block.min(axis=0) == block.max(axis=0)
         means.append(np.where(constant, block[0], block.mean(axis=0)))
@@ -56,13 +70,13 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
         constants += [f"{columns[j]} ({client})" for j in np.flatnonzero(constant)]
     scaling = Scaling(tuple(means), tuple(scales))
     notes = [f"Columns that are constant became 0: {listing(constants)}."] if constants else []
+    if sparse:
+        notes.append(f"Sparse columns are divided by their deviations, but not centred: those of {listing(sparse, 4)}.")
     return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes)), scaling
 
 
-def _refuse_sparse(client: str, block: Block) -> None:
-    if is_sparse(block):
-        raise DataError(
-            f"Client {client} holds sparse features: centring would make them dense. "
-            "Scale them yourself without centring (for example by their largest value), "
-            "and leave standardise out."
-        )
+def _sparse_deviations(block: Block) -> Array:
+    """The deviation of every column, 1 where it is 0 up to rounding."""
+    mean, square = (np.asarray(part.mean(axis=0)).ravel() for part in (block, block.power(2)))
+    variance = square - mean**2
+    return np.sqrt(np.where(variance <= 1e-12 * square, 1.0, variance))

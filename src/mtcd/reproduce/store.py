@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.config.schema import Config, OwnTable, TableData
+from mtcd.config.read import table_files
+from mtcd.config.schema import Config
 from mtcd.errors import MtcdError
 from mtcd.files import write_whole
 from mtcd.reproduce.results import Trained
@@ -89,11 +90,7 @@ def as_trained(record: Record) -> Trained:
 def _files(config: Config) -> str:
     """What is in the files that the config names: other content is another training."""
     paths = [] if config.network.edges is None else [config.network.edges]
-    data = config.data
-    if isinstance(data, TableData):
-        paths.append(data.table)
-        if isinstance(data.clients, dict):
-            paths += [share.table for share in data.clients.values() if isinstance(share, OwnTable)]
+    paths += table_files(config)
     return "".join(_digest(path, *_state(path)) for path in paths)
 
 
