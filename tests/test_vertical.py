@@ -208,9 +208,7 @@ def test_sparse_blocks_are_not_centred() -> None:
     expected = StandardScaler(with_mean=False).fit_transform(X).toarray()
     np.testing.assert_allclose(np.hstack([block.toarray() for block in data.blocks]), expected)
     np.testing.assert_allclose(np.hstack(scaling.apply(split(X.toarray(), range(40), 2).blocks)), expected)
-    assert data.notes[0].startswith("Sparse columns are divided by their deviations, but not centred: those of client_0,")
-        "Sparse columns are divided by their deviations, but not centred: those of client_0, client_1.",
-    )
+    assert data.notes[0].startswith("Sparse columns are divided by their deviations, but not centred: those of client_")
     constant, _ = standardise(split(sp.csr_array(np.full((4, 2), 0.1)), LABELS, 1))
     assert constant.blocks[0].toarray() == pytest.approx(0.1)
     _, dense = standardise(split(X.toarray(), range(40), 2))
