@@ -52,7 +52,7 @@ def test_train_leaves_a_whole_run_and_one_line_of_json(folder, capsys, table) ->
     assert said["cost"] == pytest.approx(said["syncs"] * (2 * 2 + 8 * 2 / 100))
     assert said["floats"]["uplink"] == 30 * said["messages"]["uplink"]
     assert {p.name for p in Path(said["out"]).iterdir()} == {
-        "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", "run.json",
+        "checkpoint.npz", "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", "run.json",
     }  # fmt: skip
     history = pl.read_csv(folder / "here" / "history.csv")
     assert history.columns == [
@@ -152,13 +152,14 @@ def test_too_large_a_step_ends_as_diverged_with_the_limit(folder, capsys) -> Non
         mtcd.Run.load(folder / "d").predict(np.zeros((1, 6)))
 
 
-def test_resume_of_a_linear_model_is_refused_for_the_true_reason(folder, capsys) -> None:
+def test_resume_without_a_checkpoint_is_refused(folder, capsys) -> None:
     assert run("train", "config.yaml", "--out", "here", "--resume") == 2
     told = " ".join(capsys.readouterr().err.split())
-    assert "linear model" in told
+    assert "no checkpoint in here" in told
     assert "leave --resume out" in told
-    assert "--out" not in told
     assert not (folder / "here").exists()
+    assert run("train", "config.yaml", "--resume") == 2
+    assert "--resume needs --out" in capsys.readouterr().err
 
 
 def test_several_tables_are_joined_and_ids_that_do_not_match_are_reported(folder, capsys) -> None:

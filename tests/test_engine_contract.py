@@ -1,5 +1,6 @@
 """The contract of engines (``protocol/engine.py``): the same assertions for each of them, and for what they deliver."""
 
+import json
 import math
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("zenoh")
 
 from any_order import in_orders
-from engine_cases import EngineCase, Outcome
+from engine_cases import IN_PROCESS, EngineCase, Outcome
 from mtcd.engines.choose import engine_for
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
@@ -32,7 +33,9 @@ from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.topology import make_network
+from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import MONITOR, SERVER, Parties
+from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 from mtcd.stop import Stop
 from mtcd.training import run_training, train
@@ -209,9 +212,28 @@ def _copied(value: Any) -> Any:
     return value.clone() if hasattr(value, "clone") else value
 
 
-@pytest.mark.parametrize("engine", [LocalEngine, LockstepEngine])
-def test_parties_without_checkpoints_say_so(engine: Any) -> None:
-    made = engine(BY_NAME["dcpa"].parties(), Ledger())
+@pytest.mark.parametrize(("engine", "name"), [pair for pair in EVERYWHERE if pair[0] in IN_PROCESS])
+def test_linear_models_continue_from_a_snapshot(engine: str, name: str, tmp_path: Path) -> None:
+    case, made = BY_NAME[name], [BY_NAME[name].engine(engine, tmp_path) for _ in range(2)]
+    made[0].start()
+    observations = made[0].run()
+    list(islice(observations, 4))
+    kept = json.loads(json.dumps(made[0].snapshot().facts)), made[0].snapshot().tensors
+    second = restored(Snapshot(*kept))
+    later = [(one.hop, [theta.copy() for theta in made[0].parameters()]) for one in islice(observations, 5)]
+    made[1].start()
+    made[1].resume(take(second))
+    again = ((one.hop, made[1].parameters()) for one in made[1].run() if one.hop >= later[0][0])
+    for (hop, thetas), (its_hop, its_thetas) in zip(later, again, strict=False):
+        assert hop == its_hop
+        assert all(np.array_equal(one, two) for one, two in zip(thetas, its_thetas, strict=True)), case.name
+
+
+def test_an_engine_without_checkpoints_says_so() -> None:
+    class Plain(LocalEngine):
+        snapshot, resume = Engine.snapshot, Engine.resume
+
+    made = Plain(BY_NAME["stcd"].parties(), Ledger())
     for asked in (made.snapshot, lambda: made.resume(Snapshot({}, {}))):
         with pytest.raises(MtcdError, match="does not support checkpoints"):
             asked()

@@ -21,12 +21,14 @@ WORKERS = 2
 
 
 def work(pipe: Connection) -> None:
-    """A worker: holds parties, delivers to them, sends their states."""
+    """A worker: holds parties, delivers to them, sends and restores their states."""
     parties: dict[int, Any] = {}
     while True:
         asked, number, given = pipe.recv()
         if asked == "hold":
             parties[number] = given
+        elif asked == "restore":
+            parties[number].restore(given)
         else:
             pipe.send(parties[number].receive(given) if asked == "deliver" else parties[number].state())
 
@@ -61,6 +63,9 @@ class RemoteParty(Party):
         self.pipe.send(("state", self.number, None))
         state: dict[str, Any] = self.pipe.recv()
         return state
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self.pipe.send(("restore", self.number, state))
 
 
 class WorkerEngine(LocalEngine):

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,16 @@ import numpy as np
 
 from mtcd.errors import ConfigError, MtcdError, listing
 
+WRITING = ".mtcd-"
+"""The prefix of what is being written; a killed process may leave it behind."""
 MARKER = "run.json"
 WEIGHTS = "model.safetensors"
 CHECKPOINT = "checkpoint.safetensors"
+"""Of a split network."""
+LINEAR_CHECKPOINT = "checkpoint.npz"
+CHECKPOINTS = (CHECKPOINT, LINEAR_CHECKPOINT)
 RUN_FILES = frozenset(
-    {MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", WEIGHTS, CHECKPOINT}
+    {MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", WEIGHTS, *CHECKPOINTS}
 )
 
 
@@ -29,7 +34,8 @@ def check_folder(target: Path) -> None:
         target = target.resolve()
         if target.exists() and not target.is_dir():
             raise ConfigError(f"{target} is a file: choose another folder for the run.")
-        others = sorted({path.name for path in target.iterdir()} - RUN_FILES) if target.exists() else []
+        found = {path.name for path in target.iterdir()} if target.exists() else set()
+        others = sorted(name for name in found - RUN_FILES if not name.startswith(WRITING))
         if others:
             raise ConfigError(f"{target} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
     except OSError as error:
@@ -39,21 +45,21 @@ def check_folder(target: Path) -> None:
 
 def check_unfinished(target: Path, resume: bool) -> None:
     """Reject overwriting an unfinished training that can be resumed, and resuming without a checkpoint."""
-    unfinished = (target / CHECKPOINT).exists() and not _ended(target)
-    if unfinished and not resume:
+    there = [target / name for name in CHECKPOINTS if (target / name).exists()]
+    if not resume and not all(_ended(target, checkpoint) for checkpoint in there):
         raise ConfigError(
             f"{target} holds a training that was not finished: go on with it (--resume), remove it, or choose another "
             "folder."
         )
-    if resume and not (target / CHECKPOINT).exists():
-        raise ConfigError(f"There is no {CHECKPOINT} in {target} to go on from: leave --resume out.")
+    if resume and not there:
+        raise ConfigError(f"There is no checkpoint in {target} to go on from: leave --resume out.")
 
 
-def _ended(target: Path) -> bool:
+def _ended(target: Path, checkpoint: Path) -> bool:
     """Whether the training of the checkpoint in a folder ended as asked; a later one may have begun since."""
     if _status(target / MARKER) in (None, "interrupted"):
         return False
-    return (target / CHECKPOINT).stat().st_mtime <= (target / MARKER).stat().st_mtime
+    return checkpoint.stat().st_mtime <= (target / MARKER).stat().st_mtime
 
 
 def _status(marker: Path) -> str | None:
@@ -69,17 +75,17 @@ def check_writable(target: Path) -> None:
     """Reject a path at which no folder can be created."""
     try:
         ground = next(place for place in (target.absolute(), *target.absolute().parents) if place.exists())
-        with tempfile.TemporaryDirectory(dir=ground, prefix=".mtcd-"):
+        with tempfile.TemporaryDirectory(dir=ground, prefix=WRITING):
             pass
     except OSError as error:
         raise ConfigError(f"{target} cannot be written ({error.strerror}): choose another folder.") from None
 
 
 @contextmanager
-def fresh_folder(target: Path, stays: str | None = None) -> Iterator[Path]:
+def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
     """A folder to write into; at the end, if all went well, its files become those of ``target``.
 
-    What was there before is gone then, but for the file that ``stays``.
+    What was there before is gone then, but for the files that stay.
     The marker goes first and comes last, so that a folder with a marker is always a complete run.
     """
     check_folder(target)
@@ -87,14 +93,16 @@ def fresh_folder(target: Path, stays: str | None = None) -> Iterator[Path]:
     writing = None
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        writing = Path(tempfile.mkdtemp(dir=target.parent, prefix=".mtcd-"))
+        writing = Path(tempfile.mkdtemp(dir=target.parent, prefix=WRITING))
         yield writing
         target.mkdir(exist_ok=True)
+        for left in target.glob(f"{WRITING}*"):
+            shutil.rmtree(left, ignore_errors=True)
         (target / MARKER).unlink(missing_ok=True)
         for name in [*sorted(RUN_FILES - {MARKER}), MARKER]:
             if (writing / name).exists():
                 os.replace(writing / name, target / name)
-            elif name != stays:
+            elif name not in stays:
                 (target / name).unlink(missing_ok=True)
     except OSError as error:
         raise MtcdError(f"The run could not be written to {target}: {error.strerror or error}.") from None
@@ -110,13 +118,20 @@ def plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
-def write_whole(path: Path, content: bytes | str) -> None:
-    """Write the content atomically; if this fails, the old file stays."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A path to write to; at the end, if all went well, that file replaces the one at ``path``."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=".mtcd-") as folder:
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=WRITING) as folder:
             writing = Path(folder) / path.name
-            writing.write_bytes(content.encode() if isinstance(content, str) else content)
+            yield writing
             os.replace(writing, path)
     except OSError as error:
         raise MtcdError(f"{path} could not be written: {error.strerror or error}.") from None
+
+
+def write_whole(path: Path, content: bytes | str) -> None:
+    """Write the content atomically; if this fails, the old file stays."""
+    with whole_file(path) as writing:
+        writing.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
+from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
+from mtcd.linear_checkpoints import linear_checkpoints
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
@@ -29,10 +32,18 @@ from mtcd.transports import TRANSPORTS
 class LinearTraining:
     """A generalised linear model on vertically split data: see :class:`mtcd.training.Training`."""
 
-    checkpoints = None
-
     def __init__(
-        self, data: VerticalData, model: Glm, network: Network, method: Method, stop: Stop, seed: int, standardise: bool
+        self,
+        data: VerticalData,
+        model: Glm,
+        network: Network,
+        method: Method,
+        stop: Stop,
+        seed: int,
+        standardise: bool,
+        costs: Costs | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
     ) -> None:
         self.scaling: Scaling | None = None
         self.data = data
@@ -43,6 +54,11 @@ class LinearTraining:
         self.smoothness = Smoothness(self.problem)
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
+        self.checkpoints = None
+        if checkpoint is not None:
+            self.checkpoints = linear_checkpoints(
+                Path(checkpoint), resume, self.data, model, network, method, costs or Costs(), seed
+            )
 
     def computing(self) -> AbstractContextManager[object]:
         """An empty context."""

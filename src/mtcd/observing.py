@@ -22,7 +22,7 @@ from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
 
 Watch = Callable[[Measurement, float], None]
-Keep = Callable[["Observer"], None]
+Keep = Callable[["Observer", bool], None]
 
 
 class Scored(Protocol):
@@ -39,7 +39,7 @@ class Observer:
     """Observes a training through its engine: measures it, and ends it at a limit or when it diverges.
 
     ``best`` is f*, where gaps are asked for. ``worst_end``: see :class:`mtcd.divergence.Divergence`. ``keep`` is called
-    after every measurement. ``pausing``: see ``advance``.
+    after every measurement, with whether it is the last. ``pausing``: see ``advance``.
     """
 
     def __init__(
@@ -67,7 +67,6 @@ class Observer:
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
-        self._due = self.pace.next(rows[-1].iteration, near=False)
 
     def run(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
@@ -87,6 +86,8 @@ class Observer:
         observations.
         """
         limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
+        if self._observations is None and self.rows:  # it continues an earlier training
+            self._due = self.pace.next(self.rows[-1].iteration, stop.nearly(self.rows[-1]))
         self._due = min(self._due, limit)
         ended = self._ended(stop) if self.rows else None
         if ended is not None:  # the training that it continues had ended
@@ -132,6 +133,8 @@ class Observer:
             return "interrupted"
 
     def _out_of_time_or_money(self, stop: Stop) -> bool:
+        if self.rows and self._latest is not None and self._latest.hop <= self.rows[-1].iteration:
+            return False  # this moment was measured before
         if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
             return True
         return stop.cost is not None and self.costs.total(self.engine.ledger) >= stop.cost
@@ -150,7 +153,7 @@ class Observer:
                 row = self._row(progress, self.problem.score(self.engine.parameters()))
             self.rows.append(row)
             if self.keep is not None:
-                self.keep(self)
+                self.keep(self, stop.reached(row) is not None)
             if watch is not None:
                 watch(row, stop.fraction(row, self.rows[0].gap))
             return self._ended(stop)

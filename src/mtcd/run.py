@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
-from mtcd.files import CHECKPOINT, MARKER, fresh_folder, plain
+from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, MARKER, fresh_folder, plain
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -185,9 +185,15 @@ class Run:
 
     def save(self, folder: str | Path) -> None:
         """Write the run into a folder (JSON, CSV and npz): all of it, or nothing."""
-        stays = None if isinstance(self.model, TrainedModel) else CHECKPOINT
-        with fresh_folder(Path(folder), stays) as writing:
+        with fresh_folder(Path(folder), self.checkpoints) as writing:
             self.write(writing)
+
+    @property
+    def checkpoints(self) -> tuple[str, ...]:
+        """The names of checkpoints that stay in a folder when the run is saved in it."""
+        if self.model is None:
+            return CHECKPOINTS
+        return (LINEAR_CHECKPOINT if isinstance(self.model, TrainedModel) else CHECKPOINT,)
 
     def write(self, folder: Path) -> None:
         """Write the files of a run into an existing folder."""

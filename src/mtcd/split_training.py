@@ -20,7 +20,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import Network
 from mtcd.pace import Epochs, Growing, Pace
 from mtcd.protocol.party import Parties
-from mtcd.split_checkpoints import Checkpoints, training_facts
+from mtcd.split_checkpoints import split_checkpoints
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.model import SplitModel
 from mtcd.splitnet.problem import NetProblem
@@ -52,16 +52,13 @@ class SplitTraining:
     ) -> None:
         if not isinstance(model, SplitModel):
             raise ConfigError(f"train needs a Glm or a SplitModel, but got {model!r}.")
-        if resume and checkpoint is None:
-            raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
         check_split(method, stop)
         self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
         self.problem = model.problem(data, compute, seed)
         self.worst_end = worst_end_of(method, linear=False)
         self.checkpoints = None
         if checkpoint is not None:
-            facts = training_facts(self.problem, network, method, costs, seed)
-            self.checkpoints = Checkpoints(Path(checkpoint), resume, facts, self.problem.device)
+            self.checkpoints = split_checkpoints(Path(checkpoint), resume, self.problem, network, method, costs, seed)
 
     def computing(self) -> AbstractContextManager[object]:
         """The context with the chosen number of threads."""

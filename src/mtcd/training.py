@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
 
+from mtcd.checkpoints import Checkpoints
 from mtcd.checks import check_whole
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
@@ -32,7 +33,6 @@ from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 
 if TYPE_CHECKING:
-    from mtcd.split_checkpoints import Checkpoints
     from mtcd.splitnet.model import SplitModel
     from mtcd.splitnet.trained import TrainedSplit
 
@@ -58,8 +58,8 @@ def train(
 
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
     ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
-    how far along it is. For split networks, ``compute`` says where they run; ``checkpoint`` names a folder in which
-    the state is kept at every measurement, and with ``resume`` the training goes on from the one that is there.
+    how far along it is. ``checkpoint`` names a folder in which the state of the training is kept, and with ``resume``
+    it goes on from there, to the same iterates. ``compute`` says where split networks run.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -77,15 +77,19 @@ def train(
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
             raise ConfigError(f"train needs a {names}, but got {given!r}.")
     check_whole("seed", seed, least=0)
+    if resume and checkpoint is None:
+        raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
     training: Training
     if model is None or isinstance(model, Glm):
         if not isinstance(data, VerticalData):
             raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
-        if compute is not None or checkpoint is not None or resume:
-            raise ConfigError("compute, checkpoint and resume are for split networks: leave them out for a Glm.")
+        if compute is not None:
+            raise ConfigError("compute is for split networks: leave it out for a Glm.")
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
         stop.check(method, over, costs)
-        training = LinearTraining(data, model or Glm(), over, method, stop, seed, standardise)
+        training = LinearTraining(
+            data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume
+        )
     else:
         from mtcd.split_training import SplitTraining
 

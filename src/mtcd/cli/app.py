@@ -64,8 +64,8 @@ def _options(
     help=(
         "Train the model that CONFIG.yaml describes.\n\n"
         "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, parameters.npz, run.json and history.png. For a split "
-        "network it holds model.safetensors, and a checkpoint from which --resume continues."
+        "all defaults filled in), history.csv, ledger.json, parameters.npz (of a split network model.safetensors), "
+        "run.json and history.png, and the checkpoint from which --resume continues an interrupted training."
     )
 )
 def train(
@@ -78,7 +78,7 @@ def train(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Continue training the split network whose checkpoint is in --out.")
+        bool, typer.Option("--resume", help="Continue the training whose checkpoint is in --out.")
     ] = False,
 ) -> None:
     """Train the model that CONFIG.yaml describes."""

@@ -12,9 +12,8 @@ from pathlib import Path
 from mtcd.cli.show import aside, live_progress, reading, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
-from mtcd.config.schema import SplitSection
 from mtcd.errors import ConfigError
-from mtcd.files import CHECKPOINT, check_folder, check_unfinished, check_writable, fresh_folder
+from mtcd.files import check_folder, check_unfinished, check_writable, fresh_folder
 from mtcd.report.plain_text import escape
 from mtcd.report.plots import plot_runs
 from mtcd.run import Run
@@ -41,15 +40,9 @@ def train_config(options: TrainOptions) -> int:
     path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
     config = read_config(path, options.changes, options.seed)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
-    split = isinstance(config.model, SplitSection)
-    if options.resume and not split:
-        raise ConfigError(
-            f"--resume continues from the checkpoint of a split network, but {path} trains a linear model, which keeps "
-            "no checkpoint: leave --resume out to train from the start."
-        )
     if options.resume and not out:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
-    if out and split:
+    if out:
         check_unfinished(out, options.resume)
     with reading(config, quiet or as_json):
         setup = build(config)
@@ -57,7 +50,7 @@ def train_config(options: TrainOptions) -> int:
         show_notes(setup.notes)
     with _folder_for(out, path.stem) as folder:
         with live_progress(setup.method.describe(), quiet) as watch:
-            run = setup.train(watch, folder if split else None, options.resume)
+            run = setup.train(watch, folder, options.resume)
         write_run(run, setup, folder)
     if not quiet:
         show_notes(run.notes)
@@ -75,7 +68,7 @@ def train_config(options: TrainOptions) -> int:
 
 def write_run(run: Run, setup: Setup, folder: Path) -> None:
     """Write the run folder atomically."""
-    with fresh_folder(folder, stays=CHECKPOINT if isinstance(setup.config.model, SplitSection) else None) as writing:
+    with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
         plot_runs({run.method: run}, writing / "history.png")

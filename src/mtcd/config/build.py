@@ -66,7 +66,7 @@ class Setup:
         return self.data, self.model
 
     def train(self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False) -> Run:
-        """Train by the config; split networks can write checkpoints, and resume from them."""
+        """Train by the config, write checkpoints into a folder, and resume from them."""
         return train(
             self.data,
             self.model,

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.party import Checkpointed, Parties
-from mtcd.protocol.state import Snapshot
+from mtcd.protocol.party import Parties
 
 
 class InProcessEngine(Engine):
-    """Reads parameters and snapshots from the party objects, which do not change during an observation."""
+    """Reads parameters from the party objects, which do not change during an observation."""
 
     def __init__(self, parties: Parties, ledger: Ledger) -> None:
         self.parties, self.ledger = parties, ledger
@@ -23,13 +21,3 @@ class InProcessEngine(Engine):
 
     def epoch_loss(self) -> EpochLoss | None:
         return self.parties.epoch_loss()
-
-    def snapshot(self) -> Snapshot:
-        return self.checkpointed.snapshot()
-
-    @property
-    def checkpointed(self) -> Checkpointed:
-        """The object that takes and restores snapshots of these parties."""
-        if self.parties.checkpointed is None:
-            raise MtcdError("This method does not support checkpoints: train without checkpoint and resume.")
-        return self.parties.checkpointed

@@ -11,6 +11,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.monitor import Monitor
 from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Parties, Party, Progress
+from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -27,15 +28,24 @@ class LocalEngine(InProcessEngine):
         self._ahead: dict[int, list[Message]] = {}
         self._observed: Sequence[Any] | None = None
         """The parameters of the latest observation, where clients reported them and may be ahead of it."""
+        self._waiting: Sequence[Message] = ()
+        self._outgoing: Sequence[Message] = ()
+        self._report: Message | None = None
+        """The latest report to the monitor, among those that are outgoing."""
+        self._reached = 0
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         parties: dict[int, Party | None] = {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
         waiting = self.queue()
+        waiting.extend(self._waiting)
+        self._waiting = waiting
         outgoing: Sequence[Message] = self.opening
         ledger, reports = self.ledger, self.monitor.reports
         transport = next((client.transport for client in self.parties.clients), None)  # all have the same kind
         hides = transport is not None and not transport.reads_objective
+        self._record_ahead(self._reached)
         while True:
+            self._outgoing = outgoing
             for message in outgoing:
                 if message.to != MONITOR:
                     if transport is not None:
@@ -48,11 +58,12 @@ class LocalEngine(InProcessEngine):
                 elif isinstance(message.payload, Part):  # of a method in which no party has the whole model
                     progress = self.monitor.collect(message)
                     if progress is not None:
-                        self._observed = progress.parameters
+                        self._observed, self._report, self._reached = progress.parameters, message, progress.hop
                         yield progress
                         self._record_ahead(progress.hop)
                 else:
                     progress = cast(Progress, message.payload)  # a lone token reports the same as progress
+                    self._report = message
                     yield Progress(progress.hop, progress.t, None, 0.0) if hides else progress
             if not waiting:
                 return
@@ -70,8 +81,37 @@ class LocalEngine(InProcessEngine):
     def parameters(self) -> list[Any]:
         return super().parameters() if self._observed is None else list(self._observed)
 
+    def snapshot(self) -> Snapshot:
+        """The parties, and the messages under way."""
+        if self.parties.checkpointed is not None:
+            return self.parties.checkpointed.snapshot()
+        reported = next(i for i, message in enumerate(self._outgoing) if message is self._report)
+        return take(
+            {
+                "parties": [party.state() for party in self._parties()],
+                "monitor": self.monitor.state(),
+                "waiting": list(self._waiting),
+                "outgoing": list(self._outgoing[reported + 1 :]),
+                "ahead": self._ahead,
+                "observed": None if self._observed is None else list(self._observed),
+                "reached": self._reached,
+            }
+        )
+
     def resume(self, snapshot: Snapshot) -> None:
-        self.opening = self.checkpointed.resume(snapshot)
+        if self.parties.checkpointed is not None:
+            self.opening = self.parties.checkpointed.resume(snapshot)
+            return
+        state = restored(snapshot)
+        for party, own in zip(self._parties(), state["parties"], strict=True):
+            party.restore(own)
+        self.monitor.restore(state["monitor"])
+        self._waiting, self.opening = state["waiting"], state["outgoing"]
+        self._ahead, self._observed, self._reached = state["ahead"], state["observed"], state["reached"]
+
+    def _parties(self) -> list[Party]:
+        server = self.parties.server
+        return [*self.parties.clients, *([] if server is None else [server])]
 
     def _record(self, message: Message) -> None:
         """Record a message; one of a client that is ahead of others is recorded after the pending observation."""

@@ -13,6 +13,8 @@ import numpy as np
 from mtcd.engines.in_process import InProcessEngine
 from mtcd.ledger.ledger import CLIENT_CLIENT
 from mtcd.protocol.party import Progress
+from mtcd.protocol.snapshots import restored, take
+from mtcd.protocol.state import Snapshot
 
 DENSE = 0.1  # with more nonzeros than this, BLAS on the full matrix is quicker
 
@@ -20,16 +22,27 @@ DENSE = 0.1  # with more nonzeros than this, BLAS on the full matrix is quicker
 class LockstepEngine(InProcessEngine):
     """Runs parties that support rounds."""
 
+    done = 0
+    """The rounds that are finished."""
+
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         """Yield an observation before the first round and after each round; ``pausing`` has no effect."""
         assert self.parties.rounds is not None
         clients, weights, messages, floats = self.parties.rounds
         mix = weights.toarray() if weights.nnz > DENSE * weights.shape[0] ** 2 else weights
-        done = 0
         while True:
-            yield Progress(done, 0, None, 0.0)
+            yield Progress(self.done, 0, None, 0.0)
             mixed = mix @ np.stack([client.offer() for client in clients])
             for client, offers in zip(clients, mixed, strict=True):
                 client.take(offers)
             self.ledger.record(CLIENT_CLIENT, floats, messages)
-            done += 1
+            self.done += 1
+
+    def snapshot(self) -> Snapshot:
+        return take({"clients": [client.state() for client in self.parties.clients], "done": self.done})
+
+    def resume(self, snapshot: Snapshot) -> None:
+        state = restored(snapshot)
+        for client, own in zip(self.parties.clients, state["clients"], strict=True):
+            client.restore(own)
+        self.done = state["done"]

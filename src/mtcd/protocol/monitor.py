@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from mtcd.protocol.party import Message, Part, Progress
+from mtcd.protocol.state import Stateful
 
 
-class Monitor:
+class Monitor(Stateful):
     """Passes progress on. Of methods in which each client reports a part, it waits for the parts of all K clients."""
+
+    state_fields = ("reports", "_latest")
 
     def __init__(self, clients: int) -> None:
         self.clients = clients

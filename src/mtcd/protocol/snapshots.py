@@ -1,0 +1,87 @@
+"""Snapshots of the state of parties: values as JSON and arrays, without pickle.
+
+Only the classes that are declared as ``stored`` come back, each from its fields. An array that occurs twice is kept
+once, and comes back as one. The order in memory of an array is kept: the rounding of products depends on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.errors import MtcdError
+from mtcd.protocol.state import Snapshot
+from mtcd.schema.payloads import STORED
+
+PLAIN = (type(None), bool, int, float, str)
+SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+
+
+def take(value: Any) -> Snapshot:
+    """The snapshot of a value. Its arrays are not copies: write them before anything changes."""
+    taking = _Taking()
+    content = taking.plain(value)
+    return Snapshot({"content": content}, {str(i): array for i, array in enumerate(taking.arrays)})
+
+
+def restored(snapshot: Snapshot) -> Any:
+    """The value of a snapshot; it shares no memory with it."""
+    try:
+        arrays = {name: np.array(array, order="K") for name, array in snapshot.tensors.items()}
+        return _value(snapshot.facts["content"], arrays)
+    except (KeyError, TypeError, ValueError) as error:
+        raise MtcdError(f"The checkpoint is not of this training: {type(error).__name__}: {error}") from None
+
+
+class _Taking:
+    """Turns values into JSON, and collects their arrays."""
+
+    def __init__(self) -> None:
+        self.arrays: list[NDArray[Any]] = []
+        self._numbers: dict[int, int] = {}
+
+    def plain(self, value: Any) -> Any:
+        """The value as JSON. An object has one key, the name of its class."""
+        kind = type(value)
+        if kind in PLAIN:
+            return value
+        if kind is np.ndarray and not value.dtype.hasobject:
+            return {"array": str(self._number(value))}
+        if isinstance(value, np.generic):  # kept as it is: arithmetic depends on the type
+            self.arrays.append(np.asarray(value))
+            return {"scalar": str(len(self.arrays) - 1)}
+        if kind is list:
+            return [self.plain(part) for part in value]
+        if kind is dict:
+            return {"dict": [[self.plain(key), self.plain(part)] for key, part in value.items()]}
+        if kind.__name__ in SEQUENCES:
+            return {kind.__name__: [self.plain(part) for part in (value if kind is tuple else sorted(value))]}
+        if STORED.get(kind.__name__) is kind:
+            return {kind.__name__: [self.plain(getattr(value, field.name)) for field in fields(kind)]}
+        raise MtcdError(f"A {kind.__name__} cannot be kept in a checkpoint.")
+
+    def _number(self, array: NDArray[Any]) -> int:
+        if id(array) not in self._numbers:
+            self._numbers[id(array)] = len(self.arrays)
+            self.arrays.append(array)
+        return self._numbers[id(array)]
+
+
+def _value(plain: Any, arrays: Mapping[str, Any]) -> Any:
+    if isinstance(plain, list):
+        return [_value(part, arrays) for part in plain]
+    if not isinstance(plain, dict):
+        return plain
+    [(kind, parts)] = plain.items()
+    if kind == "array":
+        return arrays[parts]
+    if kind == "scalar":
+        return arrays[parts][()]
+    values = _value(parts, arrays)
+    if kind == "dict":
+        return dict(values)
+    return SEQUENCES[kind](values) if kind in SEQUENCES else STORED[kind](*values)
