@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mtcd.data.table_files import read_table
 from mtcd.data.tables import read_tables
 from mtcd.data.vertical import split
 from table_files import MAIN, refused
@@ -157,3 +158,20 @@ def test_an_empty_text_is_a_missing_label(put: Any) -> None:
 def test_labels_of_a_type_that_is_neither_number_nor_text(put: Any) -> None:
     put("l.parquet", {"x": [1, 2], "y": [[1], [2]]})
     refused("'y' of l.parquet", "List", "use numbers", table=Path("l.parquet"))
+
+
+@pytest.mark.parametrize("first", ["1", "0.5", "true", "text", "", "+3"])
+@pytest.mark.parametrize("last", ["1", "0.5", "1e300", "12345678901234567890123", "true", "u", "", "nan", " 2", "007"])
+def test_types_are_those_of_all_rows(tmp_path: Path, first: str, last: str) -> None:
+    """As if polars had looked at all rows before it reads any."""
+    path = tmp_path / "t.csv"
+    path.write_text("x,y\n" + f"{first},0\n" * 1500 + f"{last},1\n")
+    full = pl.read_csv(path, infer_schema_length=None)["x"]
+    numbers = full.str.strip_chars().cast(pl.Float64, strict=False) if full.dtype == pl.String else full
+    expected = numbers if numbers.null_count() == full.null_count() else full
+    found = read_table(path, None).columns["x"]
+    assert (found.dtype.is_numeric(), found.dtype == pl.Boolean) == (
+        expected.dtype.is_numeric(),
+        full.dtype == pl.Boolean,
+    )
+    assert found.to_list()[-2:] == pytest.approx(expected.to_list()[-2:], nan_ok=True)

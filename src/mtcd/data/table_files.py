@@ -7,6 +7,7 @@ import os
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,6 +16,7 @@ from mtcd.data.table_values import parsed
 from mtcd.errors import DataError, did_you_mean, listing
 
 DELIMITERS = (",", ";", "\t")
+FIRST_ROWS = 1000  # that the types of a CSV file are taken from, at first
 
 
 @dataclass(frozen=True)
@@ -58,19 +60,35 @@ def _read_parquet(path: Path, key: str | None) -> pl.DataFrame:
 def _read_csv(path: Path, key: str | None) -> pl.DataFrame:
     """Ids are read as text (007 is not 7); every other column is a number if all its values are."""
     separator, header = _header(path)
+    overrides = {key: pl.String} if key in header else {}
     try:
-        frame = pl.read_csv(
-            path,
-            separator=separator,
-            infer_schema_length=None,  # a text in the last row must not go unseen
-            schema_overrides={key: pl.String} if key in header else None,
-            glob=False,
-        )
+        frame = _parsed_csv(path, separator, overrides)
     except pl.exceptions.ComputeError as error:
         raise pl.exceptions.ComputeError(_long_row(path, separator, len(header)) or str(error)) from None
     while frame.height and all(value is None for value in frame.row(-1)):
         frame = frame.head(-1)  # blank lines at the end of the file
     return pl.DataFrame([c if c.name == key else _number_if_it_is_one(c) for c in frame.get_columns()])
+
+
+def _parsed_csv(path: Path, separator: str, overrides: dict[str, Any]) -> pl.DataFrame:
+    """The table with types from its first rows if all rows are of them, and from all rows otherwise.
+
+    A text in the last row must not go unseen; but looking at all rows first takes four times as long.
+    """
+
+    def read(rows: int | None) -> pl.DataFrame:
+        return pl.read_csv(
+            path, separator=separator, infer_schema_length=rows, schema_overrides=overrides or None, glob=False
+        )
+
+    try:
+        frame = read(FIRST_ROWS)
+    except pl.exceptions.ComputeError:  # a value that is not of its column's type
+        return read(None)
+    texts = [column for column in frame.get_columns() if column.dtype == pl.String and column.name not in overrides]
+    if any(column.head(FIRST_ROWS).is_null().all() for column in texts):  # only for want of a value
+        return read(None)
+    return frame
 
 
 def _number_if_it_is_one(column: pl.Series) -> pl.Series:
