@@ -226,7 +226,7 @@ def test_scaling_other_clients_or_columns_is_refused() -> None:
 
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_any_other_number_place_or_label_gives_another_fingerprint(order: str) -> None:
-    X, y = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]], order=order), np.array([0.0, 1.0])
+    X, y = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 3.0]], order=order), np.array([0.0, 1.0])
     seen = {split(X, y, clients=1).fingerprint, split(X, y, clients=3).fingerprint}
     seen |= {split(X[::-1], y, clients=1).fingerprint, split(X[:, [1, 0, 2]], y, clients=1).fingerprint}
     seen |= {split(X, y[::-1], clients=1).fingerprint, split(X + 1e-15, y, clients=1).fingerprint}
