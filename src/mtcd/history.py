@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from mtcd.ledger.ledger import LINKS, Totals
 
 PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
 LEARNT = ("epoch", "accuracy", "test_accuracy")
+PARTS = ("train", "test")
+"""The samples that metrics are of: their names begin with it, as in 'test_auc'."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Measurement:
     ``iteration`` counts hops per token, ``hops`` those of all tokens together. ``gap`` is (f - f*)/|f*|,
     None where f* was not asked for. ``seconds`` is time spent training, not measuring. ``epoch`` counts passes
     over the samples, ``accuracy`` is that on them and ``test_accuracy`` that on others; None where not known.
+    ``metrics`` are those on the training samples ('train_auc') and on others ('test_auc'); a name is left out where
+    its value was not computed at this moment, or is not defined.
     """
 
     iteration: int
@@ -38,17 +42,19 @@ class Measurement:
     epoch: float | None = None
     accuracy: float | None = None
     test_accuracy: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
 
     def row(self) -> dict[str, Any]:
         """One flat row, as in history.csv."""
         row: dict[str, Any] = {name: getattr(self, name) for name in PLAIN}
         for what in ("messages", "floats"):
             row |= {f"{what}_{link}": getattr(self, what)[link] for link in LINKS}
-        return row | {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
+        row |= {"seconds": self.seconds} | {name: getattr(self, name) for name in LEARNT}
+        return row | dict(self.metrics)
 
     @staticmethod
     def from_row(row: dict[str, str]) -> Measurement:
-        """The inverse of ``row``, from text; older files have no columns about learning."""
+        """The inverse of ``row``, from text; older files have no columns about learning, or no metrics."""
         totals = [{link: int(row[f"{what}_{link}"]) for link in LINKS} for what in ("messages", "floats")]
         return Measurement(
             int(row["iteration"]),
@@ -60,8 +66,16 @@ class Measurement:
             totals[0],
             totals[1],
             float(row["seconds"]),
-            *(float(row[name]) if row.get(name) else None for name in LEARNT),
+            **{name: float(row[name]) if row.get(name) else None for name in LEARNT},
+            metrics=_metrics(row),
         )
+
+
+def _metrics(row: Mapping[str, str]) -> dict[str, float]:
+    """The metrics of a row. The accuracy on test samples is one of them if that on training samples is."""
+    others = () if row.get("train_accuracy") else LEARNT
+    named = {name: value for name, value in row.items() if name.partition("_")[0] in PARTS and name not in others}
+    return {name: float(value) for name, value in named.items() if value}
 
 
 @dataclass(frozen=True)
@@ -89,15 +103,21 @@ class History:
     def __iter__(self) -> Iterator[Measurement]:
         return iter(self.rows)
 
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of all metrics of the run, such as 'train_auc'."""
+        return tuple(dict.fromkeys(name for row in self.rows for name in row.metrics))
+
     def __getitem__(self, column: str) -> Array:
-        values = [row.row()[column] for row in self.rows]
+        absent = {} if column not in self.metrics else {column: None}
+        values = [(absent | row.row())[column] for row in self.rows]
         return np.array([np.nan if value is None else value for value in values], dtype=float)
 
     def write(self, path: Path) -> None:
         """As CSV; numbers are written so that they read back exactly."""
         rows = [row.row() for row in self.rows]
         with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
+            writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
             writer.writeheader()
             writer.writerows(rows)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.linear_checkpoints import linear_checkpoints
 from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.metrics import chosen_metrics
+from mtcd.model.evaluation import Evaluation, TestSet, known_labels
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
@@ -44,13 +47,15 @@ class LinearTraining:
         costs: Costs | None = None,
         checkpoint: str | Path | None = None,
         resume: bool = False,
+        metrics: Sequence[str] | None = None,
     ) -> None:
         self.scaling: Scaling | None = None
         self.data = data
         if standardise:
             self.data, self.scaling = standardised(data)
         self.model, self.network, self.stop, self.seed = model, network, stop, seed
-        self.problem = model.problem(self.data)
+        problem = model.problem(self.data)
+        self.problem = replace(problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics))
         self.smoothness = Smoothness(self.problem)
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
@@ -116,6 +121,18 @@ class LinearTraining:
             f"{limit.value:.4g} ({limit.reason}){alone}. "
             "Set a smaller stepsize, or stepsize: auto."
         )
+
+
+def evaluation_of(
+    model: Glm, data: VerticalData, classes: tuple[str | float, ...], names: Sequence[str] | None
+) -> Evaluation:
+    """The metrics of these names on the data and its test set."""
+    metrics = chosen_metrics(names, len(classes), model.loss.gives_probabilities)
+    test = None
+    if data.test is not None:
+        blocks = tuple(model.block(k, X) for k, X in enumerate(data.test.blocks))
+        test = TestSet(blocks, known_labels(data.test.labels, classes))
+    return Evaluation(metrics, model.loss, classes, known_labels(data.labels, classes), test)
 
 
 def best_objective(data: VerticalData, model: Glm, problem: LinearProblem) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, Protocol
@@ -21,6 +21,8 @@ from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
 
+METRICS_SPACING = 1.1  # metrics of a token's aggregate: whenever the iterations have grown by this factor
+
 Watch = Callable[[Measurement, float], None]
 Keep = Callable[["Observer", bool], None]
 
@@ -33,6 +35,9 @@ class Scored(Protocol):
 
     def read_off(self, aggregate: Any, penalty: float) -> float:
         """f, from the aggregate and the penalty of a token."""
+
+    def metrics(self, aggregate: Any, parameters: Callable[[], Sequence[Any]]) -> Mapping[str, float]:
+        """The metrics, from the aggregate of a token; those of a test set from the parameters of all clients."""
 
 
 class Observer:
@@ -60,6 +65,7 @@ class Observer:
         self._observations: Iterator[Progress | None] | None = None
         self._latest: Progress | None = None
         self._due: float = 0
+        self._metrics_due: float = 0
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
@@ -67,6 +73,7 @@ class Observer:
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
+        self._metrics_due = METRICS_SPACING * max((row.iteration for row in rows if row.metrics), default=0)
 
     def run(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
@@ -174,7 +181,12 @@ class Observer:
 
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:
-            return Score(self.problem.read_off(progress.aggregate, progress.penalty))
+            objective = self.problem.read_off(progress.aggregate, progress.penalty)
+            if progress.hop < self._metrics_due or not math.isfinite(objective):
+                return Score(objective)
+            self._metrics_due = METRICS_SPACING * progress.hop
+            metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
+            return Score(objective, None, metrics.get("test_accuracy"), metrics)
         return self.problem.score(self.engine.parameters())
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
@@ -192,6 +204,7 @@ class Observer:
             epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
             accuracy=score.accuracy,
             test_accuracy=score.test_accuracy,
+            metrics=dict(score.metrics),
         )
 
 

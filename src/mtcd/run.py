@@ -180,6 +180,7 @@ class Run:
             },
             "seconds": last.seconds,
             **{name: getattr(last, name) for name in LEARNT if getattr(last, name) is not None},
+            "metrics": dict(last.metrics),
             "notes": list(self.notes),
         }
 

@@ -17,6 +17,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
+from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Epochs, Growing, Pace
 from mtcd.protocol.party import Parties
@@ -49,12 +50,15 @@ class SplitTraining:
         compute: Compute,
         checkpoint: str | Path | None,
         resume: bool,
+        metrics: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(model, SplitModel):
             raise ConfigError(f"train needs a Glm or a SplitModel, but got {model!r}.")
         check_split(method, stop)
         self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
         self.problem = model.problem(data, compute, seed)
+        classes = self.problem.classes or ()
+        self.problem.chosen = chosen_metrics(metrics, len(classes), bool(classes))
         self.worst_end = worst_end_of(method, linear=False)
         self.checkpoints = None
         if checkpoint is not None:

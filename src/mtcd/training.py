@@ -50,6 +50,7 @@ def train(
     compute: Compute | None = None,
     checkpoint: str | Path | None = None,
     resume: bool = False,
+    metrics: Sequence[str] | None = None,
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
@@ -60,6 +61,10 @@ def train(
     ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
     how far along it is. ``checkpoint`` names a folder in which the state of the training is kept, and with ``resume``
     it goes on from there, to the same iterates. ``compute`` says where split networks run.
+
+    ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data
+    has one (``data.holdout(0.2)``): see ``history.metrics``. By default accuracy and AUC of two classes, accuracy and
+    F1 of more, RMSE and R2 of values; () for none.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -88,7 +93,7 @@ def train(
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
         stop.check(method, over, costs)
         training = LinearTraining(
-            data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume
+            data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume, metrics
         )
     else:
         from mtcd.split_training import SplitTraining
@@ -98,7 +103,7 @@ def train(
         stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
         over, compute = as_network(network, data.clients, seed), compute or Compute()
         stop.check(method, over, costs)
-        training = SplitTraining(data, model, over, method, stop, costs, seed, compute, checkpoint, resume)
+        training = SplitTraining(data, model, over, method, stop, costs, seed, compute, checkpoint, resume, metrics)
     return run_training(training, costs, watch)
 
 

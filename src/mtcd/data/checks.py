@@ -34,8 +34,8 @@ def check_clients(
             )
 
 
-def check_labels(labels: NDArray[np.generic]) -> None:
-    """One number or text per sample, none missing, and not all the same."""
+def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> None:
+    """One number or text per sample, none missing, and not all the same, unless they ``may_be_equal``."""
     if labels.ndim != 1:
         raise DataError(f"The labels must be one number (or class) per sample, but have {labels.ndim} dimensions.")
     if len(labels) == 0:
@@ -49,7 +49,7 @@ def check_labels(labels: NDArray[np.generic]) -> None:
     if labels.dtype.kind == "f" and not (fine := np.abs(labels.astype(np.float64)) <= LARGEST).all():
         row = int(np.flatnonzero(~fine)[0])
         raise DataError(f"The label of row {row + 1} is {_what(labels[row])}: remove or mend that row.")
-    if (labels == labels[0]).all():
+    if not may_be_equal and (labels == labels[0]).all():
         raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
 
 

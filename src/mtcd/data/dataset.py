@@ -6,14 +6,15 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.arrays import Rows
-from mtcd.checks import check_number, check_whole
+from mtcd.checks import check_whole
 from mtcd.data.checks import check_labels
+from mtcd.data.draws import drawn_apart
 from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
@@ -30,7 +31,7 @@ class VerticalDataset:
     samples by number. ``labels`` are numbers or class names, known to all parties, and kept as an array.
     ``transforms`` change the training batches of a client: they are called with a tensor and a
     ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same clients.
-    ``notes`` are for the user.
+    ``notes`` are for the user. ``columns`` names the features of each client, where these are columns of a table.
 
     >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
     >>> data.clients, data.samples, data.shapes["b"]
@@ -42,6 +43,9 @@ class VerticalDataset:
     transforms: Mapping[str, Callable[..., Any]] | None = None
     test: VerticalDataset | None = None
     notes: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] | None = None
+
+    _labels_may_be_equal: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.features, Mapping):
@@ -51,7 +55,7 @@ class VerticalDataset:
         if unnamed := [client for client in self.features if not isinstance(client, str)]:
             raise DataError(f"The name of a client must be a text, but is {unnamed[0]!r}.")
         labels = as_labels(self.labels)
-        check_labels(labels)
+        check_labels(labels, self._labels_may_be_equal)
         object.__setattr__(self, "labels", labels)
         features = {client: as_samples(client, given) for client, given in self.features.items()}
         object.__setattr__(self, "features", features)
@@ -74,7 +78,9 @@ class VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
             features = {client: _single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
-        return cls(features, data.labels, notes=data.notes)
+        columns = dict(zip(data.clients, data.columns, strict=True))
+        test = None if data.test is None else HeldOutDataset.from_table(data.test)
+        return cls(features, data.labels, None, test, data.notes, columns)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -111,21 +117,17 @@ class VerticalDataset:
         return self._taken(rows, f"A part: {samples} of {self.samples} samples, drawn with seed {seed}.")
 
     def holdout(self, fraction: float, seed: int = 0) -> VerticalDataset:
-        """The same data with a random part of the samples, drawn from the seed, set aside as the test set."""
-        check_whole("seed", seed, least=0)
-        check_number("fraction", fraction, above=0)
+        """The same data with a random part of the samples, drawn from the seed, set aside as the test set.
+
+        The draw depends on the number of samples and the seed alone, and is the same for all clients. It is not
+        stratified by class.
+        """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
-        count = round(fraction * self.samples)
-        if not 0 < count < self.samples:
-            raise DataError(
-                f"A fraction of {fraction} cannot be held out of {self.samples} samples: "
-                "some, but not all, must become the test set."
-            )
-        order = stream(seed, "holdout").permutation(self.samples)
-        note = f"Held out for the test: {count} of {self.samples} samples, drawn with seed {seed}."
-        test = replace(self._taken(np.sort(order[:count]), note), transforms=None)
-        return replace(self._taken(np.sort(order[count:]), note), test=test)
+        rows, others, note = drawn_apart(fraction, self.samples, seed)
+        features = {client: take(values, others) for client, values in self.features.items()}
+        test = HeldOutDataset(features, self.labels[others], notes=(*self.notes, note), columns=self.columns)
+        return replace(self._taken(rows, note), test=test)
 
     def _taken(self, rows: Rows, note: str) -> VerticalDataset:
         labels: NDArray[np.generic] = self.labels[rows]
@@ -156,6 +158,12 @@ class VerticalDataset:
             raise DataError("The labels of the training and the test set must both be numbers, or both texts.")
         if texts["test"] and (new := sorted(set(test.labels.tolist()) - set(self.labels.tolist()))):
             raise DataError(f"No training sample is of a class that the test set has: {listing(new)}.")
+
+
+class HeldOutDataset(VerticalDataset):
+    """Samples to test on: all labels may be equal there."""
+
+    _labels_may_be_equal = True
 
 
 def _single(block: Any) -> NDArray[np.float32]:

@@ -50,7 +50,8 @@ class Scaling:
 
 
 def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
-    """The data with zero mean and unit variance in every column, and the scaling that did it.
+    """The data with zero mean and unit variance in every column, and the scaling that did it; the test set is scaled
+    in the same way.
 
     Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with them their zeros.
     """
@@ -72,7 +73,8 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     notes = [f"Columns that are constant became 0: {listing(constants)}."] if constants else []
     if sparse:
         notes.append(f"Sparse columns are divided by their deviations, but not centred: those of {listing(sparse, 4)}.")
-    return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes)), scaling
+    test = None if data.test is None else replace(data.test, blocks=scaling.apply(data.test.blocks))
+    return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test), scaling
 
 
 def _sparse_deviations(block: Block) -> Array:

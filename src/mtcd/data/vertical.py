@@ -5,16 +5,17 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
-from mtcd.arrays import Array
+from mtcd.arrays import Array, Rows
 from mtcd.data.checks import check_clients, check_labels, check_values
+from mtcd.data.draws import drawn_apart
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
@@ -32,6 +33,7 @@ class VerticalData:
     Blocks are dense (column-major views of one matrix where possible) or ``csr_array``; labels are
     known to all parties. ``notes`` are for the user, such as ids that did not match.
     ``positions`` tells where each column stood originally; without it, clients are in that order.
+    ``test`` holds further samples of the same clients and columns, which no party trains on: see ``holdout``.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
     """
 
@@ -41,18 +43,24 @@ class VerticalData:
     labels: NDArray[np.generic]
     notes: tuple[str, ...] = ()
     positions: tuple[tuple[int, ...], ...] = ()
+    test: VerticalData | None = None
+
+    _labels_may_be_equal: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.positions:
             object.__setattr__(self, "positions", _in_order(self.columns))
-        check_labels(self.labels)
+        check_labels(self.labels, self._labels_may_be_equal)
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
         for name, columns, block in zip(self.clients, self.columns, self.blocks, strict=True):
             check_values(name, columns, block)
+        if self.test is not None:
+            self._check_test(self.test)
 
     def __repr__(self) -> str:
         held = [f"{name} ({len(columns):,})" for name, columns in zip(self.clients, self.columns, strict=True)]
-        return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {listing(held, 4)})"
+        test = "" if self.test is None else f"; {self.test.samples:,} samples for the test"
+        return f"VerticalData({self.samples:,} samples, {self.features:,} columns: {listing(held, 4)}{test})"
 
     @property
     def samples(self) -> int:
@@ -76,6 +84,36 @@ class VerticalData:
         labels = np.ascontiguousarray(self.labels)
         digest.update(repr(labels.tolist()).encode() if labels.dtype.kind not in "biuf" else labels.tobytes())
         return digest.hexdigest()
+
+    def holdout(self, fraction: float, seed: int = 0) -> VerticalData:
+        """The same data with a random part of the samples, drawn from the seed, set aside as the test set.
+
+        The draw depends on the number of samples and the seed alone, and is the same for all clients. It is not
+        stratified by class.
+        """
+        if self.test is not None:
+            raise DataError("There is a test set already: nothing more can be held out.")
+        rows, others, note = drawn_apart(fraction, self.samples, seed)
+        blocks, labels = self._taken(others)
+        test = HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
+        blocks, labels = self._taken(rows)
+        return replace(self, blocks=blocks, labels=labels, notes=(*self.notes, note), test=test)
+
+    def _taken(self, rows: Rows) -> tuple[tuple[Block, ...], NDArray[np.generic]]:
+        taken = (block[rows] for block in self.blocks)
+        return tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken), self.labels[rows]
+
+    def _check_test(self, test: VerticalData) -> None:
+        if not isinstance(test, VerticalData) or test.test is not None:
+            raise DataError("The test set must be VerticalData without a test set of its own.")
+        if test.clients != self.clients or test.columns != self.columns:
+            raise DataError("The test set must have the same clients with the same columns, in the same order.")
+
+
+class HeldOut(VerticalData):
+    """Samples to test on: all labels may be equal there."""
+
+    _labels_may_be_equal = True
 
 
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:

@@ -14,6 +14,7 @@ from mtcd.checks import check_number
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError
+from mtcd.model.evaluation import Evaluation, Parameters
 from mtcd.model.fit import LabelFit
 from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
@@ -87,6 +88,8 @@ class LinearProblem:
     classes: tuple[str | float, ...]
     blocks: tuple[Block, ...]
     penalties: tuple[Penalty, ...]
+    evaluation: Evaluation | None = None
+    """The metrics of a score; none unless given."""
 
     @property
     def samples(self) -> int:
@@ -123,14 +126,23 @@ class LinearProblem:
         """f, from the aggregate and the penalty of a token."""
         return self.fit.objective(aggregate, penalty)
 
+    def metrics(self, aggregate: Array, parameters: Parameters) -> dict[str, float]:
+        """The metrics, from the aggregate; those of a test set from the parameters of all clients."""
+        return {} if self.evaluation is None else self.evaluation.measured(aggregate, parameters)
+
     def score(self, parameters: Sequence[Array]) -> Score:
-        """f, from scratch."""
-        return Score(self.evaluate(parameters))
+        """f and the metrics, from scratch."""
+        aggregate = self.aggregate(parameters)
+        metrics = self.metrics(aggregate, lambda: parameters)
+        return Score(self._objective(aggregate, parameters), None, metrics.get("test_accuracy"), metrics)
 
     def evaluate(self, parameters: Sequence[Array]) -> float:
         """f, from the parameters of all clients: for measurements only."""
+        return self._objective(self.aggregate(parameters), parameters)
+
+    def _objective(self, aggregate: Array, parameters: Sequence[Array]) -> float:
         penalty = sum(r.value(theta) for r, theta in zip(self.penalties, parameters, strict=True))
-        return self.fit.objective(self.aggregate(parameters), penalty)
+        return self.fit.objective(aggregate, penalty)
 
 
 class LinearClient:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from mtcd.data.dataset import VerticalDataset
 from mtcd.errors import ConfigError
+from mtcd.metrics import Metrics
 from mtcd.model.score import Score
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import ClientNetwork, EpochLoss
@@ -25,6 +26,7 @@ from mtcd.splitnet.labels import classes_of, decide, encode, find_loss
 from mtcd.splitnet.lanes import Lanes
 from mtcd.splitnet.modules import Trainable
 from mtcd.splitnet.optimiser import MakeOptimiser, capturable, make_optimiser, plain_sgd
+from mtcd.splitnet.outputs import split_outputs
 from mtcd.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, named, trained_on
 
 if TYPE_CHECKING:
@@ -74,6 +76,8 @@ class NetProblem:
         draws = self._try_training(SAMPLES, aggregation.width)
         self.around = Surroundings(loss, aggregation, self.device, compute.precision == "mixed", seed, draws)
         self.staged: list[NetClient] = []
+        self.chosen = Metrics({})
+        """The metrics of a score."""
 
     def _try_training(self, samples: int, width: int) -> bool:
         """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
@@ -163,29 +167,43 @@ class NetProblem:
         """Not available: f in evaluation mode does not follow from the token of a batch."""
         raise NotImplementedError
 
+    def metrics(self, aggregate: Tensor, parameters: Callable[[], Sequence[Mapping[str, Tensor]]]) -> dict[str, float]:
+        """Not available, for the same reason: the metrics are in the score."""
+        raise NotImplementedError
+
     def hold(self, parameters: Sequence[Mapping[str, Tensor]]) -> None:
         """Copy the weights of all clients and, last, of the fusion module into these modules."""
         for net, weights in zip((*self.nets, self.fusion), parameters, strict=True):
             net.load_weights(weights)
 
     def score(self, parameters: Sequence[Mapping[str, Tensor]]) -> Score:
-        """The mean loss and accuracy on the training samples, and the accuracy on the test samples, all in evaluation
-        mode, with these weights of all networks: for measuring only.
+        """The mean loss and accuracy on the training samples, the accuracy on the test samples, and the metrics on
+        both, all in evaluation mode, with these weights of all networks: for measuring only.
         """
         self.hold(parameters)
-        objective, accuracy = self._evaluate(self.sources, self.labels)
-        if self._test is None or self.classes is None:
-            return Score(objective, accuracy)
-        return Score(objective, accuracy, self._evaluate(*self._test)[1])
+        objective, accuracy, metrics = self._evaluate("train", self.sources, self.labels)
+        if self._test is None or (self.classes is None and not self.chosen):
+            return Score(objective, accuracy, None, metrics)
+        _, test_accuracy, test_metrics = self._evaluate("test", *self._test)
+        return Score(objective, accuracy, test_accuracy, metrics | test_metrics)
 
-    def _evaluate(self, sources: Sequence[Source], labels: Tensor) -> tuple[float, float | None]:
+    def _evaluate(
+        self, part: str, sources: Sequence[Source], labels: Tensor
+    ) -> tuple[float, float | None, dict[str, float]]:
         total, right = torch.zeros(2, dtype=torch.float64, device=self.device)
+        given = []
         for rows, outputs in self._outputs(sources, len(labels)):
             total += self.around.loss(outputs, labels[rows]).double() * len(rows)
             if self.classes is not None:
                 right += (decide(outputs, self.classes) == labels[rows]).sum()
+            if self.chosen:
+                given.append(outputs)
         mean, share = (torch.stack([total, right]) / len(labels)).tolist()
-        return mean, None if self.classes is None else share
+        metrics = {}
+        if given:
+            known = split_outputs(torch.cat(given), labels.cpu().numpy(), self.classes)
+            metrics = self.chosen.measured(part, known)
+        return mean, None if self.classes is None else share, metrics
 
     def _outputs(self, sources: Sequence[Source], samples: int) -> Iterator[tuple[Tensor, Tensor]]:
         with ExitStack() as modes:

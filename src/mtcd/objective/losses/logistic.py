@@ -31,6 +31,9 @@ class Logistic(TwoClasses):
         p = _sigmoid(z)
         return np.asarray(p * (1.0 - p) * v)
 
+    def probabilities(self, z: Array) -> Array:
+        return np.column_stack([_sigmoid(-z), _sigmoid(z)])
+
     def dual_prox(self, v: Array, y: Array, c: float) -> Array:
         return _sigmoid_at_root(v + y, c) - y
 

@@ -56,6 +56,17 @@ class Loss(ABC):
         """The prediction of an aggregate z: the value in regression, the class index otherwise."""
         return z
 
+    def probabilities(self, z: Array) -> Array:
+        """A column for every class, for an aggregate z; an error where the model has no probabilities."""
+        raise ConfigError(
+            "This model gives no probabilities: use logistic or multinomial for them, or decision_function for scores."
+        )
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it defines ``probabilities``."""
+        return type(self).probabilities is not Loss.probabilities
+
 
 LOSSES: Registry[type[Loss]] = Registry(
     Loss, "mtcd.losses", "mtcd.objective.losses", "model.kind: no model is called '{}';"

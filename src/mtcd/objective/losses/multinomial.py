@@ -45,3 +45,6 @@ class Multinomial(Loss):
 
     def predict(self, z: Array) -> Array:
         return np.asarray(z.argmax(axis=1), dtype=float)
+
+    def probabilities(self, z: Array) -> Array:
+        return np.asarray(scipy.special.softmax(z, axis=1))

@@ -1,0 +1,16 @@
+"""Metrics of predictions: a file for each family, by their names in ``METRICS``."""
+
+from mtcd.metrics.metric import METRICS, Metric
+from mtcd.metrics.outputs import Outputs, class_numbers
+from mtcd.metrics.selection import Metrics, all_metrics, chosen_metrics, find_metrics
+
+__all__ = [
+    "METRICS",
+    "Metric",
+    "Metrics",
+    "Outputs",
+    "all_metrics",
+    "chosen_metrics",
+    "class_numbers",
+    "find_metrics",
+]
