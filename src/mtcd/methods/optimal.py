@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -67,16 +68,26 @@ class Along:
 
     def gradient(self, w: Array) -> Array:
         """d value / d w."""
-        loss = self.fit.gradient(self.aggregate(w)).ravel()
-        return np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
+        return self.derivatives(w)[0]
 
-    def hessian(self, w: Array) -> Array:
-        """The second derivative, plus a share of its bound."""
+    def derivatives(self, w: Array) -> tuple[Array, Array]:
+        """The first derivative, and the second plus a share of its bound."""
         Z = self.aggregate(w)
+        loss = self.fit.gradient(Z).ravel()
+        gradient = np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
+        return gradient, np.asarray(self.changes.T @ self._curved(Z) + CAUTION * self._worst + self.bend)
+
+    def _curved(self, Z: Array) -> Array:
+        """The second derivative of the loss at Z, times every change."""
+        if Z.ndim == 1:  # one number per sample: the second derivative is a diagonal
+            return np.asarray(self.fit.hessian_product(Z, np.ones_like(Z))[:, None] * self.changes)
         columns = [self.fit.hessian_product(Z, c.reshape(Z.shape)).ravel() for c in self.changes.T]
-        curved = self.changes.T @ np.stack(columns, axis=1)
-        worst = self.fit.curvature * (self.changes.T @ self.changes)
-        return np.asarray(curved + CAUTION * worst + self.bend)
+        return np.stack(columns, axis=1)
+
+    @cached_property
+    def _worst(self) -> Array:
+        """A bound of the second derivative of the loss."""
+        return np.asarray(self.fit.curvature * (self.changes.T @ self.changes))
 
 
 def optimal_weights(along: Along, most: float | Array | None) -> Array:
@@ -91,7 +102,7 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
     if not (np.isfinite(along.changes).all() and np.isfinite([value, *along.slope, *along.bend.flat]).all()):
         return w
     for _ in range(NEWTON_STEPS):
-        gradient, hessian = along.gradient(w), along.hessian(w)
+        gradient, hessian = along.derivatives(w)
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
             break
         step = _lowest(gradient, hessian, w, bounds) - w
