@@ -6,7 +6,8 @@ A package that is installed beside mtcd adds to a registry by an entry point of 
     spiral = "my_package.spiral:SpiralWalk"
 
 Its code is imported when its name is used, and never otherwise: a config can only select among the names
-that the person at this machine has installed.
+that the person at this machine has installed. A name with a colon, ``module:Class``, is a class in a file of the
+user's own: see :mod:`mtcd.own_code` for where that may be loaded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
+from mtcd import own_code
 from mtcd.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Registry(Generic[T]):
     def __init__(self, base: type, group: str, package: str, unknown: str, functions: bool = False) -> None:
         self.base, self.group, self.package, self.unknown, self.functions = base, group, package, unknown, functions
         self._classes: dict[str, T] = {}
+        self._own: dict[str, T] = {}  # by 'module:Class'
         self._complete = False
 
     @overload
@@ -67,6 +70,8 @@ class Registry(Generic[T]):
         return made
 
     def __getitem__(self, name: str) -> T:
+        if own_code.is_own(name):
+            return self._of_the_user(name)
         if name not in self._classes:
             self._import([module for module in self._modules() if module == str(name).replace("-", "_")])
         if name not in self._classes and name not in self._known():
@@ -74,6 +79,8 @@ class Registry(Generic[T]):
         return self._classes[name]
 
     def __contains__(self, name: object) -> bool:
+        if own_code.is_own(name):
+            return name in self._own or own_code.may_run()
         return name in self._classes or name in self._known() or any(point.name == name for point in self._points())
 
     def __iter__(self) -> Iterator[str]:
@@ -89,6 +96,17 @@ class Registry(Generic[T]):
             except ConfigError:
                 continue
         return found
+
+    def _of_the_user(self, name: str) -> T:
+        """The class 'module:Class'. Once loaded, it is used wherever the name is given in this process."""
+        if own_code.may_run() or name not in self._own:
+            made = own_code.load(name, self.group)
+            said = f"{self.group}: {name!r}"
+            if not isinstance(made, type):
+                raise ConfigError(f"{said} must be a class, a subclass of {_where(self.base)}, but is {made!r}.")
+            self._check(name, made, said)
+            self._own[name] = made  # type: ignore[assignment]
+        return self._own[name]
 
     def _known(self) -> dict[str, T]:
         if not self._complete:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +12,7 @@ import typer
 
 from mtcd.cli.federation import federation
 from mtcd.errors import ConfigError, MtcdError
+from mtcd.own_code import running_code
 
 app = typer.Typer(
     help=(
@@ -41,6 +43,9 @@ Changes = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+RunCode = Annotated[
+    bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
+]
 
 
 def _version(asked: bool) -> None:
@@ -84,7 +89,8 @@ def train(
     """Train the model that CONFIG.yaml describes."""
     from mtcd.cli.train import TrainOptions, train_config
 
-    raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume)))
+    with running_code():
+        raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume)))
 
 
 @app.command(
@@ -99,14 +105,13 @@ def inspect(
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    run_code: Annotated[
-        bool, typer.Option("--run-code", help="Build networks that are not built in, which runs their code.")
-    ] = False,
+    run_code: RunCode = False,
 ) -> None:
     """Show the training that CONFIG.yaml describes, without running it."""
     from mtcd.cli.inspect import inspect_config
 
-    inspect_config(config, changes or [], seed, as_json, run_code)
+    with running_code() if run_code else nullcontext():
+        inspect_config(config, changes or [], seed, as_json, run_code)
 
 
 @app.command(
@@ -143,11 +148,13 @@ def plan(
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,
+    run_code: RunCode = False,
 ) -> None:
     """Propose a method and settings."""
     from mtcd.cli.plan import PlanOptions, plan_config
 
-    plan_config(PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json))
+    with running_code() if run_code else nullcontext():
+        plan_config(PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json))
 
 
 @app.command()
@@ -194,7 +201,8 @@ def reproduce(
     elif figure is None:
         raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
     else:
-        raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page)))
+        with running_code():
+            raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page)))
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]

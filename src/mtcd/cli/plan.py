@@ -14,10 +14,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mtcd.cli.show import aside, screen, show_notes
 from mtcd.config.build import build
-from mtcd.config.read import read_config
+from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import GlmSection
 from mtcd.errors import ConfigError
 from mtcd.files import check_writable, write_whole
+from mtcd.own_code import may_run
 from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
@@ -57,6 +58,8 @@ def plan_config(options: PlanOptions) -> None:
     picture = _checked(out.with_suffix(".png"), options.config)
     if not isinstance(config.model, GlmSection):  # before any network is built
         raise ConfigError("mtcd plan supports linear models only, but the config has a split network.")
+    if not may_run():
+        refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
     links = None if options.links is None else read_links(options.links, setup.network)
     with _progress() as watch:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from mtcd.config.explain import explain
 from mtcd.config.schema import Config, OwnTable, SplitSection, TableData
 from mtcd.errors import ConfigError
+from mtcd.own_code import look_in
 
 
 class _Loader(yaml.SafeLoader):
@@ -47,6 +48,7 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
         _apply(content, change)
     if seed is not None:
         content["seed"] = seed
+    look_in(path.resolve().parent / str(content.get("code") or "."))
     return locate(check_config(content, str(path)), path.resolve().parent)
 
 
@@ -61,11 +63,15 @@ def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
 
 def refuse_code(config: Config, how_to_run: str) -> None:
     """Reject a config that names code in a command that should not run code: the config may be from a third party."""
+    named, folder = config.own_parts, config.code
     if isinstance(config.model, SplitSection) and config.model.own_networks:
-        listed = ", ".join(f"model.{key} {name}" for key, name in config.model.own_networks.items())
+        named |= {f"model.{key}": name for key, name in config.model.own_networks.items()}
+        folder = config.model.code
+    if named:
+        listed = ", ".join(f"{key} {name}" for key, name in named.items())
         raise ConfigError(
-            f"This config names code of somebody's own: {listed}, looked for in {config.model.code}. Making these "
-            f"networks runs that code. Read it first; if you trust it, {how_to_run}"
+            f"This config names code of somebody's own: {listed}, looked for in {folder}. Using it runs that code. "
+            f"Read it first; if you trust it, {how_to_run}"
         )
 
 
@@ -148,4 +154,5 @@ def locate(config: Config, folder: Path) -> Config:
     model = config.model
     if isinstance(model, SplitSection) and ":" in model.client + model.fusion:
         model = model.model_copy(update={"code": found(model.code or Path("."))})
-    return config.model_copy(update={"data": data, "network": network, "model": model})
+    code = found(config.code or Path(".")) if config.own_parts else config.code
+    return config.model_copy(update={"data": data, "network": network, "model": model, "code": code})

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtcd.config.read import read_config, refuse_code
+from mtcd.config.read import read_config, read_yaml, refuse_code
 from mtcd.config.schema import SplitSection
 from mtcd.errors import MtcdError
 from mtcd.extras import find
 from mtcd.files import MARKER
+from mtcd.own_code import running_code
 from mtcd.run import Run
 
 if TYPE_CHECKING:
@@ -24,12 +25,27 @@ def load_run(folder: str | Path, model: SplitModel | None = None, run_code: bool
 
     Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them, which tells how to make
     the modules again; for a run of your own, ``model`` brings them. Modules that are not built in are made by the code
-    that the config names: it runs only with ``run_code``, so that the folder of a stranger is safe to read.
+    that the config names, and so is a loss named 'module:Class': that code runs only with ``run_code``, so that the
+    folder of a stranger is safe to read.
     """
     place = Path(folder)
+    if run_code:
+        with running_code(_code_folder(place)):
+            return _loaded(place, model, run_code)
+    return _loaded(place, model, run_code)
+
+
+def _loaded(place: Path, model: SplitModel | None, run_code: bool) -> Run:
     if model is None and (place / CONFIG).exists():
         model = _configured_model(place, run_code)
     return Run.load(place, model)
+
+
+def _code_folder(place: Path) -> Path:
+    """The folder of the user's code, from the config of the run where there is one."""
+    if not (place / CONFIG).exists():
+        return place
+    return place / str(read_yaml(place / CONFIG, "config", "data, model, network, method").get("code") or ".")
 
 
 def _configured_model(place: Path, run_code: bool) -> SplitModel | None:

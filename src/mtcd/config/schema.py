@@ -22,6 +22,7 @@ from mtcd.config.keys import Number, Whole, section_of
 from mtcd.data.svmlight import is_svmlight
 from mtcd.errors import ConfigError
 from mtcd.methods.method import METHODS
+from mtcd.own_code import is_own
 
 
 def _names(value: Any) -> Any:
@@ -323,4 +324,12 @@ class Config(Section):
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
     compute: ComputeSection | None = None
+    code: Path | None = None  # the folder of modules that names such as 'module:Class' are in; that of the config
     seed: Seed = 0
+
+    @property
+    def own_parts(self) -> dict[str, str]:
+        """The parts that are code of the user's own, by their keys; networks have a folder of their own."""
+        keys = ("kind", "walk", "combine", "acceleration", "transport")
+        named = {f"method.{key}": getattr(self.method, key) for key in keys} | {"model.kind": self.model.kind}
+        return {key: name for key, name in named.items() if is_own(name)}

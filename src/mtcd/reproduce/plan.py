@@ -16,6 +16,7 @@ from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.ledger.costs import Per
 from mtcd.network.spectrum import algebraic_connectivity
+from mtcd.own_code import look_in
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.schema import Changes, Experiment, Measure, Tune
 
@@ -61,6 +62,7 @@ class CurvePlan:
         return self.config(self.seeds[0], self.tune.stepsizes[0] if self.tune else None)
 
     def _checked(self, content: Changes) -> Config:
+        look_in(self.folder / str(content.get("code") or "."))
         config = locate(check_config(content, self.where), self.folder)
         try:
             build_settings(config)  # what cannot work is refused before anything is trained

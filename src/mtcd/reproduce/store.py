@@ -42,7 +42,7 @@ class Store:
         given = config.model_dump(mode="json", exclude_defaults=True)  # a new key with a default changes nothing
         identity = f"{FORMAT} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
         digest = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
-        return self.folder / f"{config.method.kind}-seed{config.seed}-{digest}.json"
+        return self.folder / f"{config.method.kind.replace(':', '-')}-seed{config.seed}-{digest}.json"
 
     def load(self, path: Path) -> Trained | None:
         """The stored training; a damaged file counts as missing."""
@@ -91,6 +91,8 @@ def _files(config: Config) -> str:
     """What is in the files that the config names: other content is another training."""
     paths = [] if config.network.edges is None else [config.network.edges]
     paths += table_files(config)
+    modules = [name.partition(":")[0].replace(".", "/") for name in config.own_parts.values()]
+    paths += [(config.code or Path()) / f"{module}.py" for module in modules]
     return "".join(_digest(path, *_state(path)) for path in paths)
 
 

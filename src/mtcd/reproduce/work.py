@@ -20,6 +20,7 @@ from mtcd.config.build import build
 from mtcd.config.schema import Config
 from mtcd.errors import DataError, MtcdError
 from mtcd.history import LEARNT, PLAIN, Measurement
+from mtcd.own_code import running_code
 from mtcd.reproduce.schema import Measure
 from mtcd.reproduce.store import COLUMNS, Record, measure_of
 from mtcd.reproduce.unfinished import Unfinished
@@ -157,7 +158,8 @@ def _work(pipe: Connection) -> None:
 
 def _outcome(config: Config, tell: Callable[[News], None], unfinished: Unfinished) -> News:
     try:
-        return train_record(config, tell, unfinished)
+        with running_code(config.code):  # as in the process that sent the config
+            return train_record(config, tell, unfinished)
     except (MtcdError, OSError) as error:
         return Failed(str(error))
     except MemoryError:

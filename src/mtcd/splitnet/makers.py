@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +11,7 @@ import torch
 from torch import nn
 
 from mtcd.errors import ConfigError, MtcdError, did_you_mean
+from mtcd.own_code import imported
 from mtcd.splitnet.feed import draw_seed
 from mtcd.splitnet.modules import seeded
 from mtcd.splitnet.nets import FUSIONS, NETS
@@ -51,43 +49,7 @@ def _find_maker(name: str, known: Mapping[str, Maker], where: str, load: Load) -
 
 def importing(folder: Path | None) -> Load:
     """Import the named object, from ``folder`` first, then from here or installed packages. This runs its code."""
-    return lambda name, where: _import(name, where, [folder or Path.cwd(), Path.cwd()])
-
-
-def _import(name: str, where: str, folders: Sequence[Path]) -> Any:
-    module, _, function = name.partition(":")
-    try:
-        _forget(module.partition(".")[0], folders)
-        with _importable(folders):
-            found: Any = importlib.import_module(module)
-            for part in function.split("."):
-                found = getattr(found, part)
-    except Exception as error:  # the user's code may raise anything
-        raise ConfigError(f"{where}: {name!r} cannot be imported ({type(error).__name__}: {error}).") from None
-    return found
-
-
-def _forget(name: str, folders: Sequence[Path]) -> None:
-    """Forget an imported module of that name from elsewhere, which would shadow the one in these folders."""
-    there = [file for folder in folders for file in (folder / f"{name}.py", folder / name / "__init__.py")]
-    wanted = next((file.resolve() for file in there if file.is_file()), None)
-    known = getattr(sys.modules.get(name), "__file__", None)
-    if wanted is None or known is None or Path(known).resolve() == wanted:
-        return
-    for module in [one for one in sys.modules if one == name or one.startswith(f"{name}.")]:
-        del sys.modules[module]
-
-
-@contextmanager
-def _importable(folders: Sequence[Path]) -> Iterator[None]:
-    """The context in which modules in these folders can be imported."""
-    before = list(sys.path)
-    sys.path[:0] = [str(folder) for folder in folders]
-    importlib.invalidate_caches()
-    try:
-        yield
-    finally:
-        sys.path[:] = before
+    return lambda name, where: imported(name, where, [folder or Path.cwd(), Path.cwd()])
 
 
 def make(maker: Maker, where: str, facts: Mapping[str, Any], settings: Mapping[str, Any], seed: int) -> nn.Module:
