@@ -1,0 +1,111 @@
+"""One column of a client, prepared: its steps, fitted on the training rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from mtcd.errors import DataError
+from mtcd.prepare.automatic import automatic_steps
+from mtcd.prepare.recipe import Steps
+from mtcd.prepare.transformer import Fitted, name_of, state_from_json, state_to_json
+from mtcd.prepare.values import is_text, numbers
+
+
+@dataclass(frozen=True)
+class PreparedColumn:
+    """A column and its fitted steps; each step is applied to every column that the one before gives.
+
+    ``means`` of the resulting columns stand in for what is missing in new samples; ``had_missing``: whether a training
+    row misses its value.
+    """
+
+    name: str
+    steps: tuple[tuple[Fitted, ...], ...]
+    outputs: tuple[str, ...]
+    means: tuple[float, ...]
+    had_missing: bool
+
+    @staticmethod
+    def fit(column: pl.Series, steps: Steps) -> tuple[PreparedColumn, list[pl.Series]]:
+        """Fit the steps on the training rows of a column; also the columns it becomes, null where a value is missing."""
+        parts, fitted = [column], []
+        for step in automatic_steps(column) if steps is None else steps:
+            states = tuple(step.fit(part) for part in parts)
+            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+            fitted.append(states)
+        for part in parts:
+            if is_text(part):
+                raise DataError(
+                    f"Column {column.name!r} still holds texts after {name_of(type(fitted[-1][0]))}: add a step that "
+                    "gives numbers, such as one-hot."
+                )
+        names, means = tuple(part.name for part in parts), tuple(_mean(part) for part in parts)
+        return PreparedColumn(column.name, tuple(fitted), names, means, bool(column.null_count())), parts
+
+    def apply(self, column: pl.Series) -> list[pl.Series]:
+        """The columns that new samples become; null where a value is missing."""
+        parts = [column]
+        for states in self.steps:
+            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+        return parts
+
+    def filled(self, column: pl.Series) -> list[pl.Series]:
+        """The same with the means of the training rows for missing values."""
+        return [part.fill_null(mean) for part, mean in zip(self.apply(column), self.means, strict=True)]
+
+    def refuse_unseen(self, column: pl.Series) -> None:
+        """Raise an error where a value is of a category that no training row has, or missing or unreadable."""
+        odd = self.steps[0][0].unseen(column)
+        if not self.had_missing:
+            for part in self.apply(column):
+                odd = odd | part.is_null()
+            odd = odd | column.is_null()
+        if odd.any():
+            row = int(odd.arg_true()[0])
+            what = f"holds {column[row]!r}, as no training row does" if column[row] is not None else "is missing"
+            raise DataError(
+                f"Column {self.name!r} {what}, in row {row + 1} (and in {odd.sum()} row(s) in all): mend the value, or "
+                "prepare with on_unseen: ignore."
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as plain values."""
+        return {
+            "name": self.name,
+            "steps": [[state_to_json(state) for state in states] for states in self.steps],
+            "outputs": list(self.outputs),
+            "means": list(self.means),
+            "had_missing": self.had_missing,
+        }
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> PreparedColumn:
+        """The column again. Raises ValueError, KeyError or TypeError."""
+        made = PreparedColumn(
+            str(stored["name"]),
+            tuple(tuple(state_from_json(state) for state in states) for states in stored["steps"]),
+            tuple(str(name) for name in stored["outputs"]),
+            tuple(float(mean) for mean in stored["means"]),
+            bool(stored["had_missing"]),
+        )
+        parts = made.apply(pl.Series(made.name, [None], dtype=pl.String))
+        if tuple(part.name for part in parts) != made.outputs or len(made.means) != len(made.outputs):
+            raise ValueError(f"the steps of column {made.name!r} do not give its columns")
+        return made
+
+
+def unread(column: pl.Series) -> str:
+    """A note on values of a column of numbers that are none, which count as missing; empty where there are none."""
+    odd = column.is_not_null() & numbers(column).is_null()
+    if not odd.any():
+        return ""
+    first = column[int(odd.arg_true()[0])]
+    return f"{odd.sum()} value(s) of column {column.name!r} that are no numbers, such as {first!r}, count as missing."
+
+
+def _mean(part: pl.Series) -> float:
+    found = part.mean()
+    return 0.0 if found is None else float(found)  # type: ignore[arg-type]

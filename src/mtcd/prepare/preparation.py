@@ -1,0 +1,130 @@
+"""The preparation of a client: from its columns as given to its block, fitted on its own training rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from mtcd.arrays import Array
+from mtcd.errors import DataError, listing
+from mtcd.prepare.column import PreparedColumn, unread
+from mtcd.prepare.recipe import Recipe
+from mtcd.prepare.transformers.impute import Imputed
+from mtcd.prepare.transformers.standardise import Standardised
+from mtcd.prepare.values import is_time
+
+FORMAT = 1
+
+
+class Preparation(ABC):
+    """A fitted preparation. New samples are prepared as the training rows were."""
+
+    inputs: tuple[str, ...]
+    """The columns as given."""
+    outputs: tuple[str, ...]
+    """The columns of the block."""
+    sources: tuple[int, ...]
+    """For each column of the block, the column as given that it comes from; the first, where that is not known."""
+
+    @abstractmethod
+    def apply(self, frame: pl.DataFrame) -> Array:
+        """The block of new samples, from their columns as given."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """The preparation as plain values."""
+
+
+@dataclass(frozen=True)
+class ColumnPreparation(Preparation):
+    """Every column by its own steps: the built-in transformers."""
+
+    columns: tuple[PreparedColumn, ...]
+    refuse_unseen: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns as given."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The columns of the block."""
+        return tuple(name for column in self.columns for name in column.outputs)
+
+    @property
+    def sources(self) -> tuple[int, ...]:  # type: ignore[override]
+        """For each column of the block, the column that it comes from."""
+        return tuple(j for j, column in enumerate(self.columns) for _ in column.outputs)
+
+    def apply(self, frame: pl.DataFrame) -> Array:
+        if self.refuse_unseen:
+            for column in self.columns:
+                column.refuse_unseen(frame[column.name])
+        return _block([part for column in self.columns for part in column.filled(frame[column.name])])
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "kind": "columns",
+            "columns": [column.to_json() for column in self.columns],
+            "on_unseen": "error" if self.refuse_unseen else "ignore",
+        }
+
+    @staticmethod
+    def from_json(stored: dict[str, Any]) -> ColumnPreparation:
+        """The preparation again. Raises ValueError, KeyError or TypeError."""
+        if (stored["format"], stored["kind"]) != (FORMAT, "columns"):
+            raise ValueError(f"a preparation of format {stored['format']} and kind {stored['kind']!r}")
+        columns = tuple(PreparedColumn.from_json(column) for column in stored["columns"])
+        return ColumnPreparation(columns, stored["on_unseen"] == "error")
+
+
+def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[ColumnPreparation, Array, list[str]]:
+    """The preparation of a client fitted on its training rows, their block, and notes for the user."""
+    columns, parts, notes, missing = [], [], [], {}
+    for name in frame.columns:
+        column, made = PreparedColumn.fit(frame[name], recipe.steps(name))
+        columns.append(column)
+        parts += made
+        if lost := max(part.null_count() for part in made):
+            missing[name] = lost
+        notes += _notes(frame[name], column)
+    if missing:
+        shown = listing([f"{name} ({count:,})" for name, count in missing.items()])
+        raise DataError(
+            f"{sum(missing.values()):,} values of client {client!r} are still missing after preparation, of "
+            f"{frame.height:,} rows each: {shown}. Begin the steps of these columns with impute, or prepare them "
+            "automatically (auto)."
+        )
+    preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen)
+    check_outputs(client, preparation.outputs)
+    return preparation, _block(parts), notes
+
+
+def check_outputs(client: str, names: Sequence[str]) -> None:
+    """Reject two columns of one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"Preparation gives client {client!r} two columns {twice!r}: rename one of its columns.")
+
+
+def _notes(given: pl.Series, column: PreparedColumn) -> list[str]:
+    if given.null_count() == len(given):
+        return [f"Column {given.name!r} has no value in any training row."]
+    of_numbers = isinstance(column.steps[0][0], Standardised | Imputed) and not is_time(given)
+    is_filled_with_text = isinstance(column.steps[0][0], Imputed) and isinstance(column.steps[0][0].fill, str)
+    return [note] if of_numbers and not is_filled_with_text and (note := unread(given)) else []
+
+
+def _block(parts: Sequence[pl.Series]) -> Array:
+    """The columns side by side, column-major."""
+    block = np.empty((len(parts[0]), len(parts)), order="F")
+    for j, part in enumerate(parts):
+        block[:, j] = part.to_numpy()
+    return block

@@ -1,0 +1,94 @@
+"""Transformers: the settings of one step of a column's preparation, and the state that it has after fitting.
+
+Each is a file in ``transformers``: a frozen dataclass of settings, registered under its name, whose ``fit`` gives a
+frozen dataclass of fitted state. Both are plain values, so that they are read from a config and kept as JSON.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict
+from datetime import date
+from functools import cache
+from typing import Any, ClassVar
+
+import polars as pl
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from mtcd.errors import ConfigError, did_you_mean
+from mtcd.registry import Registry
+
+CHECKED = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+
+
+class Fitted(ABC):
+    """The state of a step, fitted on the training rows of one column."""
+
+    @abstractmethod
+    def apply(self, column: pl.Series) -> list[pl.Series]:
+        """The columns that this one becomes; null where a value cannot be given."""
+
+    def unseen(self, column: pl.Series) -> pl.Series:
+        """Whether each value is one that no training row has; False throughout, where any value is as good."""
+        return pl.repeat(False, len(column), dtype=pl.Boolean, eager=True)
+
+
+class Transformer(ABC):
+    """The settings of a step. ``fitted`` is the class of its state."""
+
+    fitted: ClassVar[type[Fitted]]
+
+    @abstractmethod
+    def fit(self, column: pl.Series) -> Fitted:
+        """The state, from the training rows of a column."""
+
+
+TRANSFORMERS: Registry[type[Transformer]] = Registry(
+    Transformer, "mtcd.transformers", "mtcd.prepare.transformers", "prepare: no transformer is called '{}';"
+)
+
+
+def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
+    """A transformer by its name, with these settings."""
+    kind = TRANSFORMERS[name]
+    plain = {key: value.isoformat() if isinstance(value, date) else value for key, value in settings.items()}
+    try:
+        made: Transformer = _adapter(kind).validate_python(plain)
+        return made
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = str(first["loc"][0]) if first["loc"] else ""
+        known = list(getattr(kind, "__dataclass_fields__", {}))
+        if known and key not in known:
+            raise ConfigError(f"prepare: {name} has no setting {key!r}; {did_you_mean(key, known)}") from None
+        if not known:
+            raise ConfigError(f"prepare: {name} has no settings: leave {key!r} out.") from None
+        raise ConfigError(f"prepare: {name}: {key} is {first['input']!r}: {first['msg']}.") from None
+
+
+@cache
+def name_of(kind: type[Fitted]) -> str:
+    """The name of the transformer with such a state."""
+    return next(name for name, transformer in TRANSFORMERS.usable().items() if transformer.fitted is kind)
+
+
+def state_to_json(state: Fitted) -> dict[str, Any]:
+    """The fitted state as plain values."""
+    return {"kind": name_of(type(state)), **asdict(state)}  # type: ignore[call-overload]
+
+
+def state_from_json(stored: dict[str, Any]) -> Fitted:
+    """The fitted state again; every value is checked. Raises ValueError."""
+    values = dict(stored)
+    kind = values.pop("kind")
+    if not isinstance(kind, str) or kind not in TRANSFORMERS:
+        raise ValueError(f"there is no transformer {kind!r}")
+    state: Fitted = _adapter(TRANSFORMERS[kind].fitted).validate_python(values)
+    return state
+
+
+@cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    if "__pydantic_config__" not in vars(kind):
+        kind.__pydantic_config__ = CHECKED  # type: ignore[attr-defined]
+    return TypeAdapter(kind)

@@ -1,0 +1,1 @@
+"""The built-in transformers: a file for each, by name in ``TRANSFORMERS``."""

@@ -1,0 +1,49 @@
+"""Categories hashed into a fixed number of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from zlib import crc32
+
+import numpy as np
+import polars as pl
+
+from mtcd.errors import ConfigError
+from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Transformer
+from mtcd.prepare.values import texts
+
+
+@dataclass(frozen=True)
+class Hashed(Fitted):
+    """The number of columns."""
+
+    columns: int
+
+    def apply(self, column: pl.Series) -> list[pl.Series]:
+        values = texts(column)
+        distinct = values.drop_nulls().unique()
+        places = pl.Series([crc32(text.encode()) % self.columns for text in distinct.to_list()], dtype=pl.Int64)
+        found = values.replace_strict(distinct, places, default=-1, return_dtype=pl.Int64).to_numpy()
+        flags = np.zeros((self.columns, len(values)))
+        known = np.flatnonzero(found >= 0)
+        flags[found[known], known] = 1.0
+        return [pl.Series(f"{column.name}#{i}", row) for i, row in enumerate(flags)]
+
+
+@TRANSFORMERS.register("hash")
+@dataclass(frozen=True)
+class Hash(Transformer):
+    """1 in one of ``columns`` columns, chosen by a checksum (CRC-32) of the category; a missing value gives 0 in all.
+
+    Categories may share a column. None has to be known before, so that none is unseen.
+    """
+
+    fitted = Hashed
+    columns: int = 32
+
+    def __post_init__(self) -> None:
+        if self.columns < 2:
+            raise ConfigError(f"prepare: hash: columns must be 2 or more, but is {self.columns}.")
+
+    def fit(self, column: pl.Series) -> Hashed:
+        return Hashed(self.columns)
