@@ -46,7 +46,7 @@ def test_no_file_and_a_folder(put: Any) -> None:
         ("1 2 1,5", ["row 3 holds '1,5'"]),
         ("u v w", ["row 1 holds 'u'"]),
         ("1 - 3", ["'x2' of t.csv is missing in row 2", "ignore: [x2]"]),
-        ("- - -", ["missing in row 1"]),
+        ("- - -", ["3 values of t.csv are missing", "x2 (3)", "prepare: auto"]),
         ("1 2 NaN", ["missing in row 3"]),
         ("1 2 nan", ["missing in row 3"]),
         ("1 inf 3", ["infinite in row 2"]),
@@ -72,7 +72,7 @@ def test_features_of_parquet_that_are_no_numbers(put: Any, values: list[object])
     refused("'x' of t.parquet is not numeric", f"row {row} holds", table=Path("t.parquet"))
 
 
-@pytest.mark.parametrize("values", [[None, 1.0], [float("nan"), 1.0], [None, None], [None, True]])
+@pytest.mark.parametrize("values", [[None, 1.0], [float("nan"), 1.0], [None, True]])
 def test_missing_features_of_parquet(put: Any, values: list[object]) -> None:
     put("t.parquet", {"x": values, "y": [0, 1]})
     refused("'x' of t.parquet is missing in row 1", table=Path("t.parquet"))

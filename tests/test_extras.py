@@ -69,6 +69,6 @@ def test_nothing_says_to_install_from_an_index_where_the_package_is_not() -> Non
 def test_every_extra_that_a_page_names_is_there() -> None:
     told = [found for path in PAGES for found in re.findall(r"'\.\[([\w,]+)\]'", path.read_text())]
     named = {extra for extras in told for extra in extras.split(",")}
-    assert named == {"torch", "federation"}
+    assert named == {"torch", "federation", "prepare"}
     assert named <= set(PROJECT["optional-dependencies"])
     assert named <= set(importlib.metadata.metadata("mtcd").get_all("Provides-Extra") or ())

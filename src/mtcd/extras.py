@@ -15,8 +15,13 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "msgpack": "federation",
     "private_set_intersection": "federation",
     "google": "federation",  # protobuf, which private_set_intersection depends on
+    "skops": "prepare",
 }
-USERS = {"torch": "Split neural networks", "federation": "Federations"}
+USERS = {
+    "prepare": "Transformers of scikit-learn that are kept in a run folder",
+    "torch": "Split neural networks",
+    "federation": "Federations",
+}
 
 
 def install(extra: str) -> str:

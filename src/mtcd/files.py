@@ -23,8 +23,19 @@ CHECKPOINT = "checkpoint.safetensors"
 """Of a split network."""
 LINEAR_CHECKPOINT = "checkpoint.npz"
 CHECKPOINTS = (CHECKPOINT, LINEAR_CHECKPOINT)
+PREPARATION = "preparation.json"
 RUN_FILES = frozenset(
-    {MARKER, "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", WEIGHTS, *CHECKPOINTS}
+    {
+        MARKER,
+        "config.yaml",
+        "history.csv",
+        "history.png",
+        "ledger.json",
+        "parameters.npz",
+        PREPARATION,
+        WEIGHTS,
+        *CHECKPOINTS,
+    }
 )
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DivergedError, MtcdError
-from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, MARKER, fresh_folder, plain
+from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, MARKER, PREPARATION, fresh_folder, plain
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
+from mtcd.prepare import Preparations
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
@@ -205,15 +206,22 @@ class Run:
             np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]
         elif self.model is not None:
             about["split"] = self.model.write(folder)
+        if self.model is not None and self.model.preparations is not None:
+            _write_json(folder / PREPARATION, self.model.preparations.to_json())
+            about["prepared"] = True
         self.history.write(folder / "history.csv")
         _write_json(folder / "ledger.json", self.ledger.to_dict())
         _write_json(folder / MARKER, about)
 
     @staticmethod
-    def load(folder: str | Path, model: SplitModel | None = None) -> Run:
-        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules."""
+    def load(folder: str | Path, model: SplitModel | None = None, trusted: Sequence[str] = ()) -> Run:
+        """Read a run that was saved. Of a split network only the weights are: ``model`` brings the modules.
+
+        ``trusted`` names types of transformers that skops does not know, and that may be loaded.
+        """
         try:
-            return _read(Path(folder), model)
+            run = _read(Path(folder), model)
+            return _with_preparations(run, Path(folder) / PREPARATION, trusted)
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
@@ -235,6 +243,17 @@ def _read(folder: Path, model: SplitModel | None) -> Run:
     )
 
 
+def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
+    """The run with the preparations of its clients, if it has some."""
+    about = json.loads((path.parent / MARKER).read_text())
+    if run.model is None or not about.get("prepared"):
+        return run
+    preparations = Preparations.from_json(json.loads(path.read_text()), trusted)
+    if isinstance(run.model, TrainedModel) and preparations.outputs != run.model.columns:
+        raise ValueError(f"{path.name} is of another model")
+    return replace(run, model=replace(run.model, preparations=preparations))
+
+
 def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None) -> TrainedModel | TrainedSplit | None:
     if "split" not in about:
         return _read_model(about["model"], folder / "parameters.npz") if "model" in about else None
@@ -250,7 +269,7 @@ def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None)
 def _describe_model(trained: TrainedModel) -> dict[str, Any]:
     glm = trained.model
     return {
-        "glm": {name: getattr(glm, name) for name in ("kind", "alpha", "l1", "l2", "intercept", "delta")},
+        "glm": {name: getattr(glm, name) for name in ("kind", "alpha", "l1", "l2", "intercept", "delta", "positive")},
         "classes": list(trained.classes),
         "clients": list(trained.clients),
         "columns": [list(names) for names in trained.columns],

@@ -122,6 +122,7 @@ def assemble(problem: NetProblem) -> TrainedSplit:
         aggregation.widths,
         problem.classes,
         problem.data.shapes,
+        None if problem.data.table is None else problem.data.table.preparations,
     )
 
 

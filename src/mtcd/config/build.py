@@ -89,9 +89,12 @@ def build(config: Config) -> Setup:
     config = _settled(config)
     data = build_data(config)
     model: Glm | SplitModel
+    positive = config.data.positive if isinstance(config.data, TableData) else None
     if isinstance(config.model, GlmSection):
-        model, compute = Glm(**config.model.model_dump()), None
+        model, compute = Glm(**config.model.model_dump(), positive=positive), None
     else:
+        if positive is not None:
+            raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
         samples = _samples(config, data)
         find("mtcd.splitnet.model")
         from mtcd.config.split import split_model
@@ -152,7 +155,9 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
                 name: TableShare(share.table, share.columns) if isinstance(share, OwnTable) else share
                 for name, share in clients.items()
             }
-        return read_tables(section.table, section.label, clients, id=section.id, ignore=section.ignore)
+        return read_tables(
+            section.table, section.label, clients, id=section.id, ignore=section.ignore, prepare=section.prepare
+        )
     return synthetic(
         section.synthetic,
         section.samples + (section.test_samples or 0),

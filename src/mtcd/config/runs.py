@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
 CONFIG = "config.yaml"
 
 
-def load_run(folder: str | Path, model: SplitModel | None = None, run_code: bool = False) -> Run:
+def load_run(
+    folder: str | Path, model: SplitModel | None = None, run_code: bool = False, trusted: Sequence[str] = ()
+) -> Run:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote, ready to predict.
 
     Of a split network the folder has the weights. ``mtcd train`` keeps its config beside them, which tells how to make
     the modules again; for a run of your own, ``model`` brings them. Modules that are not built in are made by the code
     that the config names, and so is a loss named 'module:Class': that code runs only with ``run_code``, so that the
     folder of a stranger is safe to read.
+    ``trusted`` names types of transformers of scikit-learn that skops does not know, and that may be loaded.
     """
     place = Path(folder)
     if run_code:
@@ -38,7 +42,7 @@ def load_run(folder: str | Path, model: SplitModel | None = None, run_code: bool
 def _loaded(place: Path, model: SplitModel | None, run_code: bool) -> Run:
     if model is None and (place / CONFIG).exists():
         model = _configured_model(place, run_code)
-    return Run.load(place, model)
+    return Run.load(place, model, trusted)
 
 
 def _code_folder(place: Path) -> Path:

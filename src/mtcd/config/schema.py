@@ -20,9 +20,10 @@ from pydantic import (
 
 from mtcd.config.keys import Number, Whole, section_of
 from mtcd.data.svmlight import is_svmlight
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, MtcdError
 from mtcd.methods.method import METHODS
 from mtcd.own_code import is_own
+from mtcd.prepare import read_recipe
 
 
 def _names(value: Any) -> Any:
@@ -44,6 +45,27 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
 
 
+def _prepare(value: Any) -> Any:
+    """Check a recipe; it stays as it was written."""
+    try:
+        read_recipe(value)
+    except MtcdError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _class(value: Any) -> Any:
+    if isinstance(value, bool):
+        raise ValueError(
+            "write the class in quotes, such as 'yes': without them, YAML reads yes and no as true and false"
+        )
+    return value
+
+
+Prepare = Annotated[Any, AfterValidator(_prepare)]
+Class = Annotated[str | int | float, BeforeValidator(_class)]
+
+
 class OwnTable(Section):
     """A client that brings its own table; without columns, all of them."""
 
@@ -59,6 +81,8 @@ class TableData(Section):
     id: str | None = None
     clients: Count | dict[str, list[str] | OwnTable]
     ignore: list[str] = []
+    prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
+    positive: Class | None = None  # of two classes: the second in sorted order, unless given
     standardise: bool = False
     test_samples: Count | None = None  # held out, for split networks
 

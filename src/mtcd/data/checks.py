@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,10 +53,33 @@ def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> Non
         raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
 
 
+def check_blocks(clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any]) -> None:
+    """Every feature of every client is a number of reasonable size; missing ones are told all at once."""
+    if all(_fine(block) for block in blocks):
+        return
+    lost: dict[str, int] = {}
+    for client, names, block in zip(clients, columns, blocks, strict=True):
+        where = scipy.sparse.coo_array(block)
+        counts = np.bincount(where.col[np.isnan(where.data)], minlength=len(names))
+        lost |= {f"{name} of {client}": int(count) for name, count in zip(names, counts, strict=True) if count}
+    if sum(lost.values()) > 1:
+        raise DataError(missing_values("", lost, blocks[0].shape[0], 'prepare="auto"'))
+    for client, names, block in zip(clients, columns, blocks, strict=True):
+        check_values(client, names, block)
+
+
+def missing_values(where: str, counts: Mapping[str, int], rows: int, how: str, way_out: str = "") -> str:
+    """A sentence on many missing values: how many, in which columns, and how to have them filled in."""
+    shown = listing([f"{name} ({count:,})" for name, count in counts.items()])
+    return (
+        f"{sum(counts.values()):,} values{where} are missing, in {len(counts):,} column(s) of {rows:,} rows: {shown}. "
+        f"Have them filled in ({how}), or remove those rows or columns{way_out}."
+    )
+
+
 def check_values(client: str, columns: Sequence[str], block: Any) -> None:
     """Every feature is a number of reasonable size."""
-    values = block.data if is_sparse(block) else block
-    if values.size == 0 or max(-values.min(), values.max()) <= LARGEST:  # false for NaN
+    if _fine(block):
         return
     where = scipy.sparse.coo_array(block)
     bad = np.flatnonzero(~(np.abs(where.data) <= LARGEST))[0]
@@ -65,6 +88,11 @@ def check_values(client: str, columns: Sequence[str], block: Any) -> None:
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row {row + 1}: "
         "remove the row, mend the value, or leave the column out."
     )
+
+
+def _fine(block: Any) -> bool:
+    values = block.data if is_sparse(block) else block
+    return bool(values.size == 0 or max(-values.min(), values.max()) <= LARGEST)  # false for NaN
 
 
 def is_missing(value: Any) -> bool:

@@ -31,7 +31,8 @@ class VerticalDataset:
     samples by number. ``labels`` are numbers or class names, known to all parties, and kept as an array.
     ``transforms`` change the training batches of a client: they are called with a tensor and a
     ``torch.Generator``, and give a tensor. ``test`` holds further samples of the same clients.
-    ``notes`` are for the user. ``columns`` names the features of each client, where these are columns of a table.
+    ``notes`` are for the user. ``columns`` names the features of each client, where these are columns of a table;
+    ``table`` is the table with the columns as given, where these were prepared.
 
     >>> data = VerticalDataset({"a": np.eye(4), "b": np.ones((4, 3, 8, 8))}, [0, 1, 0, 1])
     >>> data.clients, data.samples, data.shapes["b"]
@@ -44,6 +45,7 @@ class VerticalDataset:
     test: VerticalDataset | None = None
     notes: tuple[str, ...] = ()
     columns: Mapping[str, tuple[str, ...]] | None = None
+    table: VerticalData | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -77,10 +79,11 @@ class VerticalDataset:
     def from_table(cls, data: VerticalData) -> VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
-            features = {client: _single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
+            features = {client: in_single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
         columns = dict(zip(data.clients, data.columns, strict=True))
         test = None if data.test is None else HeldOutDataset.from_table(data.test)
-        return cls(features, data.labels, None, test, data.notes, columns)
+        table = None if data.preparations is None else data
+        return cls(features, data.labels, None, test, data.notes, columns, table)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -125,6 +128,9 @@ class VerticalDataset:
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
         rows, others, note = drawn_apart(fraction, self.samples, seed)
+        if self.table is not None:
+            table = self.table.holdout(fraction, seed)
+            return replace(self.from_table(table), transforms=self.transforms)
         features = {client: take(values, others) for client, values in self.features.items()}
         test = HeldOutDataset(features, self.labels[others], notes=(*self.notes, note), columns=self.columns)
         return replace(self._taken(rows, note), test=test)
@@ -133,6 +139,9 @@ class VerticalDataset:
         labels: NDArray[np.generic] = self.labels[rows]
         if (labels == labels[0]).all():
             raise DataError(f"All labels of the {len(rows)} samples drawn are {labels[0]}: draw more samples.")
+        if self.table is not None:
+            taken = self.from_table(self.table.take(rows))  # prepared anew
+            return replace(taken, transforms=self.transforms, test=self.test, notes=(*taken.notes, note))
         features = {client: take(values, rows) for client, values in self.features.items()}
         return replace(self, features=features, labels=labels, notes=(*self.notes, note))
 
@@ -166,6 +175,6 @@ class HeldOutDataset(VerticalDataset):
     _labels_may_be_equal = True
 
 
-def _single(block: Any) -> NDArray[np.float32]:
+def in_single(block: Any) -> NDArray[np.float32]:
     """A block of a table, in single precision, row by row."""
     return np.ascontiguousarray(block.toarray() if is_sparse(block) else block, dtype=np.float32)

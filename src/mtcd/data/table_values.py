@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,40 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
-from mtcd.errors import DataError
+from mtcd.data.checks import missing_values
+from mtcd.errors import DataError, listing
 
 
 def parsed(text: pl.Series) -> pl.Series:
     """The texts as numbers, null where they are none."""
     return text.str.strip_chars().cast(pl.Float64, strict=False)
+
+
+def check_features(path: Path, columns: Sequence[pl.Series], how: str, way_out: str | None = "") -> None:
+    """Tell all columns of texts at once, and all columns with missing values; a single one is left to ``feature``.
+
+    ``how`` says how to have them prepared, ``way_out`` how to leave them out.
+    """
+    texts = [column for column in columns if not _is_numeric(column)]
+    if len(texts) > 1:
+        shown = listing(
+            [f"{column.name} (row {row} holds {value!r})" for column in texts for row, value in [_first_text(column)]]
+        )
+        names = listing([column.name for column in texts])
+        out = f"ignore: [{names}]" if way_out == "" else way_out
+        raise DataError(
+            f"{len(texts)} columns of {path} are not numeric: {shown}. Have them prepared ({how})"
+            + ("." if out is None else f", or leave them out ({out}).")
+        )
+    counts = {column.name: _missing(column) for column in columns if _is_numeric(column)}
+    counts = {name: count for name, count in counts.items() if count}
+    if sum(counts.values()) > 1:
+        out = f"ignore: [{listing(list(counts))}]" if way_out == "" else way_out
+        raise DataError(missing_values(f" of {path}", counts, len(columns[0]), how, f" ({out})" if out else ""))
+
+
+def _missing(column: pl.Series) -> int:
+    return column.null_count() + (int(column.is_nan().sum()) if column.dtype.is_float() else 0)
 
 
 def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:

@@ -6,16 +6,19 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.shares import check_owned_once, even_shares
 from mtcd.data.table_files import Table, read_table
-from mtcd.data.table_values import feature, labels_of
-from mtcd.data.vertical import VerticalData
+from mtcd.data.table_values import check_features, feature, labels_of
+from mtcd.data.vertical import VerticalData, prepared
 from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.prepare import RawColumns
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,14 @@ def read_tables(
     clients: int | Mapping[str, Sequence[str] | TableShare],
     id: str | None = None,  # noqa: A002  (the word of the config)
     ignore: Sequence[str] = (),
+    prepare: Any = None,
 ) -> VerticalData:
     """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its columns.
 
     ``clients`` is their number (columns are split evenly, in order) or a mapping from names to columns
     of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of ``table``; ids
     that are not in every table are left out, and reported in the notes. ``ignore`` names columns that
-    are no features.
+    are no features. ``prepare`` as in :func:`mtcd.split`.
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
@@ -60,6 +64,9 @@ def read_tables(
     rows, unmatched = _matching_rows(main, list(others.values()))
     positions = _positions(main, shares)
     labels, mixed = labels_of(main.path, main.columns.pop(label))
+    if prepare is not None:
+        raw = RawColumns.of([s.client for s in shares], _frames(shares, rows), positions, prepare)
+        return prepared(raw, labels[rows[main.path]], (*notes, *mixed, *unmatched))
     matrix = _matrix(shares, rows, len(rows[main.path]))
     bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
     return VerticalData(
@@ -177,10 +184,20 @@ def listed_columns(
     return list(columns)
 
 
+def _frames(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]]) -> list[pl.DataFrame]:
+    """The columns of each client as they are in the tables."""
+    return [
+        pl.DataFrame([share.table.columns.pop(column)[rows[share.table.path]] for column in share.columns])
+        for share in shares
+    ]
+
+
 def _matrix(shares: Sequence[_Share], rows: Mapping[Path, NDArray[np.intp]], samples: int) -> Array:
     """All features in one column-major matrix, client by client."""
     matrix = np.empty((samples, sum(len(s.columns) for s in shares)), order="F")
     owned = [(s.table, column) for s in shares for column in s.columns]
+    for place in rows:
+        check_features(place, [t.columns[c] for t, c in owned if t.path == place], "prepare: auto")
     for j, (table, column) in enumerate(owned):
         matrix[:, j] = feature(table.path, table.columns.pop(column))[rows[table.path]]
     return matrix

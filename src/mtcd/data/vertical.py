@@ -10,17 +10,19 @@ from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+import polars as pl
 import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array, Rows
-from mtcd.data.checks import check_clients, check_labels, check_values
+from mtcd.data.checks import check_blocks, check_clients, check_labels
 from mtcd.data.draws import drawn_apart
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
 from mtcd.errors import DataError, listing
+from mtcd.prepare import Preparations, RawColumns
 
 # a dense array or a csr_array: scipy ships no types, so the alias cannot say more
 Block: TypeAlias = Any
@@ -34,6 +36,7 @@ class VerticalData:
     known to all parties. ``notes`` are for the user, such as ids that did not match.
     ``positions`` tells where each column stood originally; without it, clients are in that order.
     ``test`` holds further samples of the same clients and columns, which no party trains on: see ``holdout``.
+    Where columns were prepared, ``raw`` has them as given, and ``preparations`` what was fitted on these samples.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
     """
 
@@ -44,6 +47,8 @@ class VerticalData:
     notes: tuple[str, ...] = ()
     positions: tuple[tuple[int, ...], ...] = ()
     test: VerticalData | None = None
+    raw: RawColumns | None = None
+    preparations: Preparations | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -52,8 +57,7 @@ class VerticalData:
             object.__setattr__(self, "positions", _in_order(self.columns))
         check_labels(self.labels, self._labels_may_be_equal)
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
-        for name, columns, block in zip(self.clients, self.columns, self.blocks, strict=True):
-            check_values(name, columns, block)
+        check_blocks(self.clients, self.columns, self.blocks)
         if self.test is not None:
             self._check_test(self.test)
 
@@ -89,19 +93,29 @@ class VerticalData:
         """The same data with a random part of the samples, drawn from the seed, set aside as the test set.
 
         The draw depends on the number of samples and the seed alone, and is the same for all clients. It is not
-        stratified by class.
+        stratified by class. Columns that are prepared are prepared anew, fitted on the samples that stay.
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
         rows, others, note = drawn_apart(fraction, self.samples, seed)
-        blocks, labels = self._taken(others)
-        test = HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
-        blocks, labels = self._taken(rows)
-        return replace(self, blocks=blocks, labels=labels, notes=(*self.notes, note), test=test)
+        training = self.take(rows)
+        return replace(training, notes=(*training.notes, note), test=self.take(others, like=training))
 
-    def _taken(self, rows: Rows) -> tuple[tuple[Block, ...], NDArray[np.generic]]:
+    def take(self, rows: Rows, like: VerticalData | None = None) -> VerticalData:
+        """These samples, in this order. Columns are prepared anew: fitted on these rows, or as ``like`` was.
+
+        With ``like`` they are samples to test on.
+        """
+        labels = self.labels[rows]
+        if self.raw is not None and self.preparations is not None:
+            own = [note for note in self.notes if note not in self.preparations.notes]
+            fitted = None if like is None else like.preparations
+            return prepared(self.raw.take(rows), labels, own if like is None else (), fitted)
         taken = (block[rows] for block in self.blocks)
-        return tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken), self.labels[rows]
+        blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
+        if like is not None:
+            return HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
+        return replace(self, blocks=blocks, labels=labels)
 
     def _check_test(self, test: VerticalData) -> None:
         if not isinstance(test, VerticalData) or test.test is not None:
@@ -116,6 +130,25 @@ class HeldOut(VerticalData):
     _labels_may_be_equal = True
 
 
+def prepared(
+    raw: RawColumns, labels: NDArray[np.generic], notes: Iterable[str] = (), fitted: Preparations | None = None
+) -> VerticalData:
+    """Vertical data of columns that are prepared: fitted on these rows, or, to test on, ``fitted`` on others."""
+    check_labels(labels, may_be_equal=fitted is not None)
+    check_clients(raw.clients, [frame.columns for frame in raw.frames], raw.frames, len(labels))
+    preparations, blocks = raw.fit(labels) if fitted is None else (fitted, fitted.apply(raw.frames))
+    return (VerticalData if fitted is None else HeldOut)(
+        clients=raw.clients,
+        columns=preparations.outputs,
+        blocks=blocks,
+        labels=labels,
+        notes=(*notes, *(() if fitted else preparations.notes)),
+        positions=preparations.places,
+        raw=raw,
+        preparations=preparations,
+    )
+
+
 def _row_hashes(block: NDArray[Any]) -> NDArray[np.uint64]:
     """A hash of each row: a sum of the bits of its numbers, weighted by random words; 30 times as quick as a digest."""
     words = hashlib.shake_128(b"columns").digest(8 * block.shape[1])
@@ -128,6 +161,7 @@ def split(
     y: ArrayLike,
     clients: int | Mapping[str, Iterable[Any] | slice] | Sequence[str] | Sequence[Iterable[Any] | slice],
     columns: Sequence[str] | None = None,
+    prepare: Any = None,
 ) -> VerticalData:
     """Split the columns of a matrix or data frame over clients.
 
@@ -140,11 +174,17 @@ def split(
     positions; in a table that has whole numbers for names, a whole number is a name. Columns that nobody holds need
     not be numeric.
 
+    ``prepare`` turns texts, dates and missing values into numbers: ``"auto"``, a mapping as under ``data.prepare`` in
+    a config, or a mapping from clients to these or to transformers of scikit-learn. It is fitted on the samples that
+    are trained on, and kept with the model (docs/prepare.md).
+
     >>> data = split({"age": [41, 52, 33], "dose": [1, 2, 2], "stay": [3, 9, 4]}, [0, 1, 0], clients=2)
     >>> data.clients, data.columns, data.blocks[1].shape
     (('client_0', 'client_1'), (('age', 'dose'), ('stay',)), (3, 1))
     """
     frame = as_frame(X)
+    if prepare is not None and is_sparse(X):
+        raise DataError("prepare is for tables and dense matrices, but X is sparse: prepare it yourself.")
     matrix: Any = None if frame else scipy.sparse.csc_array(X, dtype=float) if is_sparse(X) else _dense(X)
     width = len(frame.labels) if frame else matrix.shape[1]
     names = [str(c) for c in columns] if columns is not None else frame.names if frame else _default_names(width)
@@ -154,9 +194,13 @@ def split(
     check_row_order(X, y)
     owned = assigned(names, frame.labels if frame and columns is None else (), clients)
     positions = tuple(tuple(places) for places in owned.values())
+    if prepare is not None:
+        held_by = {client: [names[j] for j in places] for client, places in owned.items()}
+        by_name = {names[j]: frame.series(j) if frame else matrix[:, j] for places in positions for j in places}
+        return prepared(RawColumns.of(list(owned), _frames(by_name, held_by), positions, prepare), as_labels(y))
     if frame:  # only what is held
         held = [j for places in positions for j in places]
-        matrix = frame.matrix(held, "turn them into numbers, or give the clients other columns")
+        matrix = frame.matrix(held, 'turn them into numbers (prepare="auto"), or give the clients other columns')
     return VerticalData(
         clients=tuple(owned),
         columns=tuple(tuple(names[j] for j in places) for places in positions),
@@ -164,6 +208,13 @@ def split(
         labels=as_labels(y),
         positions=positions,
     )
+
+
+def _frames(columns: Mapping[str, Any], held: Mapping[str, Sequence[str]]) -> list[pl.DataFrame]:
+    """The columns of each client as a frame."""
+    if len({len(column) for column in columns.values()}) > 1:
+        raise DataError("The columns of the table are not equally long: give every sample a value in each.")
+    return [pl.DataFrame({name: columns[name] for name in names}) for names in held.values()]
 
 
 def _default_names(width: int) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -27,9 +28,10 @@ from mtcd.objective.smoothness import block_smoothness
 class Glm:
     """f(theta) = sum_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
 
-    ``kind``: ridge and linear (squared loss / 2), logistic (labels 0/1 or -1/1), multinomial (any
-    class labels), huber (with ``delta``), squared-hinge, or one of a plugin. ``alpha`` is ridge's name for l2 (1
-    unless given). ``intercept`` adds one unpenalised column of ones at the first client.
+    ``kind``: ridge and linear (squared loss / 2), logistic (two classes), multinomial (any
+    class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin. ``alpha`` is ridge's name
+    for l2 (1 unless given). ``intercept`` adds one unpenalised column of ones at the first client. ``positive`` is the
+    positive one of two classes: the second in sorted order unless given.
 
     >>> Glm("ridge", alpha=10).l2_weight
     10.0
@@ -41,6 +43,7 @@ class Glm:
     l2: float | None = None
     intercept: bool = False
     delta: float = 1.0
+    positive: str | float | None = field(default=None, repr=False)
     loss: Loss = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -54,7 +57,11 @@ class Glm:
         for name in ("alpha", "l1", "l2"):
             if getattr(self, name) is not None:
                 check_number(f"model.{name}", getattr(self, name))
-        object.__setattr__(self, "loss", kind(**({"delta": self.delta} if kind.uses_delta else {})))
+        if not kind.uses_positive and self.positive is not None:
+            raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
+        settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
+        settings |= {} if self.positive is None else {"positive": self.positive}
+        object.__setattr__(self, "loss", kind(**settings))
 
     @property
     def l2_weight(self) -> float:

@@ -17,8 +17,10 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
 from mtcd.data.vertical import Block, VerticalData
-from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.errors import DataError
+from mtcd.model.inputs import check_has_columns, check_unambiguous, prepared_blocks
 from mtcd.model.linear import Glm
+from mtcd.prepare import Preparations
 
 Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 
@@ -39,11 +41,14 @@ class TrainedModel:
     thetas: tuple[Array, ...]
     trained_intercept: Array
     scaling: Scaling | None = None
+    preparations: Preparations | None = None
+    """The preparations of the clients, by which ``columns`` were made of the columns as given."""
 
     def __repr__(self) -> str:
         about = f"{self.model.kind}, {sum(map(len, self.columns)):,} columns of {len(self.clients):,} client(s)"
         about += f", {len(self.classes)} classes" if self.classes else ""
         about += ", intercept" if self.model.intercept else ""
+        about += ", prepared" if self.preparations else ""
         return f"TrainedModel({about}{', standardised' if self.scaling else ''})"
 
     @staticmethod
@@ -59,7 +64,15 @@ class TrainedModel:
         intercept = first[-1] if model.intercept else np.zeros(first.shape[1:])
         own = (first[:-1], *thetas[1:]) if model.intercept else tuple(thetas)
         return TrainedModel(
-            model, classes, data.clients, data.columns, data.positions, own, np.asarray(intercept), scaling
+            model,
+            classes,
+            data.clients,
+            data.columns,
+            data.positions,
+            own,
+            np.asarray(intercept),
+            scaling,
+            data.preparations,
         )
 
     @property
@@ -115,6 +128,8 @@ class TrainedModel:
         return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
 
     def _blocks(self, X: Any) -> tuple[Block, ...]:
+        if self.preparations is not None:
+            return prepared_blocks(self.preparations, self.clients, X)
         if isinstance(X, VerticalData):
             return self._matching(X)
         frame = as_frame(X)
@@ -136,20 +151,9 @@ class TrainedModel:
     def _frame_blocks(self, frame: Frame) -> tuple[Block, ...]:
         """The columns of each client, by name, in any order; other columns are ignored."""
         wanted = [name for held in self.columns for name in held]
-        if len(set(wanted)) < len(wanted):
-            twice = next(name for i, name in enumerate(wanted) if name in wanted[:i])
-            raise DataError(
-                f"Two clients have a column {twice!r}, which are ambiguous in one table: "
-                "give vertical data or a matrix."
-            )
+        check_unambiguous(self.columns)
+        check_has_columns(frame, wanted)
         place = {name: j for j, name in enumerate(frame.names)}
-        missing = [name for name in wanted if name not in place]
-        if missing:
-            others = sorted(set(place) - set(wanted))
-            raise DataError(
-                f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
-                f"trained on{f'; {did_you_mean(missing[0], others)}' if others else '.'}"
-            )
         matrix = frame.matrix([place[name] for name in wanted])
         return tuple(np.split(matrix, self._bounds(), axis=1))
 

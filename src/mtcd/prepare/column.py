@@ -30,7 +30,7 @@ class PreparedColumn:
 
     @staticmethod
     def fit(column: pl.Series, steps: Steps) -> tuple[PreparedColumn, list[pl.Series]]:
-        """Fit the steps on the training rows of a column; also the columns it becomes, null where a value is missing."""
+        """Fit the steps on the training rows of a column; also the columns that it becomes, with nulls."""
         parts, fitted = [column], []
         for step in automatic_steps(column) if steps is None else steps:
             states = tuple(step.fit(part) for part in parts)

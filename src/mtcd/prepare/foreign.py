@@ -11,6 +11,7 @@ import base64
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
-from mtcd.errors import DataError, MtcdError, listing
+from mtcd.errors import DataError, listing
 from mtcd.extras import find
 from mtcd.prepare.preparation import FORMAT, Preparation, check_outputs
 
@@ -51,9 +52,9 @@ class ForeignPreparation(Preparation):
         return block
 
     def to_json(self) -> dict[str, Any]:
-        skops = find("skops.io")
+        files = find("mtcd.prepare.skops_files")
         try:
-            stored = skops.dumps(self.transformer)
+            stored = files.to_bytes(self.transformer)
         except Exception as error:  # skops raises what the object's code raises
             raise _failed("cannot be kept by skops", self.transformer, error) from error
         return {
@@ -67,14 +68,8 @@ class ForeignPreparation(Preparation):
     @staticmethod
     def from_json(stored: dict[str, Any], trusted: Sequence[str] = ()) -> ForeignPreparation:
         """The preparation again, if all its types are known to skops as harmless, or trusted by name."""
-        skops, content = find("skops.io"), base64.b64decode(stored["skops"], validate=True)
-        unknown = [name for name in skops.get_untrusted_types(data=content) if name not in trusted]
-        if unknown:
-            raise MtcdError(
-                "The preparation of a client holds types that may run code when they are loaded: "
-                f"{listing(sorted(unknown), 20)}. If you trust the folder, load it with trusted={sorted(unknown)!r}."
-            )
-        transformer = skops.loads(content, trusted=list(trusted))
+        content = base64.b64decode(stored["skops"], validate=True)
+        transformer = find("mtcd.prepare.skops_files").from_bytes(content, trusted)
         return ForeignPreparation(transformer, tuple(stored["inputs"]), tuple(stored["outputs"]))
 
 
@@ -94,26 +89,29 @@ def fit_foreign(
     if block.shape[0] != frame.height or not block.shape[1]:
         raise DataError(f"{_name(own)} of client {client!r} gave {block.shape} numbers for {frame.height} rows.")
     outputs = _output_names(own, found, block.shape[1])
+    if lost := [f"{name} ({n:,})" for name, n in zip(outputs, np.isnan(block).sum(axis=0), strict=True) if n]:
+        raise DataError(
+            f"{_name(own)} of client {client!r} leaves values missing: {listing(lost)}. Let an imputer follow it: "
+            "make_pipeline(..., SimpleImputer())."
+        )
     check_outputs(client, outputs)
     return ForeignPreparation(own, tuple(frame.columns), outputs), block, []
 
 
 def _native(frame: pl.DataFrame) -> Any:
+    """The columns as a data frame of pandas, which most transformers are written for; of polars without pandas."""
     if find_spec("pandas") is None:
         return frame
-    import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+    pandas = import_module("pandas")
+    return pandas.DataFrame({name: _pandas_column(pandas, frame[name]) for name in frame.columns})
 
-    return pd.DataFrame({name: _pandas_column(frame[name]) for name in frame.columns})
 
-
-def _pandas_column(column: pl.Series) -> Any:
+def _pandas_column(pandas: Any, column: pl.Series) -> Any:
     if column.dtype.is_numeric() or (column.dtype == pl.Boolean and not column.null_count()):
         return column.to_numpy()
-    import pandas as pd
-
     values = column.to_list()
-    if column.dtype in (pl.Date, pl.Datetime):
-        return pd.Series(pd.to_datetime(values))
+    if column.dtype == pl.Date or column.dtype == pl.Datetime:
+        return pandas.Series(pandas.to_datetime(values))
     return np.array([np.nan if value is None else value for value in values], dtype=object)
 
 

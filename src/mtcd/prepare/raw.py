@@ -26,6 +26,7 @@ class Preparations:
 
     parts: tuple[Preparation, ...]
     positions: Places
+    notes: tuple[str, ...] = ()
 
     @property
     def inputs(self) -> tuple[tuple[str, ...], ...]:
@@ -88,14 +89,15 @@ class RawColumns:
         """These rows, in this order."""
         return replace(self, frames=tuple(frame[rows] for frame in self.frames))
 
-    def fit(self, labels: NDArray[np.generic]) -> tuple[Preparations, tuple[Array, ...], tuple[str, ...]]:
-        """The preparations fitted on all rows, the blocks of these, and notes for the user."""
+    def fit(self, labels: NDArray[np.generic]) -> tuple[Preparations, tuple[Array, ...]]:
+        """The preparations fitted on all rows, with notes for the user, and the blocks of these rows."""
         found = [
             fit_preparation(client, frame, recipe, labels)
             for client, frame, recipe in zip(self.clients, self.frames, self.recipes, strict=True)
         ]
         notes = tuple(itertools.chain(*(own for _, _, own in found)))
-        return Preparations(tuple(part for part, _, _ in found), self.positions), tuple(b for _, b, _ in found), notes
+        parts, blocks = tuple(part for part, _, _ in found), tuple(block for _, block, _ in found)
+        return Preparations(parts, self.positions, notes), blocks
 
 
 def fit_preparation(

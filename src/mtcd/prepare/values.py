@@ -12,6 +12,7 @@ from mtcd.errors import DataError
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "."})
 """Texts that stand for a missing number."""
+LARGEST = 1e100  # the squares of larger numbers could overflow
 YES = frozenset({"yes", "y", "true", "t", "on", "1"})
 NO = frozenset({"no", "n", "false", "f", "off", "0"})
 
@@ -43,7 +44,7 @@ def is_time(column: pl.Series) -> bool:
 
 
 def numbers(column: pl.Series) -> pl.Series:
-    """The values in double precision; null where one is missing, infinite or no number."""
+    """The values in double precision; null where one is missing, infinite, too large or no number."""
     if is_time(column):
         raise DataError(f"Column {column.name!r} holds dates, not numbers: prepare it with dates first.")
     if column.dtype == pl.Duration:
@@ -53,7 +54,7 @@ def numbers(column: pl.Series) -> pl.Series:
     elif is_text(column):
         column = column.cast(pl.String).str.strip_chars()
     values = column.cast(pl.Float64, strict=False)
-    return values.set(~values.is_finite().fill_null(True), None)
+    return values.set(~(values.abs() <= LARGEST).fill_null(True) | values.is_nan().fill_null(False), None)
 
 
 def texts(column: pl.Series) -> pl.Series:

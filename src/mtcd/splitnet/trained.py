@@ -15,11 +15,13 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from mtcd.data.dataset import VerticalDataset
+from mtcd.data.dataset import VerticalDataset, in_single
 from mtcd.data.samples import as_samples
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError, listing
 from mtcd.files import WEIGHTS
+from mtcd.model.inputs import prepared_blocks
+from mtcd.prepare import Preparations
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import Classes, decide
@@ -41,6 +43,8 @@ class TrainedSplit:
     classes: Classes | None
     shapes: Mapping[str, tuple[int, ...]]
     """The shape of one sample at each client."""
+    preparations: Preparations | None = None
+    """The preparations of the clients, where these prepare the columns of a table."""
 
     def __repr__(self) -> str:
         parts = [*self.modules.values(), self.fusion]
@@ -95,6 +99,10 @@ class TrainedSplit:
         return shown if self.classes is None else np.asarray(self.classes)[shown]
 
     def _features(self, X: Any) -> Mapping[str, Any]:
+        if self.preparations is not None:
+            given = X.table if isinstance(X, VerticalDataset) and X.table is not None else X
+            blocks = prepared_blocks(self.preparations, self.clients, given)
+            return {client: in_single(block) for client, block in zip(self.clients, blocks, strict=True)}
         X = VerticalDataset.from_table(X) if isinstance(X, VerticalData) else X
         features = X.features if isinstance(X, VerticalDataset) else X
         if not isinstance(features, Mapping):

@@ -27,6 +27,8 @@ class Loss(ABC):
     """The kind of ``mtcd.synthetic`` data with such labels."""
     uses_delta = False
     """Whether it has a parameter ``delta``: model.delta in a config."""
+    uses_positive = False
+    """Whether it has a parameter ``positive``, the positive one of two classes: data.positive in a config."""
 
     @abstractmethod
     def value(self, z: Array, y: Array) -> float:

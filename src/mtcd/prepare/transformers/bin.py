@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,7 +35,7 @@ class Binned(Fitted):
         edges = [f"{edge:.6g}" for edge in self.edges]
         if len(set(edges)) < len(edges):
             edges = [repr(edge) for edge in self.edges]
-        middle = [f"{name} [{a}, {b})" for a, b in zip(edges, edges[1:], strict=False)]
+        middle = [f"{name} [{a}, {b})" for a, b in itertools.pairwise(edges)]
         return [f"{name} < {edges[0]}", *middle, f"{name} >= {edges[-1]}"]
 
 

@@ -53,6 +53,6 @@ class Impute(Transformer):
         if self.strategy == "most-frequent":
             values = texts(column) if is_text(column) else numbers(column)
             modes = values.drop_nulls().mode().sort()
-            return 0.0 if not len(modes) else modes[0]  # type: ignore[no-any-return]
+            return 0.0 if not len(modes) else modes[0]
         found = numbers(column).median() if self.strategy == "median" else numbers(column).mean()
         return 0.0 if found is None else float(found)  # type: ignore[arg-type]

@@ -29,7 +29,7 @@ class Ordered(Fitted):
 @TRANSFORMERS.register("ordinal")
 @dataclass(frozen=True)
 class Ordinal(Transformer):
-    """0, 1, 2, ... for the categories, in the ``order`` given or sorted; a category that is not among them is missing."""
+    """0, 1, 2, ... for the categories, in the ``order`` given or sorted; any other category counts as missing."""
 
     fitted = Ordered
     order: tuple[str, ...] | None = None

@@ -1,0 +1,300 @@
+"""Transformers, one by one, against those of scikit-learn; their state as JSON."""
+
+import json
+from datetime import UTC, date, datetime, timedelta, timezone
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, OrdinalEncoder, StandardScaler
+
+from mtcd.errors import ConfigError, DataError
+from mtcd.prepare import TRANSFORMERS, ColumnPreparation, read_recipe
+from mtcd.prepare.automatic import automatic_steps
+from mtcd.prepare.preparation import fit_columns
+from mtcd.prepare.transformer import make_transformer, name_of, state_from_json, state_to_json
+from mtcd.prepare.values import as_column
+
+rng = np.random.default_rng(0)
+NUMBERS = np.where(rng.random(60) < 0.2, np.nan, rng.gamma(2.0, 3.0, 60))
+NEW = np.array([-5.0, 0.5, np.nan, 4.0, 100.0])
+LETTERS = [*"aababcbbdaac" * 5]
+
+
+def fitted(values: Any, *steps: Any, **recipe: Any) -> tuple[ColumnPreparation, np.ndarray, list[str]]:
+    frame = pl.DataFrame([as_column(pl.Series("x", values, strict=False, nan_to_null=True))])
+    return fit_columns("k", frame, read_recipe({"columns": {"x": list(steps)}, **recipe}))
+
+
+def applied(preparation: ColumnPreparation, values: Any) -> np.ndarray:
+    return preparation.apply(pl.DataFrame([as_column(pl.Series("x", values, strict=False, nan_to_null=True))]))
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "most-frequent", "constant"])
+@pytest.mark.parametrize("indicator", [False, True])
+def test_impute_and_standardise_are_those_of_scikit_learn(strategy: str, indicator: bool) -> None:
+    column = np.round(NUMBERS)[:, None]
+    theirs = SimpleImputer(strategy=strategy.replace("-", "_"), fill_value=-1.0, add_indicator=indicator)
+    scaler = StandardScaler()
+    expected = scaler.fit_transform(theirs.fit_transform(column))
+    settings = {"strategy": strategy, "indicator": indicator} | ({"value": -1} if strategy == "constant" else {})
+    ours, block, _ = fitted(column[:, 0], {"impute": settings}, "standardise")
+    np.testing.assert_allclose(block, expected, atol=1e-12)
+    np.testing.assert_allclose(applied(ours, NEW), scaler.transform(theirs.transform(NEW[:, None])), atol=1e-12)
+    assert ours.outputs == (("x", "x (missing)") if indicator else ("x",))
+
+
+def test_clip_is_that_of_numpy() -> None:
+    known = NUMBERS[~np.isnan(NUMBERS)]
+    ours, block, _ = fitted(known, {"clip": {"lower": 0.1, "upper": 0.8}})
+    least, largest = np.quantile(known, [0.1, 0.8])
+    np.testing.assert_allclose(block[:, 0], np.clip(known, least, largest))
+    assert applied(ours, [-1e9, 1e9]).tolist() == [[least], [largest]]
+
+
+@pytest.mark.parametrize("encode", ["one-hot", "ordinal"])
+@pytest.mark.parametrize("bins", [2, 5])
+def test_bins_are_those_of_scikit_learn(encode: str, bins: int) -> None:
+    known = NUMBERS[~np.isnan(NUMBERS)]
+    theirs = KBinsDiscretizer(
+        bins,
+        encode={"one-hot": "onehot-dense", "ordinal": "ordinal"}[encode],
+        strategy="quantile",
+        quantile_method="linear",
+        subsample=None,
+    )
+    ours, block, _ = fitted(known, {"bin": {"bins": bins, "encode": encode}})
+    np.testing.assert_array_equal(block, theirs.fit_transform(known[:, None]))
+    new = np.linspace(-1, 40, 50)
+    np.testing.assert_array_equal(applied(ours, new), theirs.transform(new[:, None]))
+    if (encode, bins) == ("one-hot", 2):
+        middle = f"{np.median(known):.6g}"
+        assert ours.outputs == (f"x < {middle}", f"x >= {middle}")
+
+
+@pytest.mark.parametrize("min_count", [1, 6, 16])
+def test_one_hot_is_that_of_scikit_learn(min_count: int) -> None:
+    theirs = OneHotEncoder(min_frequency=min_count, handle_unknown="infrequent_if_exist", sparse_output=False)
+    ours, block, _ = fitted(LETTERS, {"one-hot": {"min_count": min_count}})
+    expected = theirs.fit_transform(np.array(LETTERS)[:, None])
+    rare = sum(LETTERS.count(letter) < min_count for letter in "abcd")
+    assert ours.outputs == (*(f"x={letter}" for letter in "abcd"[: 4 - rare]), "x=other")
+    if not rare:  # our column for others is there in any case
+        expected = np.column_stack([expected, np.zeros(len(expected))])
+    np.testing.assert_array_equal(block, expected)
+    assert applied(ours, ["a", "zebra", None]).tolist()[1:] == [[0.0] * (4 - rare) + [1.0]] * 2
+
+
+def test_one_hot_of_missing_values_numbers_and_a_category_called_other() -> None:
+    ours, block, _ = fitted(["other", None, "u", " u "], "one-hot")
+    assert ours.outputs == ("x=other", "x=u", "x (missing)", "x=(other)")
+    assert block.argmax(axis=1).tolist() == [0, 2, 1, 1]
+    assert block.sum() == 4
+    codes, _, _ = fitted([1.0, 2.0, None, 2.5], "one-hot")
+    assert codes.outputs == ("x=1", "x=2", "x=2.5", "x (missing)", "x=other")
+    assert applied(codes, [2, 1]).argmax(axis=1).tolist() == [1, 0]
+    assert applied(codes, ["2", "1"]).argmax(axis=1).tolist() == [1, 0]
+
+
+def test_ordinal_is_that_of_scikit_learn() -> None:
+    ours, block, _ = fitted(LETTERS, "ordinal")
+    np.testing.assert_array_equal(block, OrdinalEncoder().fit_transform(np.array(LETTERS)[:, None]))
+    assert applied(ours, ["zebra"])[0, 0] == pytest.approx(block.mean())
+    _, block, _ = fitted(["mid", "low", "high"], {"ordinal": {"order": ["low", "mid", "high"]}})
+    assert block[:, 0].tolist() == [1, 0, 2]
+
+
+def test_hashing_puts_equal_categories_into_equal_columns() -> None:
+    words = [f"city {i % 50}" for i in range(200)]
+    ours, block, _ = fitted(words, {"hash": {"columns": 8}})
+    assert ours.outputs == tuple(f"x#{i}" for i in range(8))
+    assert (block.sum(axis=1) == 1).all()
+    assert (block[:50] == block[50:100]).all()
+    assert len(set(block[:50].argmax(axis=1))) > 5  # spread
+    assert applied(ours, ["never seen", None]).sum(axis=1).tolist() == [1, 0]
+    assert applied(ours, ["city 0"]).tolist() == block[:1].tolist()
+
+
+DAYS = [date(2024, 2, 28), date(2023, 12, 31), date(2024, 3, 1)]
+
+
+@pytest.mark.parametrize("form", ["date", "datetime", "text", "german"])
+def test_dates_become_their_parts(form: str) -> None:
+    values: list[Any] = {
+        "date": DAYS,
+        "datetime": [datetime(d.year, d.month, d.day) for d in DAYS],
+        "text": [d.isoformat() for d in DAYS],
+        "german": [d.strftime("%d.%m.%Y") for d in DAYS],
+    }[form]
+    settings = {"format": "%d.%m.%Y"} if form == "german" else {}
+    ours, block, _ = fitted(values, {"dates": settings})
+    assert ours.outputs == ("x.year", "x.month", "x.day", "x.weekday", "x.days")
+    expected = [[d.year, d.month, d.day, d.isoweekday(), (d - min(DAYS)).days] for d in DAYS]
+    assert block.tolist() == expected
+
+
+def test_dates_with_time_zones_are_compared_in_one_zone() -> None:
+    berlin = timezone(timedelta(hours=1))
+    moments = [datetime(2024, 1, 1, 0, 30, tzinfo=berlin), datetime(2024, 1, 2, 12, tzinfo=UTC)]
+    _, block, _ = fitted([m.isoformat() for m in moments], {"dates": {"parts": ["day", "hour", "days"]}})
+    assert block[:, :2].tolist() == [[31, 23], [2, 12]]  # in UTC
+    assert block[1, 2] - block[0, 2] == pytest.approx((moments[1] - moments[0]) / timedelta(days=1))
+    series = pl.Series("x", [m.astimezone(UTC) for m in moments]).dt.convert_time_zone("Europe/Berlin")
+    local, _, _ = fit_columns("k", pl.DataFrame([series]), read_recipe({"default": {"dates": {"parts": ["day"]}}}))
+    assert local.apply(pl.DataFrame([series]))[:, 0].tolist() == [1, 2]
+    assert local.apply(pl.DataFrame({"x": ["2024-01-01T23:30Z"]}))[:, 0].tolist() == [2]
+    assert local.apply(pl.DataFrame({"x": ["2024-01-01T23:30"]}))[:, 0].tolist() == [1]  # as local time
+
+
+def test_yes_and_no_are_numbers() -> None:
+    _, block, _ = fitted(["yes", "NO", "True", "f", "1"], "boolean")
+    assert block[:, 0].tolist() == [1, 0, 1, 0, 1]
+
+
+AUTOMATIC = {
+    "numbers": ([1.5, None, 3.0], ["impute", "standardise"]),
+    "numbers as text": (["1", "n/a", "3", ""], ["impute", "standardise"]),
+    "nothing": ([None, None], ["impute", "standardise"]),
+    "booleans": ([True, False, None], ["boolean", "impute"]),
+    "yes and no": (["yes", "no", ""], ["boolean", "impute"]),
+    "dates": (DAYS, ["dates", "impute", "standardise"]),
+    "dates as text": (["2024-01-01", None, "2023-02-03 10:00"], ["dates", "impute", "standardise"]),
+    "few texts": (["m", "f", None, "2024-01-01"], ["one-hot"]),
+    "many texts": ([f"name {i}" for i in range(41)], ["hash"]),
+}
+
+
+@pytest.mark.parametrize("case", AUTOMATIC)
+def test_the_automatic_choice(case: str) -> None:
+    values, names = AUTOMATIC[case]
+    column = as_column(pl.Series("x", values))
+    assert [name_of(step.fitted) for step in automatic_steps(column)] == names
+    _, block, _ = fit_columns("k", pl.DataFrame([column]), read_recipe("auto"))
+    assert np.isfinite(block).all()
+
+
+def test_columns_without_a_value_and_constant_columns_become_zero() -> None:
+    empty, block, notes = fitted([None, None], "impute", "standardise")
+    assert block.tolist() == [[0.0], [0.0]]
+    assert "no value in any training row" in notes[0]
+    assert applied(empty, ["text"]).tolist() == [[0.0]]
+    _, block, _ = fitted([0.1] * 7, "standardise")
+    assert not block.any()
+
+
+def test_mixed_types_are_texts_and_texts_among_numbers_are_missing() -> None:
+    mixed = pl.Series("x", [1, "b", None, True, 2.0], dtype=pl.Object)
+    assert as_column(mixed).to_list() == ["1", "b", None, "true", "2"]
+    _, block, notes = fitted(["1", "three", "3"], {"impute": {"strategy": "mean"}})
+    assert block[:, 0].tolist() == [1, 2, 3]
+    assert "1 value(s) of column 'x'" in notes[0]
+    assert "'three'" in notes[0]
+
+
+def test_missing_values_that_no_step_fills_are_told_once_with_counts() -> None:
+    frame = pl.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None], "c": [1.0, 2.0, 3.0]})
+    with pytest.raises(DataError, match=r"3 values of client 'k'.* a \(2\), b \(1\).*impute"):
+        fit_columns("k", frame, read_recipe({"default": "standardise"}))
+
+
+UNSEEN = {
+    "category": (["u", "v"], "one-hot", ["u", "w"], "'w', as no training row does, in row 2"),
+    "order": (["u", "v"], "ordinal", ["w", "u"], "in row 1"),
+    "missing": ([1.0, 2.0], "standardise", [None, 1.0], "missing, in row 1"),
+    "no number": ([1.0, 2.0], "keep", ["1", "x"], "'x'.*in row 2"),
+    "no date": (["2024-01-01", "2024-01-03"], "dates", ["2024-01-01", "soon"], "'soon'.*in row 2"),
+}
+
+
+@pytest.mark.parametrize("case", UNSEEN)
+def test_new_values_stop_a_prediction_only_if_asked_to(case: str) -> None:
+    values, steps, new, words = UNSEEN[case]
+    strict, _, _ = fitted(values, steps, on_unseen="error")
+    with pytest.raises(DataError, match=words):
+        applied(strict, new)
+    assert np.isfinite(applied(strict, values)).all()
+    ours, block, _ = fitted(values, steps)
+    bad = 0 if "row 1" in words else 1
+    found = applied(ours, new)
+    assert np.isfinite(found).all()
+    if case != "category":
+        np.testing.assert_allclose(found[bad], block.mean(axis=0))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("all", "prepare must be 'auto' or a mapping"),
+        ({"column": {}}, "did you mean 'columns'"),
+        ({"columns": {"x": "onehot"}}, "no transformer is called 'onehot'; did you mean 'one-hot'"),
+        ({"columns": {"x": {"one-hot": {"min": 1}}}}, "no setting 'min'"),
+        ({"columns": {"x": {"one-hot": {"min_count": 0}}}}, "1 or more"),
+        ({"columns": {"x": {"one-hot": {}, "impute": {}}}}, "a step is a name or"),
+        ({"columns": {"x": ["auto", "standardise"]}}, "stands alone"),
+        ({"columns": {"x": []}}, "empty list"),
+        ({"columns": {"x": {"impute": {"strategy": "constant"}}}}, "needs a value"),
+        ({"columns": {"x": {"dates": {"origin": "soon"}}}}, "not a date"),
+        ({"columns": {"x": {"dates": {"zone": "Moon"}}}}, "no time zone"),
+        ({"columns": {"x": {"clip": {"lower": 0.9, "upper": 0.1}}}}, "lower < upper"),
+        ({"on_unseen": "stop"}, "'ignore' or 'error'"),
+    ],
+)
+def test_bad_recipes(given: Any, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        read_recipe(given)
+
+
+@pytest.mark.parametrize("name", list(TRANSFORMERS))
+def test_every_transformer_says_what_it_does_and_takes_a_column_without_values(name: str) -> None:
+    assert TRANSFORMERS[name].__doc__
+    state = make_transformer(name, {}).fit(pl.Series("x", [None, None], dtype=pl.String))
+    assert state_from_json(json.loads(json.dumps(state_to_json(state)))) == state
+
+
+VALUES = st.lists(
+    st.one_of(st.none(), st.text(max_size=5), st.floats(allow_nan=False, width=32).map(str), st.dates().map(str)),
+    min_size=1,
+    max_size=12,
+)
+STEPS = st.sampled_from(
+    ["auto", "one-hot", "hash", "boolean", [{"impute": {"indicator": True}}, "standardise"], "auto"]
+)
+MORE = st.sampled_from([["impute", "clip"], ["impute", {"bin": {"bins": 3}}], ["dates", "impute", "standardise"]])
+
+
+@given(VALUES, VALUES, STEPS | MORE)
+def test_json_gives_the_same_preparation_and_new_values_never_stop_it(values: Any, new: Any, steps: Any) -> None:
+    frame = pl.DataFrame([as_column(pl.Series("x", values, dtype=pl.String))])
+    if steps == "boolean":
+        steps = ["boolean", "impute"]
+    ours, block, _ = fit_columns("k", frame, read_recipe({"default": steps}))
+    again = ColumnPreparation.from_json(json.loads(json.dumps(ours.to_json(), allow_nan=False)))
+    assert again == ours
+    np.testing.assert_array_equal(again.apply(frame), block)
+    found = again.apply(pl.DataFrame([as_column(pl.Series("x", new, dtype=pl.String))]))
+    assert found.shape == (len(new), len(ours.outputs))
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda column: column.update(outputs=["y"]),
+        lambda column: column.update(means=[]),
+        lambda column: column["steps"][0][0].update(kind="os"),
+        lambda column: column["steps"][0][0].update(fill=None),
+        lambda column: column["steps"][0][0].update(more=1),
+        lambda column: column["steps"][1][0].update(scale=float("nan")),
+    ],
+)
+def test_spoilt_json_is_refused(spoil: Any) -> None:
+    ours, _, _ = fitted([1.0, None, 3.0], "impute", "standardise")
+    stored = ours.to_json()
+    assert ColumnPreparation.from_json(stored) == ours
+    spoil(stored["columns"][0])
+    with pytest.raises((ValueError, KeyError, TypeError)):
+        ColumnPreparation.from_json(stored)
