@@ -98,6 +98,8 @@ class SparseData(TableData):
     def _labels_are_inside(cls, given: Any) -> Any:
         if isinstance(given, dict) and (extra := [key for key in ("label", "id") if given.get(key)]):
             raise ValueError(f"the labels are in an svmlight file, and it has no ids: leave out {' and '.join(extra)}")
+        if isinstance(given, dict) and given.get("prepare"):
+            raise ValueError("an svmlight file holds numbers only: leave out prepare")
         clients = given.get("clients") if isinstance(given, dict) else None
         if isinstance(clients, dict) and any(isinstance(share, dict) for share in clients.values()):
             raise ValueError("an svmlight file cannot be joined with other tables: give lists of columns as clients")

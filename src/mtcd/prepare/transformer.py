@@ -10,15 +10,14 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict
 from datetime import date
 from functools import cache
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.registry import Registry
 
-CHECKED = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class Fitted(ABC):
@@ -50,6 +49,8 @@ TRANSFORMERS: Registry[type[Transformer]] = Registry(
 
 def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
     """A transformer by its name, with these settings."""
+    from pydantic import ValidationError
+
     kind = TRANSFORMERS[name]
     plain = {key: value.isoformat() if isinstance(value, date) else value for key, value in settings.items()}
     try:
@@ -89,6 +90,10 @@ def state_from_json(stored: dict[str, Any]) -> Fitted:
 
 @cache
 def _adapter(kind: type) -> TypeAdapter[Any]:
+    """The checks of a dataclass by its types; pydantic takes a while to import, and few need it."""
+    from pydantic import ConfigDict, TypeAdapter
+
     if "__pydantic_config__" not in vars(kind):
-        kind.__pydantic_config__ = CHECKED  # type: ignore[attr-defined]
+        checked = ConfigDict(extra="forbid", coerce_numbers_to_str=True, allow_inf_nan=False)
+        kind.__pydantic_config__ = checked  # type: ignore[attr-defined]
     return TypeAdapter(kind)
