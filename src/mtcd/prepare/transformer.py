@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import polars as pl
+
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.registry import Registry
 
