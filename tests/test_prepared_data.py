@@ -319,3 +319,21 @@ def _held_out() -> np.ndarray:
     numbered = mtcd.VerticalDataset({"a": np.arange(240.0)[:, None]}, Y).holdout(0.25, seed=0)
     assert numbered.test is not None
     return np.asarray(numbered.test.features["a"])[:, 0].astype(int)
+
+
+def test_held_out_rows_do_not_leak_into_the_preparation() -> None:
+    """The rows that ``holdout`` sets aside are spoilt: the training blocks must not change."""
+    held_out = _held_out()
+    marks = pl.Series(np.isin(np.arange(240), held_out))
+    spoilt = X.with_columns(
+        age=pl.when(marks).then(1e6).otherwise(pl.col("age")),
+        sex=pl.when(marks).then(pl.lit("alien")).otherwise(pl.col("sex")),
+    )
+    clean, leaky = (mtcd.split(table, Y, CLIENTS, prepare="auto").holdout(0.25, seed=0) for table in (X, spoilt))
+    assert clean.columns == leaky.columns
+    for a, b in zip(clean.blocks, leaky.blocks, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert leaky.test is not None
+    assert leaky.test.blocks[0][:, leaky.columns[0].index("sex=other")].all()
+    run = trained(leaky)
+    np.testing.assert_allclose(run.model.decision(leaky.test), run.model.decision(spoilt[held_out]))
