@@ -35,11 +35,11 @@ def load_run(
     place = Path(folder)
     if run_code:
         with running_code(_code_folder(place)):
-            return _loaded(place, model, run_code)
-    return _loaded(place, model, run_code)
+            return _loaded(place, model, run_code, trusted)
+    return _loaded(place, model, run_code, trusted)
 
 
-def _loaded(place: Path, model: SplitModel | None, run_code: bool) -> Run:
+def _loaded(place: Path, model: SplitModel | None, run_code: bool, trusted: Sequence[str]) -> Run:
     if model is None and (place / CONFIG).exists():
         model = _configured_model(place, run_code)
     return Run.load(place, model, trusted)
