@@ -14,12 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
+from mtcd.data.dataset import VerticalDataset
 from mtcd.data.scaling import Scaling
-from mtcd.errors import DivergedError, MtcdError
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import DataError, DivergedError, MtcdError
+from mtcd.extras import find
 from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, MARKER, PREPARATION, fresh_folder, plain
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
+from mtcd.metrics import Outputs, all_metrics, find_metric
 from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
 from mtcd.prepare import Preparations
@@ -141,10 +145,6 @@ class Run:
             raise MtcdError("This run trained a linear model: look at its parameters or coefficients instead.")
         return trained
 
-    def decision(self, X: Any) -> NDArray[np.floating[Any]]:
-        """The outputs for new samples: one number each, or one per class. Takes what ``predict`` takes."""
-        return self.trained().decision(X)
-
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
 
@@ -154,6 +154,52 @@ class Run:
         or vertical data.
         """
         return self.trained().predict(X)
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """The outputs of the model for new samples: a number for each (of two classes, the second where it is above 0),
+        or one for every class. ``X`` as in ``predict``.
+        """
+        return self.trained().decision(X)
+
+    decision = decision_function
+
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the ``classes``, a column each. ``X`` as in ``predict``."""
+        return self.trained().predict_proba(X)
+
+    @property
+    def classes(self) -> tuple[str | float, ...]:
+        """The classes, in the order of the columns of ``predict_proba``; none of a model that predicts values."""
+        return self.trained().classes or ()
+
+    def evaluate(self, X: Any, y: Any = None) -> dict[str, float]:
+        """All metrics that this model has, on samples with labels ``y``; NaN where one is not defined.
+
+        ``X`` as in ``predict``; data with labels, such as ``data.test``, needs no ``y``.
+        """
+        outputs = self.outputs(X, y)
+        return all_metrics(len(outputs.classes), outputs.has_probabilities).of(outputs)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in ``evaluate``."""
+        name = "accuracy" if self.classes else "r2"
+        return find_metric(name).of(self.outputs(X, y))
+
+    def plot_evaluation(self, X: Any, y: Any, folder: str | Path) -> list[Path]:
+        """Draw ROC, precision-recall, calibration and lift curves, or predictions against values, into a folder.
+
+        Returns the files. ``X`` and ``y`` as in ``evaluate``.
+        """
+        drawn: list[Path] = find("mtcd.report.evaluation_plots").plot_evaluation(self.outputs(X, y), Path(folder))
+        return drawn
+
+    def outputs(self, X: Any, y: Any = None) -> Outputs:
+        """What metrics are computed from: the outputs of the model, with the true labels."""
+        if y is None:
+            if not isinstance(X, VerticalData | VerticalDataset):
+                raise DataError("These samples have no labels: give them as y.")
+            y = X.labels
+        return self.trained().outputs(X, y)
 
     def summary(self) -> dict[str, Any]:
         """The outcome in plain values: what ``mtcd train --json`` prints."""

@@ -123,6 +123,7 @@ def assemble(problem: NetProblem) -> TrainedSplit:
         problem.classes,
         problem.data.shapes,
         None if problem.data.table is None else problem.data.table.preparations,
+        problem.data.columns,
     )
 
 

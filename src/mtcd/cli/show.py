@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from mtcd.config.read import table_files
 from mtcd.config.schema import Config
 from mtcd.errors import listing
-from mtcd.history import Measurement
+from mtcd.history import PARTS, Measurement
 from mtcd.observing import Watch
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
@@ -42,7 +42,7 @@ def live_progress(title: str, quiet: bool = False) -> Iterator[Watch | None]:
 
         def watch(now: Measurement, fraction: float) -> None:
             value = f"objective {now.objective:.5g}" if now.gap is None else f"gap {now.gap:.2e}"
-            known = now.accuracy if now.test_accuracy is None else now.test_accuracy
+            known = now.accuracy if now.accuracy is None or now.test_accuracy is None else now.test_accuracy
             value += "" if known is None else f"  accuracy {known:.1%}"
             far = f"{now.iteration:,} iterations" if now.epoch is None else f"{now.epoch:g} epochs"
             bar.update(task, completed=fraction, state=f"{value}  {far}  cost {now.cost:,.0f}")
@@ -70,11 +70,25 @@ def show_notes(notes: Iterable[str]) -> None:
         aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
 
 
+def metrics_table(run: Run) -> ScreenTable | None:
+    """A row for each metric of the last measurement: on the training samples, and on the test set if there is one."""
+    last = run.final.metrics
+    parts = [part for part in PARTS if any(name.startswith(f"{part}_") for name in last)]
+    names = list(dict.fromkeys(name.partition("_")[2] for name in last))
+    cells = [[last.get(f"{part}_{name}") for part in parts] for name in names]
+    rows = [
+        [name.replace("_", " "), *("not defined" if value is None else f"{value:.4g}" for value in values)]
+        for name, values in zip(names, cells, strict=True)
+    ]
+    return ScreenTable(["metric", *parts], rows, words=["metric"]) if rows else None
+
+
 def runs_table(runs: Sequence[Run]) -> ScreenTable:
     """One row per run: method, status, iterations, hops, syncs, gap (or objective), cost, seconds."""
     relative = all(run.gap is not None for run in runs)
     known = ("test_accuracy", "accuracy")
-    learnt = [name for name in known if all(getattr(run.final, name) is not None for run in runs)][:1]
+    networks = all(run.final.accuracy is not None for run in runs)  # linear models have a table of metrics instead
+    learnt = [name for name in known if networks and all(getattr(run.final, name) is not None for run in runs)][:1]
     counted = ("epoch", "syncs") if learnt and all(run.final.epoch is not None for run in runs) else COUNTED
     measured = ["gap" if relative else "objective", *(name.replace("_", " ") for name in learnt)]
     titles = {"iteration": "iterations", "epoch": "epochs"}

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mtcd.cli.show import aside, live_progress, reading, runs_table, screen, show_notes
+from mtcd.cli.show import aside, live_progress, metrics_table, reading, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.errors import ConfigError
@@ -56,6 +56,8 @@ def train_config(options: TrainOptions) -> int:
         show_notes(run.notes)
         if not as_json:
             screen.print(runs_table([run]))
+            if (metrics := metrics_table(run)) is not None:
+                screen.print(metrics)
             screen.print(f"Run folder: {escape(str(folder))}", highlight=False, soft_wrap=True)
     if run.status in EXIT_CODES:
         aside.print(escape(run.message), highlight=False, soft_wrap=True)

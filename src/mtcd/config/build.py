@@ -21,7 +21,7 @@ from mtcd.config.schema import (
 )
 from mtcd.config.settings import build_settings, settings_of
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.datasets.catalogue import first_present, load_dataset, load_table
+from mtcd.data.datasets.catalogue import PICTURES, first_present, load_dataset, load_table
 from mtcd.data.svmlight import read_svmlight
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
@@ -80,6 +80,7 @@ class Setup:
             compute=self.compute,
             checkpoint=checkpoint,
             resume=resume,
+            metrics=self.config.metrics,
         )
 
 
@@ -87,7 +88,7 @@ def build(config: Config) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read."""
     method, notes, stop, costs = build_settings(config)
     config = _settled(config)
-    data = build_data(config)
+    data = _held_out(config, build_data(config))
     model: Glm | SplitModel
     positive = config.data.positive if isinstance(config.data, TableData) else None
     if isinstance(config.model, GlmSection):
@@ -95,7 +96,7 @@ def build(config: Config) -> Setup:
     else:
         if positive is not None:
             raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
-        samples = _samples(config, data)
+        samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         find("mtcd.splitnet.model")
         from mtcd.config.split import split_model
 
@@ -127,15 +128,17 @@ def _settled(config: Config) -> Config:
     return config.model_copy(update={"data": used})
 
 
-def _samples(config: Config, data: VerticalData | VerticalDataset) -> VerticalDataset:
-    """The samples of a split network, with a test set if the config has one."""
-    if isinstance(data, VerticalDataset):
+def _held_out(config: Config, data: VerticalData | VerticalDataset) -> VerticalData | VerticalDataset:
+    """The data with a test set, if the config asks for one: drawn once for all clients, from the config's seed."""
+    fraction, wanted = config.data.holdout, config.data.test_samples
+    if data.test is not None:
+        if fraction is not None:
+            raise ConfigError("data.holdout: this data set has a test set of its own: leave it out.")
         return data
-    wanted = config.data.test_samples
     if wanted is not None and wanted >= data.samples:
         raise DataError(f"data.test_samples is {wanted}, but there are {data.samples} samples in all: ask for fewer.")
-    samples = VerticalDataset.from_table(data)
-    return samples if wanted is None else samples.holdout(wanted / data.samples, config.seed)
+    fraction = wanted / data.samples if wanted is not None else fraction
+    return data if fraction is None else data.holdout(fraction, config.seed)
 
 
 def build_data(config: Config) -> VerticalData | VerticalDataset:
@@ -145,7 +148,7 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
         name, part = section.dataset[0], (section.samples, section.features, section.seed)
         if isinstance(config.model, GlmSection):
             return load_table(name, section.clients, *part)
-        return load_dataset(name, section.clients, *part, section.test_samples)
+        return load_dataset(name, section.clients, *part, section.test_samples if name in PICTURES else None)
     if isinstance(section, SparseData):
         return read_svmlight(section.table, cast(Any, section.clients), section.features, section.ignore)
     if isinstance(section, TableData):

@@ -36,6 +36,7 @@ def _names(value: Any) -> Any:
 
 Count = Annotated[Whole, Field(ge=1)]
 FromZero = Annotated[Whole, Field(ge=0)]
+Fraction = Annotated[Number, Field(gt=0, lt=1)]
 Seed = FromZero
 
 
@@ -84,7 +85,8 @@ class TableData(Section):
     prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
     positive: Class | None = None  # of two classes: the second in sorted order, unless given
     standardise: bool = False
-    test_samples: Count | None = None  # held out, for split networks
+    test_samples: Count | None = None  # held out
+    holdout: Fraction | None = None
 
 
 class SparseData(TableData):
@@ -116,7 +118,8 @@ class SyntheticData(Section):
     noise: Number = 0.1
     classes: Whole = 3
     standardise: bool = False
-    test_samples: Count | None = None  # more of the same, for split networks
+    test_samples: Count | None = None  # more of the same
+    holdout: Fraction | None = None
     seed: Seed | None = None  # the config's own, unless given
 
 
@@ -128,7 +131,8 @@ class DatasetData(Section):
     samples: Count | None = None
     features: Count | None = None
     standardise: bool = False
-    test_samples: Count | None = None  # a part of the test set
+    test_samples: Count | None = None  # a part of the test set; of a table, held out
+    holdout: Fraction | None = None
     seed: Seed = 0  # not the config's own: a data set is the same in every run
 
 
@@ -322,6 +326,11 @@ class ComputeSection(Section):
     threads: Whole | None = None
 
 
+def _listed(value: Any) -> Any:
+    """One metric is a list of one."""
+    return [value] if isinstance(value, str) else value
+
+
 def _data_kind(value: Any) -> str:
     given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
     # no words that could be keys
@@ -350,6 +359,7 @@ class Config(Section):
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
     compute: ComputeSection | None = None
+    metrics: Annotated[list[str], BeforeValidator(_listed)] | None = None
     code: Path | None = None  # the folder of modules that names such as 'module:Class' are in; that of the config
     seed: Seed = 0
 
@@ -358,4 +368,5 @@ class Config(Section):
         """The parts that are code of the user's own, by their keys; networks have a folder of their own."""
         keys = ("kind", "walk", "combine", "acceleration", "transport")
         named = {f"method.{key}": getattr(self.method, key) for key in keys} | {"model.kind": self.model.kind}
+        named |= {f"metrics.{number}": name for number, name in enumerate(self.metrics or ())}
         return {key: name for key, name in named.items() if is_own(name)}

@@ -21,6 +21,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.methods.method import METHODS, Method
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.schedule import Schedule
+from mtcd.metrics import find_metric
 from mtcd.model.linear import Glm
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
@@ -30,12 +31,11 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
     """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
     method, notes = _method(config.method)
     given = config.stop.model_dump()
+    _check_measuring(config)
     if isinstance(config.model, GlmSection):
         Glm(**config.model.model_dump())
         if config.compute is not None:
             raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
-        if config.data.test_samples is not None:
-            raise ConfigError("data.test_samples is for split networks (model.kind: split): leave it out.")
     else:
         find("mtcd.splitnet.model")
         from mtcd.config.split import check_split
@@ -47,6 +47,14 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
         if method.batch is not None and config.stop == StopSection():
             given = {"epochs": 10}
     return method, notes, Stop(**given), Costs(**config.costs.model_dump())
+
+
+def _check_measuring(config: Config) -> None:
+    """Reject unknown metrics, and two sizes of the test set, before any data is read."""
+    for name in config.metrics or ():
+        find_metric(name)
+    if config.data.holdout is not None and config.data.test_samples is not None:
+        raise ConfigError("data.holdout and data.test_samples both say how much is held out: give one of them.")
 
 
 def method_section(method: Method) -> MethodSection:

@@ -140,3 +140,15 @@ def _kind(column: NDArray[Any]) -> str:
     odd = next(v for v in column if not (is_missing(v) or isinstance(v, Real | Decimal | np.bool_)))
     words = ((str, "text"), (date, "dates"), (timedelta, "durations"), (time, "times of day"))
     return next((word for kind, word in words if isinstance(odd, kind)), type(odd).__name__)
+
+
+def client_features(frame: Frame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
+    """The columns of each client, found by name; other columns are ignored."""
+    place = {name: j for j, name in enumerate(frame.names)}
+    held = [name for names in columns.values() for name in names]
+    if missing := [name for name in held if name not in place]:
+        raise DataError(
+            f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
+            "trained on."
+        )
+    return {client: frame.matrix([place[name] for name in names]) for client, names in columns.items()}

@@ -85,7 +85,7 @@ def _first_text(column: pl.Series) -> tuple[int, object]:
     return row + 1, column[row]
 
 
-def labels_of(path: Path, column: pl.Series) -> tuple[NDArray[np.generic], list[str]]:
+def labels_of(path: Path, column: pl.Series, may_be_equal: bool = False) -> tuple[NDArray[np.generic], list[str]]:
     """The labels: numbers, or texts that name classes (with a note where texts and numbers mix)."""
     where = f"The label (column {column.name!r} of {path})"
     labels: NDArray[np.generic]
@@ -100,7 +100,7 @@ def labels_of(path: Path, column: pl.Series) -> tuple[NDArray[np.generic], list[
             labels = column.to_numpy()  # exactly: a float cannot hold every large integer
     else:
         raise DataError(f"{where} holds {column.dtype}: use numbers, or texts that name classes.")
-    if (labels == labels[0]).all():
+    if not may_be_equal and (labels == labels[0]).all():
         raise DataError(f"{where} is {labels[0]} in every row: there is nothing to learn from it.")
     return labels, notes
 

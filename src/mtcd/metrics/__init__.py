@@ -2,7 +2,7 @@
 
 from mtcd.metrics.metric import METRICS, Metric
 from mtcd.metrics.outputs import Outputs, class_numbers
-from mtcd.metrics.selection import Metrics, all_metrics, chosen_metrics, find_metrics
+from mtcd.metrics.selection import Metrics, all_metrics, chosen_metrics, find_metric, find_metrics
 
 __all__ = [
     "METRICS",
@@ -12,5 +12,6 @@ __all__ = [
     "all_metrics",
     "chosen_metrics",
     "class_numbers",
+    "find_metric",
     "find_metrics",
 ]

@@ -38,7 +38,7 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
         raise ConfigError(f"metrics must be a list of names, such as [auc, log_loss], but is {names!r}.")
     found = {}
     for name in names:
-        metric = _made(name)
+        metric = find_metric(name)
         if metric.of_classes != bool(classes):
             kind, other = ("classes", "values") if metric.of_classes else ("values", "classes")
             raise ConfigError(
@@ -73,7 +73,8 @@ def all_metrics(classes: int, probabilities: bool) -> Metrics:
     )
 
 
-def _made(name: str) -> Metric:
+def find_metric(name: str) -> Metric:
+    """The metric of this name."""
     try:
         return METRICS[name]()
     except ConfigError as error:

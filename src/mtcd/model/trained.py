@@ -18,8 +18,11 @@ from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError
+from mtcd.metrics import Outputs
+from mtcd.model.evaluation import linear_outputs
 from mtcd.model.inputs import check_has_columns, check_unambiguous, prepared_blocks
 from mtcd.model.linear import Glm
+from mtcd.model.predicted import Columns, predicted_columns, true_labels
 from mtcd.prepare import Preparations
 
 Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
@@ -123,6 +126,20 @@ class TrainedModel:
         """Values in regression, the labels of the classes otherwise."""
         return predictions(self.model, self.classes, self.decision(X))
 
+    def predict_proba(self, X: Samples) -> Array:
+        """The probabilities of the classes, a column each; an error if the model has none."""
+        return self.model.loss.probabilities(self.decision(X))
+
+    def columns_of(self, X: Samples) -> Columns:
+        """Predictions with probabilities or scores, by the names of their columns."""
+        return linear_columns(self.model, self.classes, self.decision(X))
+
+    def outputs(self, X: Samples, y: ArrayLike) -> Outputs:
+        """The outputs for samples with known labels, for metrics."""
+        aggregate = self.decision(X)
+        labels = true_labels(y, self.classes, len(aggregate))
+        return linear_outputs(self.model.loss, self.classes, labels, aggregate)
+
     def _order(self) -> NDArray[np.intp]:
         """The position of each original column in the clients' stacked columns."""
         return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
@@ -177,6 +194,12 @@ def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) 
     """The predictions of an aggregate: values in regression, the labels of the classes otherwise."""
     shown = model.loss.predict(aggregate)
     return np.asarray(classes)[shown.astype(int)] if classes else shown
+
+
+def linear_columns(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> Columns:
+    """The predictions of an aggregate, with probabilities or scores, by the names of their columns."""
+    probabilities = model.loss.probabilities(aggregate) if model.loss.gives_probabilities else None
+    return predicted_columns(predictions(model, classes, aggregate), classes, aggregate, probabilities)
 
 
 def _divided(theta: Array, scales: Array) -> Array:

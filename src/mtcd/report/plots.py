@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
 from mtcd.history import History
+from mtcd.report.metric_panel import plot_metrics
 from mtcd.report.styles import COLOURS
 from mtcd.run import Run
 
@@ -26,8 +27,12 @@ SHARES = ("test_accuracy", "accuracy")
 
 def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
     """The gap (or the accuracy, or the objective) of each run against iterations and communication cost."""
-    figure = Figure(figsize=(9.5, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+    measured = next(iter(runs.values())).history if len(runs) == 1 else None
+    wide = measured is not None and bool(measured.metrics)
+    figure = Figure(figsize=(15 if wide else 9.5, 3.8), layout="constrained")
+    left, right, *third = figure.subplots(1, 3 if wide else 2)
+    right.sharey(left)
+    right.tick_params(which="both", labelleft=False)
     shown = _shown(runs)
     far = "epoch" if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES else "iteration"
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
@@ -48,15 +53,19 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
         axes.set_xlim(left=0)
         axes.grid(alpha=0.25)
     right.legend(frameon=False, fontsize=9)
+    if measured is not None and third:
+        plot_metrics(third[0], measured, far)
     if title:
         figure.suptitle(title, fontsize=11)
     figure.savefig(path, dpi=150)
 
 
 def _shown(runs: Mapping[str, Run]) -> str:
-    """The quantity by which all runs can be compared."""
-    known = (name for name in NAMES if all(getattr(run.final, name) is not None for run in runs.values()))
-    return next(known)
+    """The quantity by which all runs can be compared. Split networks have an accuracy in every row."""
+    finals = [run.final for run in runs.values()]
+    of_networks = all(last.accuracy is not None for last in finals)
+    names = [name for name in NAMES if name not in SHARES or of_networks]
+    return next(name for name in names if all(getattr(last, name) is not None for last in finals))
 
 
 def _curve(axes: Axes, history: History, x: str, shown: str, style: dict[str, Any]) -> None:

@@ -15,16 +15,21 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
+from mtcd.arrays import Array
 from mtcd.data.dataset import VerticalDataset, in_single
+from mtcd.data.frames import as_frame, client_features
 from mtcd.data.samples import as_samples
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError, listing
 from mtcd.files import WEIGHTS
+from mtcd.metrics import Outputs
 from mtcd.model.inputs import prepared_blocks
+from mtcd.model.predicted import Columns, predicted_columns, true_labels
 from mtcd.prepare import Preparations
 from mtcd.splitnet.aggregation import make_aggregation
 from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import Classes, decide
+from mtcd.splitnet.outputs import class_probabilities, split_outputs
 
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
@@ -45,6 +50,8 @@ class TrainedSplit:
     """The shape of one sample at each client."""
     preparations: Preparations | None = None
     """The preparations of the clients, where these prepare the columns of a table."""
+    columns: Mapping[str, tuple[str, ...]] | None = None
+    """The columns of each client, if it was trained on those of a table."""
 
     def __repr__(self) -> str:
         parts = [*self.modules.values(), self.fusion]
@@ -93,6 +100,27 @@ class TrainedSplit:
         """The labels of the classes, or values."""
         return self.decided(torch.as_tensor(self.decision(X)))
 
+    def predict_proba(self, X: Any) -> Array:
+        """The probabilities of the classes, a column each; an error if the network predicts values."""
+        if self.classes is None:
+            raise ConfigError("This network predicts values, which have no probabilities: use predict.")
+        return class_probabilities(self.decision(X).astype(float))
+
+    def columns_of(self, X: Any) -> Columns:
+        """Predictions with the probabilities of classes, by the names of their columns."""
+        return self.columns_from(torch.as_tensor(self.decision(X)))
+
+    def columns_from(self, outputs: Tensor) -> Columns:
+        """The same, from the outputs of the fusion module."""
+        decision = np.asarray(outputs, dtype=float)
+        probabilities = None if self.classes is None else class_probabilities(decision)
+        return predicted_columns(self.decided(outputs), self.classes or (), decision, probabilities)
+
+    def outputs(self, X: Any, y: Any) -> Outputs:
+        """The outputs for samples with known labels, for metrics."""
+        found = torch.as_tensor(self.decision(X))
+        return split_outputs(found, true_labels(y, self.classes or (), len(found)), self.classes)
+
     def decided(self, outputs: Tensor) -> NDArray[np.generic]:
         """The labels or values of these outputs."""
         shown = decide(outputs, self.classes).numpy()
@@ -105,6 +133,8 @@ class TrainedSplit:
             return {client: in_single(block) for client, block in zip(self.clients, blocks, strict=True)}
         X = VerticalDataset.from_table(X) if isinstance(X, VerticalData) else X
         features = X.features if isinstance(X, VerticalDataset) else X
+        if self.columns is not None and not isinstance(features, Mapping) and (frame := as_frame(features)) is not None:
+            features = client_features(frame, self.columns)
         if not isinstance(features, Mapping):
             raise DataError("New samples for a split network are the features of each client, by its name.")
         missing = [client for client in self.clients if client not in features]
@@ -134,12 +164,13 @@ class TrainedSplit:
             "aggregation": self.aggregation,
             "widths": list(self.widths),
             "classes": None if self.classes is None else list(self.classes),
+            "columns": None if self.columns is None else [list(self.columns[client]) for client in self.clients],
         }
 
 
 def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> TrainedSplit:
     """The trained network of a run folder: the modules of ``model``, with the weights in the folder."""
-    classes = about["classes"]
+    classes, columns = about["classes"], about.get("columns")
     missing = [client for client in about["clients"] if client not in model.representations]
     if missing:
         raise ConfigError(f"The model given has no representation for client {missing[0]!r}, which {folder} has.")
@@ -157,6 +188,7 @@ def read_trained(folder: Path, about: Mapping[str, Any], model: SplitModel) -> T
         tuple(about["widths"]),
         None if classes is None else tuple(classes),
         {client: tuple(shape) for client, shape in zip(about["clients"], about["shapes"], strict=True)},
+        columns=None if columns is None else dict(zip(about["clients"], map(tuple, columns), strict=True)),
     )
 
 

@@ -1,0 +1,94 @@
+"""mtcd predict RUN and mtcd evaluate RUN: a trained run on a new table."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from mtcd.cli.show import screen
+from mtcd.config.read import read_config
+from mtcd.config.runs import CONFIG, load_run
+from mtcd.config.schema import SparseData, TableData
+from mtcd.data.table_files import Table, read_table
+from mtcd.data.table_values import labels_of
+from mtcd.errors import ConfigError, DataError, did_you_mean
+from mtcd.files import MARKER, write_whole
+from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
+from mtcd.run import Run
+
+
+def is_run(folder: Path) -> bool:
+    """Whether this is the folder of a run, and not the kit of a party."""
+    return (folder / MARKER).is_file()
+
+
+@dataclass(frozen=True)
+class OnTable:
+    """A run, and a table of new samples: ``run`` is its folder. ``run_code``: see :func:`mtcd.load_run`."""
+
+    run: Path
+    table: Path
+    run_code: bool = False
+
+    def loaded(self) -> tuple[Run, Table, pl.DataFrame]:
+        """The run, the table, and its columns as a frame."""
+        if not is_run(self.run):
+            raise ConfigError(f"{self.run} is not a run folder, as it has no {MARKER}: give one that mtcd train wrote.")
+        run = load_run(self.run, run_code=self.run_code)
+        run.trained()
+        table = read_table(self.table, self._named("id"))
+        return run, table, pl.DataFrame(list(table.columns.values()))
+
+    def _named(self, key: str) -> str | None:
+        """A column that the config of the run names; None where it has none."""
+        if not (self.run / CONFIG).exists():
+            return None
+        data = read_config(self.run / CONFIG).data
+        named: str | None = getattr(data, key, None) if isinstance(data, TableData) else None
+        return None if isinstance(data, SparseData) else named
+
+    def label(self, asked: str | None, table: Table) -> str:
+        """The label column of the table."""
+        label = asked or self._named("label")
+        if label is None:
+            raise ConfigError("Which column holds the labels? The run's config names none: give --label COLUMN.")
+        if label not in table.columns:
+            raise DataError(f"{table.path} has no label column {label!r}: {did_you_mean(label, table.columns)}")
+        return label
+
+
+def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
+    """Write the predictions for a table, with ids if the run has some, and probabilities."""
+    if out.is_dir() or not out.absolute().parent.is_dir():
+        raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
+    run, table, frame = given.loaded()
+    columns: dict[str, Any] = run.trained().columns_of(frame)
+    if table.ids.width:
+        columns = {"id": table.ids.sort("row")["id"], **columns}
+    write_whole(out, pl.DataFrame(columns).write_csv().encode())
+    if not quiet:
+        screen.print(f"{table.rows:,} predictions are in {escape(str(out))}.", highlight=False, soft_wrap=True)
+
+
+def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path | None) -> None:
+    """Print the metrics of a run on a table with labels, and draw its curves if asked to."""
+    run, table, frame = given.loaded()
+    column = given.label(label, table)
+    labels, _ = labels_of(table.path, table.columns[column], may_be_equal=True)
+    found = run.evaluate(frame, labels)
+    drawn = [] if plot is None else run.plot_evaluation(frame, labels, plot)
+    if as_json:
+        known = {name: None if math.isnan(value) else value for name, value in found.items()}
+        said: dict[str, Any] = {"samples": table.rows, "metrics": known, "plots": [str(path) for path in drawn]}
+        print(json.dumps(said))  # noqa: T201
+        return
+    shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else f"{v:.6g}"] for name, v in found.items()]
+    screen.print(ScreenTable(["metric", f"of {table.rows:,} samples"], shown, words=["metric"]))
+    for path in drawn:
+        screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)
