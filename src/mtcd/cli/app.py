@@ -270,11 +270,6 @@ def server(
     raise typer.Exit(run_party(options, server=True))
 
 
-RunCode = Annotated[
-    bool, typer.Option("--run-code", help="Build networks that are not built in, which runs their code.")
-]
-
-
 @app.command(
     help=(
         "Predict new samples.\n\n"
