@@ -58,7 +58,7 @@ def test_train_leaves_a_whole_run_and_one_line_of_json(folder, capsys, table) ->
     assert history.columns == [
         "iteration", "hops", "syncs", "objective", "gap", "cost", "messages_client_client", "messages_uplink",
         "messages_downlink", "floats_client_client", "floats_uplink", "floats_downlink", "seconds",
-        "epoch", "accuracy", "test_accuracy",
+        "epoch", "accuracy", "test_accuracy", "train_rmse", "train_r2",
     ]  # fmt: skip
     assert history["gap"][-1] == said["gap"]
     assert (folder / "here" / "history.png").read_bytes()[:4] == b"\x89PNG"

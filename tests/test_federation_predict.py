@@ -19,6 +19,7 @@ from mtcd.federation.node.parcels import wrap
 from mtcd.federation.node.passing import from_sums, order_of, read_sums, to_sums
 from mtcd.federation.node.predicting import Predictor
 from mtcd.federation.participant.table import PartyTable
+from mtcd.model.predicted import class_name
 from own_parts import model_section
 from problems import MODELS, make_data
 from waiting import PATIENCE
@@ -96,6 +97,11 @@ def test_predictions_are_those_of_one_model(
         np.testing.assert_allclose(found.astype(float), expected[places], rtol=1e-7, atol=1e-7)
     else:
         assert found.tolist() == [str(label) for label in expected[places].tolist()]
+        trained = in_process(data, told.kits["c0"])
+        names = [name for name in rows[0] if name.startswith("p_")]
+        assert names == [f"p_{class_name(one)}" for one in trained.classes]
+        chances = np.array([[float(row[name]) for name in names] for row in rows])
+        np.testing.assert_allclose(chances, trained.predict_proba(fresh)[places], rtol=1e-6, atol=1e-7)
 
 
 def test_sums_are_exact_and_what_is_too_large_is_refused() -> None:

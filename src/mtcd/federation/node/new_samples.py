@@ -24,9 +24,10 @@ from mtcd.federation.participant.block import PartyBlock, read_block
 from mtcd.federation.participant.problem import glm_of
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
 from mtcd.federation.private_files import write_files
-from mtcd.model.trained import predictions
+from mtcd.model.predicted import Columns
+from mtcd.model.trained import linear_columns
 
-Decide = Callable[[NDArray[np.float64], Any], NDArray[np.generic]]
+Decide = Callable[[NDArray[np.float64], Any], Columns]
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ class LinearNew(New):
         """h_k of these rows."""
         return self.block.represent(self._of(rows)).reshape(len(rows), self.width)
 
-    def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
-        """The predictions for the sum of all parts."""
-        return self.block.predict(_outputs(sums))
+    def decided(self, sums: NDArray[np.float64]) -> Columns:
+        """The predictions for the sum of all parts, with probabilities or scores."""
+        return self.block.columns_of(_outputs(sums))
 
     def classes(self) -> Any:
         """The classes of the labels."""
@@ -89,9 +90,9 @@ class NetworkNew(New):
         nothing = self.block.nothing(len(rows))
         return np.asarray(self.block.put(nothing, self.block.party, self.block.represent(self._of(rows))))
 
-    def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
-        """The predictions for the aggregate."""
-        found: NDArray[np.generic] = self.block.predict(sums.astype(np.float32))
+    def decided(self, sums: NDArray[np.float64]) -> Columns:
+        """The predictions for the aggregate, with the probabilities of classes."""
+        found: Columns = self.block.columns_of(sums.astype(np.float32))
         return found
 
     def classes(self) -> Any:
@@ -128,9 +129,9 @@ def server_decides(kit: Kit, run: Path) -> Decide:
     config = kit.config
     if isinstance(config.model, SplitSection):
         block = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
-        return lambda sums, classes: block.predict(sums.astype(np.float32))
+        return lambda sums, classes: block.columns_of(sums.astype(np.float32))
     model = glm_of(config)
-    return lambda sums, classes: predictions(model, classes_from(classes), _outputs(sums))
+    return lambda sums, classes: linear_columns(model, classes_from(classes), _outputs(sums))
 
 
 def _outputs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -138,12 +139,15 @@ def _outputs(sums: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def writer(config: KitConfig, out: Path) -> Written:
-    """A function that writes ids (or row numbers) and predictions to a file that only its owner can read."""
+    """A function that writes ids (or row numbers) and predictions, with the probabilities of classes or scores, to a
+    file that only its owner can read.
+    """
     key = "row" if config.alignment == "given order" or config.is_server else "id"
 
-    def write(ids: Sequence[str], found: NDArray[np.generic]) -> str:
+    def write(ids: Sequence[str], found: Columns) -> str:
         text = io.StringIO(newline="")
-        csv.writer(text).writerows([[key, "prediction"], *zip(ids, found.tolist(), strict=True)])
+        columns = [column.tolist() for column in found.values()]
+        csv.writer(text).writerows([[key, *found], *zip(ids, *columns, strict=True)])
         write_files(out.absolute().parent, {out.name: text.getvalue().encode()}, private=True)
         return f"{len(ids)} predictions are in {out}."
 

@@ -33,6 +33,7 @@ from mtcd.federation.node.passing import (
     to_sums,
 )
 from mtcd.federation.node.station import Station
+from mtcd.model.predicted import Columns
 
 PURPOSE = "predicting"
 PASS_TIMEOUT_SECONDS = 20.0  # after which a pass is restarted
@@ -59,14 +60,14 @@ class NewSamples(Protocol):
     def part(self, rows: Sequence[int]) -> NDArray[Any]:
         """This party's part of the sum for these rows: (rows, width)."""
 
-    def decided(self, sums: NDArray[np.float64]) -> NDArray[np.generic]:
-        """The predictions for the sum of all parts."""
+    def decided(self, sums: NDArray[np.float64]) -> Columns:
+        """The predictions for the sum of all parts, with probabilities or scores, by the names of their columns."""
 
     def classes(self) -> Any:
         """The classes that the server needs to predict, as JSON."""
 
 
-Written = Callable[[Sequence[str], NDArray[np.generic]], str]
+Written = Callable[[Sequence[str], Columns], str]
 """Writes ids and predictions; returns a sentence for the log."""
 
 
@@ -81,7 +82,7 @@ class Predictor:
         kit: Kit,
         new: NewSamples | None,
         write: Written,
-        decide: Callable[[NDArray[np.float64], Any], NDArray[np.generic]] | None,
+        decide: Callable[[NDArray[np.float64], Any], Columns] | None,
         show: Callable[[str], None] | None,
         log: Path | None = None,
         run: str = "",

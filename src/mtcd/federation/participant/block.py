@@ -24,7 +24,8 @@ from mtcd.federation.participant.problem import OwnPart
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import plain
 from mtcd.model.linear import Glm
-from mtcd.model.trained import predictions
+from mtcd.model.predicted import Columns
+from mtcd.model.trained import linear_columns, predictions
 
 NPZ, CSV = "block.npz", "block.csv"
 FORMAT = 1
@@ -77,6 +78,10 @@ class PartyBlock:
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
         """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
         return predictions(self.model, self.classes, aggregate)
+
+    def columns_of(self, aggregate: Array) -> Columns:
+        """The same, with the probabilities of classes or scores, by the names of their columns."""
+        return linear_columns(self.model, self.classes, aggregate)
 
     def files(self) -> dict[str, bytes]:
         """The block as files, by name."""

@@ -28,6 +28,7 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.participant.networks import in_single, own_fusion_maker, own_maker, section_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import WEIGHTS, plain
+from mtcd.model.predicted import Columns
 from mtcd.splitnet.aggregation import Aggregation, make_aggregation
 from mtcd.splitnet.own import OwnProblem
 from mtcd.splitnet.trained import TrainedSplit, load_weights
@@ -127,12 +128,16 @@ class NetworkBlock:
 
     def predict(self, aggregate: NDArray[np.float32]) -> NDArray[np.generic]:
         """The predictions for the aggregate of all parties: values, or class labels."""
+        return self.columns_of(aggregate)["prediction"]
+
+    def columns_of(self, aggregate: NDArray[np.float32]) -> Columns:
+        """The same, with the probabilities of classes, by the names of their columns."""
         if not self.knows_fusion:
             raise MtcdError(
                 f"{self.party!r} did not receive the final fusion module, and cannot predict: start all parties again "
                 "with the same folders, to receive it."
             )
-        return self.trained.decided(self.trained.fused(torch.as_tensor(aggregate)))
+        return self.trained.columns_from(self.trained.fused(torch.as_tensor(aggregate)))
 
     def files(self) -> dict[str, bytes]:
         """The block as a file, by name."""
