@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from mtcd.data.tables import TableShare, read_tables
     from mtcd.data.vertical import VerticalData, split
     from mtcd.errors import MtcdError
+    from mtcd.estimators.classifier import MTCDClassifier
+    from mtcd.estimators.regressor import MTCDRegressor
     from mtcd.history import History, Measurement
     from mtcd.ledger.costs import Costs
     from mtcd.ledger.ledger import Ledger
@@ -51,6 +53,8 @@ _HOMES = {
     "History": "mtcd.history",
     "Ledger": "mtcd.ledger.ledger",
     "MTCD": "mtcd.methods.mtcd",
+    "MTCDClassifier": "mtcd.estimators.classifier",
+    "MTCDRegressor": "mtcd.estimators.regressor",
     "Measurement": "mtcd.history",
     "MtcdError": "mtcd.errors",
     "Network": "mtcd.network.topology",
@@ -89,6 +93,8 @@ __all__ = [
     "Glm",
     "History",
     "Ledger",
+    "MTCDClassifier",
+    "MTCDRegressor",
     "Measurement",
     "MtcdError",
     "Network",

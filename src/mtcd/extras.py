@@ -14,12 +14,14 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "cryptography": "federation",
     "msgpack": "federation",
     "private_set_intersection": "federation",
+    "sklearn": "sklearn",
     "google": "federation",  # protobuf, which private_set_intersection depends on
     "skops": "prepare",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
     "torch": "Split neural networks",
+    "sklearn": "Estimators of scikit-learn",
     "federation": "Federations",
 }
 

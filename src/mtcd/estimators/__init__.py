@@ -1,0 +1,6 @@
+"""Estimators with the interface of scikit-learn: the columns of X are split over clients on a network."""
+
+from mtcd.estimators.classifier import MTCDClassifier
+from mtcd.estimators.regressor import MTCDRegressor
+
+__all__ = ["MTCDClassifier", "MTCDRegressor"]
