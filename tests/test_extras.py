@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 DISTRIBUTIONS = {  # where a package is not called as what is installed
     "yaml": "pyyaml",
+    "sklearn": "scikit-learn",
     "PIL": "matplotlib",  # pillow, which it depends on
     "zenoh": "eclipse-zenoh",
     "private_set_intersection": "openmined-psi",
@@ -69,6 +70,6 @@ def test_nothing_says_to_install_from_an_index_where_the_package_is_not() -> Non
 def test_every_extra_that_a_page_names_is_there() -> None:
     told = [found for path in PAGES for found in re.findall(r"'\.\[([\w,]+)\]'", path.read_text())]
     named = {extra for extras in told for extra in extras.split(",")}
-    assert named == {"torch", "federation", "prepare"}
+    assert {"torch", "federation", "prepare", "sklearn"} <= named
     assert named <= set(PROJECT["optional-dependencies"])
     assert named <= set(importlib.metadata.metadata("mtcd").get_all("Provides-Extra") or ())
