@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 pytest.importorskip("torch")
@@ -26,7 +27,10 @@ from mtcd.federation.participant.network_block import (
 from mtcd.federation.participant.networks import network_for, own_network
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.private_files import write_files
+from mtcd.files import WEIGHTS
 from mtcd.ledger.ledger import Ledger
+from mtcd.prepare import read_recipe
+from mtcd.prepare.preparation import fit_columns
 from mtcd.protocol.party import SERVER
 from mtcd.split_training import assemble
 from mtcd.splitnet.own import OwnProblem
@@ -90,6 +94,26 @@ def test_new_samples_come_with_the_columns_of_the_training(tmp_path: Path) -> No
     np.testing.assert_allclose(h, block.represent_values(values))
     with pytest.raises(MtcdError, match="trained on the columns x, y"):
         block.represent(PartyTable(Path("a.csv"), None, ("y", "x"), values))
+
+
+def test_a_party_prepares_its_columns_for_its_network(tmp_path: Path) -> None:
+    clinics = Clinics(tmp_path, "clusters")
+    frame = pl.DataFrame({"x": [*"uvwuvwuvwuvwu"], "y": [None, *map(float, range(12))]})
+    recipe = read_recipe("auto")
+    table = PartyTable(Path("a.csv"), None, ("x", "y"), np.empty((13, 0)), frame=frame, recipe=recipe)
+    network = own_network(clinics.kit(0), clinics.code, table, range(12, -1, -1))
+    preparation, block, _ = fit_columns("a", frame[::-1], recipe)
+    assert network.columns == preparation.outputs == ("x=u", "x=v", "x=w", "x=other", "y")
+    np.testing.assert_array_equal(network.features, block.astype(np.float32))
+    problem = network.problem(clinics.data.labels, clinics.widths)
+    kept = NetworkBlock.of(problem, clinics.kit(0), network.columns, None, network.preparation)
+    (tmp_path / WEIGHTS).write_bytes(kept.files()[WEIGHTS])
+    again = read_network_block(clinics.kit(0), clinics.code, tmp_path)
+    assert again.inputs == ("x", "y")
+    np.testing.assert_array_equal(again.represent(table), kept.represent_values(block[::-1]))
+    new = pl.DataFrame({"x": ["never seen"], "y": [None]})
+    one = PartyTable(Path("a.csv"), None, ("x", "y"), np.empty((1, 0)), frame=new)
+    assert np.isfinite(again.represent(one)).all()
 
 
 def test_a_diverged_block_is_known(tmp_path: Path) -> None:

@@ -244,6 +244,13 @@ def party(
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with the labels, for the party that holds them.")
     ] = None,
+    prepare: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|FILE",
+            help="Prepare texts, dates and missing values: automatically, or by the recipe in a YAML file.",
+        ),
+    ] = None,
     code: Code = None,
     agree_code: AgreeCode = None,
     out: RunDir = None,
@@ -252,7 +259,8 @@ def party(
     """Take part in a federation."""
     from mtcd.cli.party import PartyOptions, run_party
 
-    raise typer.Exit(run_party(PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or ())))
+    options = PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or (), prepare)
+    raise typer.Exit(run_party(options))
 
 
 @app.command()

@@ -10,8 +10,10 @@ from typing import Any
 
 import typer
 
+from mtcd.config.read import read_yaml
 from mtcd.errors import ConfigError
 from mtcd.extras import find
+from mtcd.prepare.recipe import AUTO, read_recipe
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class PartyOptions:
     quiet: bool = False
     code: Sequence[Path] = ()
     agreed: Sequence[str] = ()
+    prepare: str | None = None
 
 
 def run_party(options: PartyOptions, server: bool = False) -> int:
@@ -57,7 +60,22 @@ def own_run(kit: Path) -> Path:
 def _given(options: PartyOptions) -> dict[str, Any]:
     """The options that override the ``data`` section of the kit."""
     columns = None if options.columns is None else [name.strip() for name in options.columns.split(",")]
-    return {"data": options.data, "key": options.id, "columns": columns, "label": options.label}
+    return {
+        "data": options.data,
+        "key": options.id,
+        "columns": columns,
+        "label": options.label,
+        "prepare": _recipe(options.prepare),
+    }
+
+
+def _recipe(given: str | None) -> Any:
+    """What ``--prepare`` says: auto, or the content of a file; it is checked before the table is read."""
+    if given is None or given == AUTO:
+        return given
+    content = read_yaml(Path(given), "recipe", "columns, default, on_unseen")
+    read_recipe(content)
+    return content
 
 
 def interrupt(*_: Any) -> None:

@@ -112,6 +112,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, SAMPLES))
     if isinstance(federation.model, GlmSection):
+        Glm(**federation.model.model_dump(), positive=federation.labels.positive)  # refuse one that is of no use
         model = Glm(**federation.model.model_dump())
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
         settled.parties(model.problem(data), network, federation.seed)

@@ -10,11 +10,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from mtcd.config.keys import Number, Whole
 from mtcd.config.schema import (
     AnyMethodSection,
+    Class,
     ComputeSection,
     CostsSection,
     GlmSection,
     MethodSection,
     ModelSection,
+    Prepare,
     Section,
     Seed,
     StopSection,
@@ -59,6 +61,7 @@ class PartyData(Section):
     table: Annotated[Path, AfterValidator(_inside)] | None = None
     columns: list[str] | None = None
     id: str | None = None
+    prepare: Prepare | None = None  # of its own columns: see mtcd.prepare
 
 
 class PlaceSection(Section):
@@ -79,6 +82,7 @@ class LabelsSection(Section):
 
     held_by: Name
     column: str | None = None
+    positive: Class | None = None  # of two classes
     shared_with: Annotated[tuple[Learner, ...], BeforeValidator(_as_list)] = ()
 
 

@@ -38,6 +38,7 @@ from mtcd.federation.participant.network_objective import (
 )
 from mtcd.federation.participant.networks import (
     WIDEST,
+    OwnNetwork,
     fusion_code,
     own_fusion_maker,
     own_maker,
@@ -71,6 +72,7 @@ class SplitParticipant(ParticipantTable):
         own_fusion_maker(self.config, kit.code)  # refuse early what cannot be loaded
         if table is not None:
             own_maker(self.config, kit.code)
+        self.own_network: OwnNetwork | None = None
         self.problem: OwnProblem
         self.stage: SplitStage
         self.start: torch.Tensor
@@ -102,8 +104,8 @@ class SplitParticipant(ParticipantTable):
         if self.table is None:
             self.problem = server_network(config, code, labels, widths)
         else:
-            own = own_network(config, code, self.table, self.rows(agreed))
-            self.problem = own.problem(labels, widths)
+            self.own_network = own_network(config, code, self.table, self.rows(agreed))
+            self.problem = self.own_network.problem(labels, widths)
         threads = threads_for(self.problem, self.method)
         if threads is not None:
             torch.set_num_threads(threads)
@@ -163,8 +165,9 @@ class SplitParticipant(ParticipantTable):
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the network and a summary into the run folder."""
         summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes, unjudged)
-        columns = () if self.table is None else self.table.columns
-        block = NetworkBlock.of(self.problem, self.config, columns, self.fusion)
+        columns = () if self.own_network is None else self.own_network.columns
+        preparation = None if self.own_network is None else self.own_network.preparation
+        block = NetworkBlock.of(self.problem, self.config, columns, self.fusion, preparation)
         if not block.finite or summary.status == DIVERGED:
             summary = summary.diverged()
             (folder / WEIGHTS).unlink(missing_ok=True)

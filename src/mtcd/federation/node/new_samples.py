@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from mtcd.federation.participant.table import PartyTable, id_column, read_party_
 from mtcd.federation.private_files import write_files
 from mtcd.model.predicted import Columns
 from mtcd.model.trained import linear_columns
+from mtcd.prepare.recipe import AUTO
 
 Decide = Callable[[NDArray[np.float64], Any], Columns]
 
@@ -47,7 +48,7 @@ class New:
         return self.table.rows
 
     def _of(self, rows: Sequence[int]) -> PartyTable:
-        return replace(self.table, values=self.table.values[list(rows)])
+        return self.table.take(rows)
 
 
 @dataclass(frozen=True)
@@ -105,15 +106,20 @@ def new_samples(kit: Kit, run: Path, data: Path, key: str | None) -> NewSamples:
     config = kit.config
     if isinstance(config.model, SplitSection):
         block: Any = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
-        table = read_party_table(data, config.name, id_column(config, key), block.columns)
-        return NetworkNew(table, block)
+        return NetworkNew(_new_table(config, data, key, block), block)
     block = read_block(run)
     if block.party != config.name:
         raise MtcdError(
             f"{run} is a run of {block.party}, but the kit is that of {config.name}: give a run folder of "
             f"{config.name} (--run)."
         )
-    return LinearNew(read_party_table(data, config.name, id_column(config, key), block.columns), block)
+    return LinearNew(_new_table(config, data, key, block), block)
+
+
+def _new_table(config: KitConfig, data: Path, key: str | None, block: Any) -> PartyTable:
+    """The columns of a block in a table of new samples, as they are before preparation."""
+    prepare = None if block.preparation is None else AUTO  # the columns are prepared by the block
+    return read_party_table(data, config.name, id_column(config, key), block.inputs, prepare=prepare)
 
 
 def run_number(run: Path) -> str:

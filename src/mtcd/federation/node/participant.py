@@ -151,7 +151,9 @@ class LinearParticipant(ParticipantTable):
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """The curvature of this party's block, from which the step size is resolved."""
-        stand_in = np.resize([0.0, 1.0], len(rows))  # the curvature does not depend on labels
+        positive = self.config.labels.positive
+        classes = [0.0, 1.0] if positive is None else [f"not {positive}", str(positive)]
+        stand_in = np.resize(classes, len(rows))  # the curvature does not depend on labels
         return own_curvature(own_part(self.config, self.own, rows, stand_in)).to_bytes()
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
@@ -189,7 +191,10 @@ class LinearParticipant(ParticipantTable):
         watch = Watch(self.stop, method, network, self.costs, bounds.tokens or 1, samples, log, reads, rule, sizes)
         parties = method.parties(problem, network, config.seed)
         lone = parties.server is None and parties.rounds is None
-        return Role(parties, bounds, watch, reads, self.agreed_notes(settings), evaluated_at_end=not lone)
+        notes = self.agreed_notes(settings)
+        if self.table is not None:  # those on this party's columns stay here
+            notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
+        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=not lone)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a pass."""

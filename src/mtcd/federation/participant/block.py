@@ -26,6 +26,7 @@ from mtcd.files import plain
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns
 from mtcd.model.trained import linear_columns, predictions
+from mtcd.prepare import ColumnPreparation
 
 NPZ, CSV = "block.npz", "block.csv"
 FORMAT = 1
@@ -43,6 +44,8 @@ class PartyBlock:
     theta: Array
     intercept: Array
     scaling: Scaling | None = None
+    preparation: ColumnPreparation | None = None
+    """What makes ``columns`` of the columns as given, if these are prepared."""
 
     @staticmethod
     def of(part: OwnPart, parameters: Array) -> PartyBlock:
@@ -51,8 +54,20 @@ class PartyBlock:
         free = part.problem.penalties[part.number].free
         theta, intercept = (parameters[:-1], parameters[-1]) if free else (parameters, np.zeros(parameters.shape[1:]))
         return PartyBlock(
-            data.clients[0], part.model, data.columns[0], problem.classes, theta, np.asarray(intercept), part.scaling
+            data.clients[0],
+            part.model,
+            data.columns[0],
+            problem.classes,
+            theta,
+            np.asarray(intercept),
+            part.scaling,
+            part.preparation,
         )
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of a table, before preparation."""
+        return self.columns if self.preparation is None else self.preparation.inputs
 
     @property
     def finite(self) -> bool:
@@ -66,13 +81,14 @@ class PartyBlock:
 
     def represent(self, table: PartyTable) -> Array:
         """h_k of new samples, in the order of their table."""
-        if table.columns != self.columns:
+        if table.columns != self.inputs:
             raise DataError(
-                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.columns)}, but "
+                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
                 f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
             )
-        check_values(self.party, table.columns, table.values)
-        X = table.values if self.scaling is None else self.scaling.apply((table.values,))[0]
+        X = prepared_values(self.preparation, table)
+        check_values(self.party, self.columns, X)
+        X = X if self.scaling is None else self.scaling.apply((X,))[0]
         return np.asarray(X @ self.theta + self.intercept)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
@@ -109,13 +125,21 @@ class PartyBlock:
             "model": glm,
             "columns": self.columns,
             "classes": self.classes,
-        }
+        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
         arrays = {"about": np.array(json.dumps(about, default=plain)), "theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
         content = io.BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         return content.getvalue()
+
+
+def prepared_values(preparation: ColumnPreparation | None, table: PartyTable) -> Array:
+    """The values of new samples as a block takes them."""
+    if preparation is None:
+        return table.values
+    assert table.frame is not None
+    return preparation.apply(table.frame)
 
 
 def read_block(folder: Path) -> PartyBlock:
@@ -145,10 +169,12 @@ def _block(arrays: dict[str, NDArray[Any]]) -> PartyBlock:
         arrays["theta"],
         arrays["intercept"],
         scaling,
+        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None,
     )
     width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
     scales = () if scaling is None else (*scaling.means, *scaling.scales)
     fitting = block.theta.shape == width + each and block.intercept.shape == each
+    fitting &= block.preparation is None or block.preparation.outputs == block.columns
     if not fitting or any(values.shape != width for values in scales) or not block.finite:
         raise ValueError("its parts do not belong together")
     return block

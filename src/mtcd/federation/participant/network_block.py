@@ -25,10 +25,12 @@ from mtcd.data.samples import check_samples
 from mtcd.errors import DataError, MtcdError, WireError, listing
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.participant.block import prepared_values
 from mtcd.federation.participant.networks import in_single, own_fusion_maker, own_maker, section_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import WEIGHTS, plain
 from mtcd.model.predicted import Columns
+from mtcd.prepare import ColumnPreparation
 from mtcd.splitnet.aggregation import Aggregation, make_aggregation
 from mtcd.splitnet.own import OwnProblem
 from mtcd.splitnet.trained import TrainedSplit, load_weights
@@ -76,10 +78,16 @@ class NetworkBlock:
     columns: tuple[str, ...]
     trained: TrainedSplit
     knows_fusion: bool
+    preparation: ColumnPreparation | None = None
+    """What makes ``columns`` of the columns as given, if these are prepared."""
 
     @staticmethod
     def of(
-        problem: OwnProblem, config: KitConfig, columns: Sequence[str] = (), fusion: bytes | None = None
+        problem: OwnProblem,
+        config: KitConfig,
+        columns: Sequence[str] = (),
+        fusion: bytes | None = None,
+        preparation: ColumnPreparation | None = None,
     ) -> NetworkBlock:
         """The block of a party at the end; ``fusion`` is the final theta_0, if it was received."""
         assert isinstance(config.model, SplitSection)
@@ -90,7 +98,13 @@ class NetworkBlock:
         shapes = {} if own is None else {config.name: tuple(own.source.rows(torch.arange(1)).shape[1:])}
         widths = common.aggregation.widths
         trained = TrainedSplit(modules, head, config.model.aggregation, widths, common.classes, shapes)
-        return NetworkBlock(config.name, tuple(config.parties), tuple(columns), trained, fusion is not None)
+        parties = tuple(config.parties)
+        return NetworkBlock(config.name, parties, tuple(columns), trained, fusion is not None, preparation)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of a table, before preparation."""
+        return self.columns if self.preparation is None else self.preparation.inputs
 
     @property
     def finite(self) -> bool:
@@ -104,12 +118,12 @@ class NetworkBlock:
 
     def represent(self, table: PartyTable) -> NDArray[np.float32]:
         """h_k of new samples, in the order of their table."""
-        if table.columns != self.columns:
+        if table.columns != self.inputs:
             raise DataError(
-                f"{table.path}: the network of {self.party!r} was trained on the columns {listing(self.columns)}, but "
+                f"{table.path}: the network of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
                 f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
             )
-        return self.represent_values(table.values)
+        return self.represent_values(prepared_values(self.preparation, table))
 
     def represent_values(self, values: NDArray[Any]) -> NDArray[np.float32]:
         """The same for samples of any shape."""
@@ -150,7 +164,7 @@ class NetworkBlock:
             "widths": trained.widths,
             "classes": trained.classes,
             "knows_fusion": self.knows_fusion,
-        }
+        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
         return {WEIGHTS: save(trained.weights(), {ABOUT: json.dumps(about, default=plain)})}
 
 
@@ -193,4 +207,8 @@ def _block(config: KitConfig, code: OwnCode, about: dict[str, Any], weights: dic
         classes,
         shapes,
     )
-    return NetworkBlock(name, tuple(config.parties), tuple(about["columns"]), trained, about["knows_fusion"])
+    preparation = ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None
+    columns = tuple(about["columns"])
+    if preparation is not None and preparation.outputs != columns:
+        raise ValueError("its preparation is of another block")
+    return NetworkBlock(name, tuple(config.parties), columns, trained, about["knows_fusion"], preparation)

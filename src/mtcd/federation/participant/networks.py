@@ -7,7 +7,7 @@ party builds its network first, reports ``width``, and builds its problem when a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +21,10 @@ from mtcd.data.samples import as_samples, check_samples
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.participant.problem import prepared_rows
 from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import Method
+from mtcd.prepare import ColumnPreparation
 from mtcd.schema.bounds import SplitShapes
 from mtcd.split_training import few_threads
 from mtcd.splitnet.aggregation import make_aggregation
@@ -75,6 +77,7 @@ class OwnNetwork:
     module: nn.Module
     width: int
     """The width of its representation, which the other parties have to know."""
+    preparation: ColumnPreparation | None = None
 
     def problem(self, labels: Labels, widths: Sequence[int]) -> OwnProblem:
         """The problem that the party trains, given the widths of all parties."""
@@ -90,8 +93,9 @@ class OwnNetwork:
 
 def own_network(config: KitConfig, code: OwnCode, table: PartyTable, rows: Sequence[int] | None) -> OwnNetwork:
     """The network of a party, for these rows of its table (None: all)."""
-    values = table.values if rows is None else table.values[list(rows)]
-    return network_for(config, code, values, table.columns)
+    order = range(table.rows) if rows is None else rows
+    preparation, columns, values, _ = prepared_rows(config.name, table, order)
+    return replace(network_for(config, code, values, columns), preparation=preparation)
 
 
 def network_for(config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.config.schema import GlmSection
 from mtcd.data.scaling import Scaling, standardise
 from mtcd.data.vertical import VerticalData
@@ -16,6 +17,8 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.participant.table import PartyTable
 from mtcd.model.fit import LabelFit
 from mtcd.model.linear import Glm, LinearProblem
+from mtcd.prepare import ColumnPreparation
+from mtcd.prepare.preparation import fit_columns
 
 Labels = NDArray[np.generic]
 
@@ -32,6 +35,7 @@ class OwnPart:
     data: VerticalData
     problem: LinearProblem
     scaling: Scaling | None
+    preparation: ColumnPreparation | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -67,7 +71,7 @@ def glm_of(config: KitConfig) -> Glm:
     """The linear model of a kit."""
     if not isinstance(config.model, GlmSection):
         raise ConfigError("model.kind: this federation trains a split network, not a linear model.")
-    return Glm(**config.model.model_dump())
+    return Glm(**config.model.model_dump(), positive=config.labels.positive)
 
 
 def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels) -> OwnPart:
@@ -79,19 +83,31 @@ def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, l
             "must hold the same samples in the same order."
         )
     number, model = config.parties.index(config.name), glm_of(config)
+    preparation, columns, values, notes = prepared_rows(config.name, table, order)
     data = VerticalData(
         clients=(config.name,),
-        columns=(table.columns,),
-        blocks=(np.asfortranarray(table.values[list(order)]),),
+        columns=(columns,),
+        blocks=(np.asfortranarray(values),),
         labels=labels,
-        notes=table.notes,
+        notes=(*table.notes, *notes),
     )
     data, scaling = standardise(data) if config.standardise else (data, None)
     encoded, classes = model.loss.encode(labels)
     K, nothing = len(config.parties), np.zeros((len(labels), 0))
     blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
     problem = LinearProblem(model.loss, encoded, classes, blocks, model.penalties(K))
-    return OwnPart(number, model, data, problem, scaling)
+    return OwnPart(number, model, data, problem, scaling, preparation)
+
+
+def prepared_rows(
+    party: str, table: PartyTable, rows: Sequence[int]
+) -> tuple[ColumnPreparation | None, tuple[str, ...], Array, list[str]]:
+    """The preparation of a party, fitted on these rows; the columns and values that they become, and notes."""
+    taken = table.take(rows)
+    if taken.frame is None or taken.recipe is None:
+        return None, table.columns, taken.values, []
+    preparation, values, notes = fit_columns(party, taken.frame, taken.recipe)
+    return preparation, preparation.outputs, values, notes
 
 
 @dataclass(frozen=True, eq=False)

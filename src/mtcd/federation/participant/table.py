@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
-from mtcd.data.table_values import feature, labels_of
+from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.tables import listed_columns
 from mtcd.errors import DataError, did_you_mean
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.prepare import Recipe
+from mtcd.prepare.recipe import client_recipes
+from mtcd.prepare.values import as_column
 
 Labels = NDArray[np.generic]
 GIVEN_ORDER = "given order"
@@ -33,11 +38,19 @@ class PartyTable:
     values: Array
     labels: Labels | None = None
     notes: tuple[str, ...] = ()
+    frame: pl.DataFrame | None = None
+    """The columns as given, where they are to be prepared; ``values`` has no columns then."""
+    recipe: Recipe | None = None
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return len(self.values)
+
+    def take(self, rows: Sequence[int]) -> PartyTable:
+        """The columns of these rows, in this order."""
+        frame = None if self.frame is None else self.frame[list(rows)]
+        return replace(self, values=self.values[list(rows)], frame=frame)
 
 
 def own_table(
@@ -47,6 +60,7 @@ def own_table(
     key: str | None = None,
     columns: Sequence[str] | None = None,
     label: str | None = None,
+    prepare: Any = None,
 ) -> PartyTable:
     """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override the kit.
 
@@ -62,6 +76,7 @@ def own_table(
         config.data.columns if columns is None else columns,
         _label_column(config, label),
         HOW_TO_LEAVE_OUT,
+        config.data.prepare if prepare is None else prepare,
     )
 
 
@@ -72,17 +87,27 @@ def read_party_table(
     columns: Sequence[str] | None,
     label: str | None = None,
     way_out: str | None = None,
+    prepare: Any = None,
 ) -> PartyTable:
-    """Read a table with these columns; for new samples, those of the block, all of which are required."""
+    """Read a table with these columns; for new samples, those of the block, all of which are required.
+
+    With ``prepare``, a recipe for the columns, they may hold anything.
+    """
     table = read_table(Path(path), key)
     if label is not None and label not in table.columns:
         raise DataError(f"{path} has no label column {label!r}: {did_you_mean(label, table.columns)} (--label)")
     used = _used_columns(table, party, key, columns, label)
     labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
+    ids = None if key is None else tuple(table.ids["id"].to_list())
+    if prepare is not None:
+        (recipe,) = client_recipes(prepare, [party], [used])
+        frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
+        nothing = np.empty((table.rows, 0))
+        return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe)
+    check_features(table.path, [table.columns[column] for column in used], "--prepare auto", way_out)
     values = np.empty((table.rows, len(used)), order="F")
     for j, column in enumerate(used):
         values[:, j] = feature(table.path, table.columns.pop(column), way_out)
-    ids = None if key is None else tuple(table.ids["id"].to_list())
     return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes))
 
 

@@ -1,0 +1,144 @@
+"""Preparation in a federation: each party its own, fitted on the common samples, kept with its block."""
+
+import csv
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("zenoh")
+
+from live import in_process, make_kits, unobserved
+from mtcd.data.tables import TableShare, read_tables
+from mtcd.errors import ConfigError, DataError, MtcdError
+from mtcd.federation.engine import FederationEngine
+from mtcd.federation.node.new_samples import new_samples, writer
+from mtcd.federation.node.participant import make_participant
+from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.participant.table import read_party_table
+from patients import CLIENTS, patients
+from waiting import PATIENCE
+
+TABLE = patients(120)
+RECIPE = {"columns": {"age": [{"impute": {"indicator": True}}, "standardise"]}}
+OWN: dict[str, Any] = {"clinic": RECIPE, "lab": "auto", "insurer": {"on_unseen": "error"}}
+
+
+def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
+    """A table per party, each with its own rows missing and in its own order; the first has the labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for k, (name, columns) in enumerate(CLIENTS.items()):
+        label = ["outcome"] if k == 0 else []
+        rows = np.random.default_rng(k).permutation(table.height)[3 * k :] if k else np.arange(table.height)
+        paths[name] = folder / f"{name}.csv"
+        table.select("patient", *columns, *label)[rows].write_csv(paths[name])
+    return paths
+
+
+def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
+    settings = {
+        "labels__column": "outcome",
+        "alignment": "hashed",
+        "model": {"kind": "logistic", "l2": 1.0, "intercept": True},
+        "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "stepsize": "auto", "combine": "average"},
+        "stop": {"iterations": 40},
+        **changes,
+    }
+    kits = make_kits(folder, tuple(CLIENTS), **settings)
+    engine = FederationEngine(kits, folder / "runs", lambda kit: make_participant(kit, given(kit.config, paths)))
+    return kits, unobserved(engine)
+
+
+def given(config: Any, paths: dict[str, Path]) -> dict[str, Any]:
+    if config.is_server:
+        return {}
+    return {"data": paths[config.name], "key": "patient", "prepare": OWN[config.name]}
+
+
+def test_three_parties_train_and_predict_as_one_process_would(tmp_path: Path) -> None:
+    paths = own_tables(tmp_path / "tables", TABLE)
+    kits, told = federate(tmp_path, paths, labels__positive="healthy")
+    shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
+    data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=OWN)
+    assert data.samples < TABLE.height
+    one = in_process(data, kits["clinic"])
+    for name, block in told.blocks.items():
+        np.testing.assert_allclose(block.theta, one.parameters[name], atol=1e-9)
+    assert told.blocks["clinic"].columns[:3] == ("age", "age (missing)", "sex=female")
+    assert told.blocks["clinic"].classes == ("ill", "healthy")
+    assert (tmp_path / "runs" / "clinic" / "block.csv").read_text().count("admitted.month") == 1
+
+    new = patients(40, seed=5).with_columns(sex=pl.lit("unheard of"))
+    files = own_tables(tmp_path / "new", new)
+    predictors = {}
+    for name in CLIENTS:
+        samples = new_samples(kits[name], tmp_path / "runs" / name, files[name], "patient")
+        predictors[name] = Predictor(
+            kits[name], samples, writer(kits[name].config, tmp_path / f"{name}.csv"), None, None
+        )
+    with ThreadPoolExecutor(3) as pool:
+        for future in [pool.submit(one_of.run) for one_of in predictors.values()]:
+            future.result(PATIENCE)
+    with (tmp_path / "clinic.csv").open() as file:
+        rows = {row["id"]: row["prediction"] for row in csv.DictReader(file)}
+    assert not (tmp_path / "lab.csv").exists()
+    expected = dict(zip(new["patient"], one.predict(new.drop("patient", "outcome")), strict=True))
+    assert rows == {patient: expected[patient] for patient in rows}
+    assert len(rows) > 25
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[[pl.DataFrame], Path]:
+    def written(frame: pl.DataFrame) -> Path:
+        frame.write_csv(tmp_path / "t.csv")
+        return tmp_path / "t.csv"
+
+    return written
+
+
+def test_a_party_without_preparation_is_told_of_all_columns_at_once(table: Callable[[pl.DataFrame], Path]) -> None:
+    path = table(TABLE.select("patient", "age", "marker"))
+    lost = TABLE.select("age", "marker").null_count().row(0)
+    with pytest.raises(DataError, match=rf"age \({lost[0]}\), marker \({lost[1]}\).*--prepare auto"):
+        read_party_table(path, "lab", "patient", None)
+    with pytest.raises(DataError, match="2 columns of .* are not numeric: sex .*, city .*--prepare auto"):
+        read_party_table(table(TABLE.select("patient", "sex", "city")), "lab", "patient", None)
+    path = table(TABLE.select("patient", "age", "marker"))
+    with pytest.raises(ConfigError, match="'aeg', which no client holds; did you mean 'age'"):
+        read_party_table(path, "lab", "patient", None, prepare={"columns": {"aeg": "impute"}})
+
+
+def test_a_block_with_a_spoilt_preparation_is_refused(tmp_path: Path) -> None:
+    from mtcd.federation.participant.block import PartyBlock
+    from mtcd.model.linear import Glm
+    from mtcd.prepare import read_recipe
+    from mtcd.prepare.preparation import fit_columns
+
+    preparation, _, _ = fit_columns("k", pl.DataFrame({"x": ["u", "v"]}), read_recipe("auto"))
+    block = PartyBlock("k", Glm(), preparation.outputs, (), np.ones(3), np.zeros(()), None, preparation)
+    (tmp_path / "block.npz").write_bytes(block.files()["block.npz"])
+    assert read_block(tmp_path).preparation == preparation
+    other = PartyBlock("k", Glm(), ("a", "b", "c"), (), np.ones(3), np.zeros(()), None, preparation)
+    (tmp_path / "block.npz").write_bytes(other.files()["block.npz"])
+    with pytest.raises(MtcdError, match="not a whole block"):
+        read_block(tmp_path)
+
+
+def test_recipes_of_a_party_on_the_command_line(tmp_path: Path) -> None:
+    from mtcd.cli.party import _recipe
+
+    assert _recipe(None) is None
+    assert _recipe("auto") == "auto"
+    (tmp_path / "recipe.yaml").write_text("columns: {age: [impute, standardise]}\n")
+    assert _recipe(str(tmp_path / "recipe.yaml")) == {"columns": {"age": ["impute", "standardise"]}}
+    (tmp_path / "recipe.yaml").write_text("columns: {age: [inpute]}\n")
+    with pytest.raises(ConfigError, match="did you mean 'impute'"):
+        _recipe(str(tmp_path / "recipe.yaml"))
+    with pytest.raises(ConfigError, match="no recipe file"):
+        _recipe("nowhere.yaml")
