@@ -21,7 +21,9 @@ from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
 
-METRICS_SPACING = 1.1  # metrics of a token's aggregate: whenever the iterations have grown by this factor
+# Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for so many samples,
+# as ranking the samples of a large table takes longer than a hop
+METRICS_SPACING, METRICS_SAMPLES = 1.1, 2000
 
 Watch = Callable[[Measurement, float], None]
 Keep = Callable[["Observer", bool], None]
@@ -65,7 +67,7 @@ class Observer:
         self._observations: Iterator[Progress | None] | None = None
         self._latest: Progress | None = None
         self._due: float = 0
-        self._metrics_due: float = 0
+        self._metrics_at: int | None = None
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
@@ -73,7 +75,7 @@ class Observer:
         for name, value in ledger.to_dict().items():
             setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
-        self._metrics_due = METRICS_SPACING * max((row.iteration for row in rows if row.metrics), default=0)
+        self._metrics_at = max((row.iteration for row in rows if row.metrics), default=None)
 
     def run(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
@@ -182,12 +184,18 @@ class Observer:
     def _score(self, progress: Progress) -> Score:
         if progress.aggregate is not None:
             objective = self.problem.read_off(progress.aggregate, progress.penalty)
-            if progress.hop < self._metrics_due or not math.isfinite(objective):
+            if not self._metrics_due(progress) or not math.isfinite(objective):
                 return Score(objective)
-            self._metrics_due = METRICS_SPACING * progress.hop
+            self._metrics_at = progress.hop
             metrics = self.problem.metrics(progress.aggregate, self.engine.parameters)
             return Score(objective, None, metrics.get("test_accuracy"), metrics)
         return self.problem.score(self.engine.parameters())
+
+    def _metrics_due(self, progress: Progress) -> bool:
+        """Whether it is time for metrics: a rule that depends on the iterations alone, so that reruns agree."""
+        last = self._metrics_at
+        spacing = len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
+        return last is None or progress.hop >= max(METRICS_SPACING * last, last + spacing)
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger
