@@ -34,10 +34,11 @@ from made_up_results import (
     three_costs,
     trained,
 )
-from mtcd.errors import MtcdError
+from mtcd.errors import ConfigError, MtcdError
 from mtcd.report.figures import draw, write_figure
 from mtcd.report.numbers import POINTS, lines_csv
 from mtcd.report.page import write_page
+from mtcd.report.paper import Paper, parse_style
 from mtcd.report.styles import curve_styles
 from mtcd.report.tables import results_table, table_csv
 from mtcd.reproduce.accuracy import accuracy_at_end
@@ -335,3 +336,38 @@ def test_the_page(tmp_path: Path) -> None:
 def test_a_page_without_anything_is_a_page(tmp_path: Path) -> None:
     write_page({}, [], tmp_path / "page.md", tmp_path, {"all": "no data"})
     assert "- all: no data" in (tmp_path / "page.md").read_text()
+
+
+# --- for papers ----------------------------------------------------------------------------------
+
+
+@every_shape
+@pytest.mark.parametrize(("style", "width"), [("paper", 3.5), ("paper:7.16,9", 7.16)])
+def test_figures_for_papers(tmp_path: Path, shape: Shape, style: str, width: float) -> None:
+    """The width asked for, no title inside, nothing outside the page, and fonts embedded as Type 42."""
+    paper = parse_style(style)
+    assert paper is not None
+    figure = draw(shape(), paper)
+    assert figure.get_size_inches()[0] == width
+    assert figure.get_suptitle() == ""
+    texts = [text for text in figure.findobj(Text) if text.get_text().strip() and text.get_visible()]
+    figure.draw_without_rendering()
+    page = figure.bbox
+    boxes = [text.get_window_extent() for axes in figure.findobj(Axes) for text in (axes.xaxis.label, axes.yaxis.label)]
+    assert all(box.x0 >= page.x0 - 1 and box.x1 <= page.x1 + 1 for box in boxes)
+    assert max(text.get_fontsize() for text in texts) <= paper.points * 1.01
+    if shape not in (one_panel, own_curves):  # files take a while
+        return
+    files = {path.name: path for path in write_figure(shape(), tmp_path, paper)}
+    name = shape().name
+    assert shape().experiment.title in files[f"{name}-caption.txt"].read_text()
+    content = files[f"{name}.pdf"].read_bytes()
+    assert b"/Type0" in content
+    assert b"/Type3" not in content
+
+
+@pytest.mark.parametrize("style", ["poster", "paper:wide", "paper:3,8,1", "paper:0.1", "paper:3.5,100", "screen:3"])
+def test_styles_that_are_refused(style: str) -> None:
+    assert (parse_style("paper"), parse_style("screen")) == (Paper(), None)
+    with pytest.raises(ConfigError, match="--style"):
+        parse_style(style)

@@ -30,6 +30,7 @@ RUN_FILES = frozenset(
         "config.yaml",
         "history.csv",
         "history.png",
+        "history.pdf",
         "ledger.json",
         "parameters.npz",
         PREPARATION,

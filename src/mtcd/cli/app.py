@@ -43,6 +43,14 @@ Changes = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
 AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+StyleOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STYLE",
+        help="paper, or paper:INCHES,POINTS: pictures of that width and size of text, without a title, as PDF for "
+        "LaTeX. paper is a column of 3.5 inches with 8 points.",
+    ),
+]
 RunCode = Annotated[
     bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
 ]
@@ -85,12 +93,13 @@ def train(
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the training whose checkpoint is in --out.")
     ] = False,
+    style: StyleOption = None,
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
     from mtcd.cli.train import TrainOptions, train_config
 
     with running_code():
-        raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume)))
+        raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume, style)))
 
 
 @app.command(
@@ -192,6 +201,7 @@ def reproduce(
         Path | None,
         typer.Option(metavar="FILE", help="The page about the figures. Default: DIR/reproduction.md for all."),
     ] = None,
+    style: StyleOption = None,
 ) -> None:
     """Run an experiment, or all."""
     from mtcd.cli.reproduce import ReproduceOptions, list_experiments, run_experiments
@@ -202,7 +212,7 @@ def reproduce(
         raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
     else:
         with running_code():
-            raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page)))
+            raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page, style)))
 
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]

@@ -15,6 +15,7 @@ from mtcd.errors import ConfigError, DataError, NotInstalledError
 from mtcd.files import check_writable
 from mtcd.report.figures import write_figure
 from mtcd.report.page import write_page
+from mtcd.report.paper import Paper, parse_style
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
 from mtcd.report.tables import results_table, span
@@ -42,6 +43,7 @@ class ReproduceOptions:
     out: Path
     fresh: bool
     page: Path | None
+    style: str | None = None
 
 
 def list_experiments() -> None:
@@ -58,7 +60,7 @@ def list_experiments() -> None:
 
 def run_experiments(options: ReproduceOptions) -> int:
     """Train, plot, and for 'all' write the page; returns the exit code."""
-    began = monotonic()
+    began, paper = monotonic(), parse_style(options.style)
     check_writable(options.out)
     page = _page(options)
     figures, missing, left_out = _plans(options)
@@ -69,7 +71,7 @@ def run_experiments(options: ReproduceOptions) -> int:
         def done(result: Results) -> None:
             results[result.name] = result
             with pause():
-                _show_figure(result, options.out, monotonic() - began)
+                _show_figure(result, options.out, monotonic() - began, paper)
 
         try:
             missing |= reproduce(figures, store, options.jobs, done, show)
@@ -114,8 +116,8 @@ def _plans(options: ReproduceOptions) -> tuple[list[FigurePlan], dict[str, str],
     return figures, missing, left_out
 
 
-def _show_figure(result: Results, out: Path, seconds: float) -> None:
-    files = write_figure(result, out)
+def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None) -> None:
+    files = write_figure(result, out, paper)
     show_notes(f"{result.name}: {note}" for note in result.notes)
     if not aside.is_terminal:
         aside.print(f"{escape(result.name)}: done after {span(seconds)}.", highlight=False, soft_wrap=True)

@@ -14,6 +14,7 @@ from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.errors import ConfigError
 from mtcd.files import check_folder, check_unfinished, check_writable, fresh_folder
+from mtcd.report.paper import Paper, parse_style
 from mtcd.report.plain_text import escape
 from mtcd.report.plots import plot_runs
 from mtcd.run import Run
@@ -33,12 +34,13 @@ class TrainOptions:
     as_json: bool
     quiet: bool
     resume: bool = False
+    style: str | None = None
 
 
 def train_config(options: TrainOptions) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
     path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
-    config = read_config(path, options.changes, options.seed)
+    config, paper = read_config(path, options.changes, options.seed), parse_style(options.style)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     if options.resume and not out:
         raise ConfigError("--resume needs --out: give the folder of the training to continue.")
@@ -51,7 +53,7 @@ def train_config(options: TrainOptions) -> int:
     with _folder_for(out, path.stem) as folder:
         with live_progress(setup.method.describe(), quiet) as watch:
             run = setup.train(watch, folder, options.resume)
-        write_run(run, setup, folder)
+        write_run(run, setup, folder, paper)
     if not quiet:
         show_notes(run.notes)
         if not as_json:
@@ -68,12 +70,14 @@ def train_config(options: TrainOptions) -> int:
     return EXIT_CODES.get(run.status, 0)
 
 
-def write_run(run: Run, setup: Setup, folder: Path) -> None:
+def write_run(run: Run, setup: Setup, folder: Path, paper: Paper | None = None) -> None:
     """Write the run folder atomically."""
     with fresh_folder(folder, run.checkpoints) as writing:
         run.write(writing)
         (writing / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
         plot_runs({run.method: run}, writing / "history.png")
+        if paper is not None:
+            plot_runs({run.method: run}, writing / "history.pdf", paper=paper)
 
 
 @contextmanager

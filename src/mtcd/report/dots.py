@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from mtcd.report.numbers import entries, panel_axis, panel_ratio
 from mtcd.report.panels import x_label
+from mtcd.report.paper import Paper
 from mtcd.report.styles import COLOURS, plain
 from mtcd.reproduce.reading import Reader
 from mtcd.reproduce.results import Results
@@ -22,17 +23,21 @@ MARKERS = "os^Dv*hX<>P"
 SIZES = dict.fromkeys(MARKERS, 9.0) | {"*": 13.0}
 
 
-def draw_dots(results: Results) -> Figure:
+def draw_dots(results: Results, paper: Paper | None = None) -> Figure:
     """Panels side by side, rows with the same cases, a legend below. Curves with the same label look the same."""
+    width, scale = (paper.width, paper.scale) if paper else (WIDTH, 1.0)
     cases = results.case_names()
     labels = list(dict.fromkeys(entry.result.label for entry in entries(results)))
     panels = results.experiment.panels
-    with mpl.rc_context({"font.size": 9.5}):
-        title = textwrap.wrap(results.experiment.title + (" (quick version)" if results.quick else ""), int(WIDTH * 8))
-        said = textwrap.wrap(_small_print(results), int(WIDTH * 14))
-        figure = Figure(layout="constrained", figsize=(WIDTH, 2.2 + ROW * len(cases) + 0.2 * (len(title) + len(said))))
-        figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-        figure.supxlabel(plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25")
+    title, said = [], []
+    with mpl.rc_context({} if paper else {"font.size": 9.5}):
+        figure = Figure(layout="constrained")
+        if paper is None:
+            whole = results.experiment.title + (" (quick version)" if results.quick else "")
+            title, said = textwrap.wrap(whole, int(WIDTH * 8)), textwrap.wrap(small_print(results), int(WIDTH * 14))
+            figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
+            figure.supxlabel(plain("\n".join(said)), fontsize="small", x=0.01, ha="left", color="0.25")
+        figure.set_size_inches(width, scale * (2.2 + ROW * len(cases)) + 0.2 * (len(title) + len(said)))
         # the legend is the body's: title and small print are the figure's, and keep clear of it
         body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
         row = body.subplots(1, len(panels), squeeze=False, sharey=True)[0]
@@ -41,7 +46,10 @@ def draw_dots(results: Results) -> Figure:
         row[0].set_yticks(range(len(cases)), [plain(results.experiment.cases[case].title) for case in cases])
         row[0].invert_yaxis()
         handles = row[0].get_legend_handles_labels()[0]
-        body.legend(handles, [plain(label) for label in labels], loc="outside lower center", ncols=3, frameon=False)
+        columns = 3 if paper is None else 1 if paper.stacked(2) else 2
+        body.legend(
+            handles, [plain(label) for label in labels], loc="outside lower center", ncols=columns, frameon=False
+        )
     return figure
 
 
@@ -69,7 +77,8 @@ def _draw_panel(axes: Axes, results: Results, panel: Panel, labels: list[str]) -
     axes.set_axisbelow(True)
 
 
-def _small_print(results: Results) -> str:
+def small_print(results: Results) -> str:
+    """What to know of the figure, for its caption."""
     read, shown = Reader(results), entries(results)
     seeds = "one seed" if results.seeds == 1 else f"means over {results.seeds} seeds"
     said = f"To a relative gap of {results.experiment.target:g}, {seeds}."

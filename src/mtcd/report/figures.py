@@ -15,8 +15,10 @@ from matplotlib.figure import Figure, SubFigure
 
 from mtcd.files import write_whole
 from mtcd.report.dots import draw_dots
+from mtcd.report.dots import small_print as dots_print
 from mtcd.report.numbers import entries, lines_csv, panel_priced
 from mtcd.report.panels import alike, draw_panel, draw_title, remarks
+from mtcd.report.paper import Paper
 from mtcd.report.styles import curve_styles, plain, scientific
 from mtcd.report.tables import table_csv
 from mtcd.reproduce.results import CurveResult, Results
@@ -33,9 +35,12 @@ FORMATS: dict[str, dict[str, Any]] = {  # without dates: the same results give t
 }
 
 
-def write_figure(results: Results, out: Path) -> list[Path]:
-    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV; dots are in the table."""
-    figure = draw(results)
+def write_figure(results: Results, out: Path, paper: Paper | None = None) -> list[Path]:
+    """The picture as PNG, SVG and PDF, the numbers behind its lines and its table as CSV; dots are in the table.
+
+    Of a figure for a paper, title and small print are in a file of their own, for the caption.
+    """
+    figure = draw(results, paper)
     contents: dict[str, bytes | str] = {}
     for kind, options in FORMATS.items():
         buffer = io.BytesIO()
@@ -45,61 +50,91 @@ def write_figure(results: Results, out: Path) -> list[Path]:
     if results.experiment.layout == "lines":
         contents[f"{results.name}.csv"] = lines_csv(results)
     contents[f"{results.name}-table.csv"] = table_csv(results)
+    if paper is not None:
+        said = dots_print(results) if results.experiment.layout == "dots" else "\n".join(_small_print(results, 10_000))
+        contents[f"{results.name}-caption.txt"] = f"{results.experiment.title}.\n{said}\n{_remarks(results)}"
     for name, content in contents.items():  # only now, when nothing can go wrong any more
         write_whole(out / name, content)
     return [out / name for name in contents]
 
 
-def draw(results: Results) -> Figure:
+def _remarks(results: Results) -> str:
+    """A line for each panel from which curves are missing."""
+    lines = []
+    for case in results.case_names():
+        said = [" ".join(remarks(results, panel, case)) for panel in results.experiment.panels]
+        lines += [f"{results.experiment.cases[case].title}, {text}.\n" for text in said if text]
+    return "".join(lines)
+
+
+def draw(results: Results, paper: Paper | None = None) -> Figure:
     """The figure, as its experiment lays it out."""
-    return draw_dots(results) if results.experiment.layout == "dots" else draw_lines(results)
-
-
-def draw_lines(results: Results) -> Figure:
-    """The whole figure: a title, rows of cases, legends outside the panels, and what to know below."""
-    cases = results.case_names()
-    columns = min(results.experiment.cases_per_row, len(cases))
-    rows, panels = math.ceil(len(cases) / columns), columns * len(results.experiment.panels)
-    width = WIDTHS.get(panels, WIDEST)
-    with mpl.rc_context({"font.size": 8.5 + width / 6}):
-        figure = Figure(layout="constrained")
-        title = textwrap.wrap(results.experiment.title + (" (quick version)" if results.quick else ""), int(width * 7))
-        figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
-        small_print = _small_print(results, int(width * 16))
-        figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
-        # a legend for all cases is the body's: title and small print are the figure's, and keep clear of it
-        body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
-        first = _draw_cases(body.subfigures(rows, columns, squeeze=False), results)
-        if alike(results):
-            lines = _legend(body, first[cases[0]], _legend_texts(results, cases), width)
-        else:
-            texts = {case: _legend_texts(results, [case]) for case in cases}
-            lines = rows * max(_legend(axes.figure, axes, texts[case], width / columns) for case, axes in first.items())
-        height = 0.5 + min(max(0.62 * width / panels, 2.6), 3.6)
-        figure.set_size_inches(width, 0.25 + rows * height + (lines + len(title) + len(small_print)) * LINE_HEIGHT)
+    drawing = draw_dots if results.experiment.layout == "dots" else draw_lines
+    if paper is None:
+        return drawing(results)
+    with paper.fonts():
+        figure = drawing(results, paper)
+        paper.shrink(figure)
     return figure
 
 
-def _draw_cases(groups: Any, results: Results) -> dict[str, Axes]:
+def draw_lines(results: Results, paper: Paper | None = None) -> Figure:
+    """The whole figure: a title, rows of cases, legends outside the panels, and what to know below.
+
+    For a paper, panels that would be too narrow stand below each other, and there is neither title nor small print.
+    """
+    cases, side_by_side = results.case_names(), len(results.experiment.panels)
+    columns = min(results.experiment.cases_per_row, len(cases))
+    if paper is not None and paper.stacked(columns * side_by_side):
+        columns, side_by_side = 1, 1 if paper.stacked(side_by_side) else side_by_side
+    rows, panels = math.ceil(len(cases) / columns), columns * side_by_side
+    width = paper.width if paper else WIDTHS.get(panels, WIDEST)
+    scale = paper.scale if paper else 1.0
+    title, small_print = [], []
+    with mpl.rc_context({} if paper else {"font.size": 8.5 + width / 6}):
+        figure = Figure(layout="constrained")
+        if paper is None:
+            whole = results.experiment.title + (" (quick version)" if results.quick else "")
+            title, small_print = textwrap.wrap(whole, int(width * 7)), _small_print(results, int(width * 16))
+            figure.suptitle(plain("\n".join(title)), fontsize="large", fontweight="bold")
+            figure.supxlabel("\n".join(small_print), fontsize="small", x=0.01, ha="left", color="0.25")
+        # a legend for all cases is the body's: title and small print are the figure's, and keep clear of it
+        body = figure.add_subfigure(figure.add_gridspec(1, 1)[0])
+        groups = body.subfigures(rows, columns, squeeze=False)
+        first = _draw_cases(groups, results, side_by_side, remarked=paper is None)
+        if alike(results):
+            lines = _legend(body, first[cases[0]], _legend_texts(results, cases), width / scale)
+        else:
+            texts = {case: _legend_texts(results, [case]) for case in cases}
+            wide = width / scale / columns
+            lines = rows * max(_legend(axes.figure, axes, texts[case], wide) for case, axes in first.items())
+        rows *= len(results.experiment.panels) // side_by_side
+        height = scale * 0.5 + min(max(0.62 * width / panels, 1.9 if paper else 2.6), 3.6)
+        text = (lines + len(title) + len(small_print)) * LINE_HEIGHT * scale
+        figure.set_size_inches(width, 0.25 * scale + rows * height + text)
+    return figure
+
+
+def _draw_cases(groups: Any, results: Results, side_by_side: int, remarked: bool) -> dict[str, Axes]:
     """All cases, each a group of panels under its title. Returns the first panel of each."""
     experiment, cases = results.experiment, results.case_names()
     styles = curve_styles(experiment, cases)
-    said = {case: [remarks(results, panel, case) for panel in experiment.panels] for case in cases}
+    said = {case: [remarks(results, panel, case) * remarked for panel in experiment.panels] for case in cases}
     most = max(len(lines) for row in said.values() for lines in row)  # all panels leave the same room
     first: dict[str, Axes] = {}
     for case, group in zip(cases, groups.flat, strict=False):
         letters = 26 * len(experiment.panels)  # a panel is at least three inches wide
         group.suptitle(plain(textwrap.fill(experiment.cases[case].title, letters)), fontsize="medium")
-        row = group.subplots(1, len(experiment.panels), squeeze=False)[0]
+        row = group.subplots(len(experiment.panels) // side_by_side, side_by_side, squeeze=False).ravel()
         for axes, panel, lines in zip(row, experiment.panels, said[case], strict=True):
             draw_panel(axes, results, panel, case, styles)
             draw_title(axes, panel, [*lines, *[" "] * (most - len(lines))])
-        _label_values(row, results)
+        _label_values(row, results, every=side_by_side == 1)
         first[case] = row[0]
     return first
 
 
-def _label_values(row: Sequence[Axes], results: Results) -> None:
+def _label_values(row: Sequence[Axes], results: Results, every: bool = False) -> None:
     """The axis of gaps or accuracies is the same in all panels, so numbers at the first one do."""
     labelled = False
     accuracy = results.experiment.measure == "accuracy"
@@ -107,7 +142,7 @@ def _label_values(row: Sequence[Axes], results: Results) -> None:
         if panel.x == "ratio":
             per = " per float" if panel_priced(results, panel) == "float-cost" else ""
             axes.set_ylabel(f"cost{per} to a gap of {results.experiment.target:g}")
-        elif not labelled:
+        elif every or not labelled:
             axes.set_ylabel("test accuracy" if accuracy else r"relative gap $(f-f^\star)/f^\star$")
             labelled = True
         else:

@@ -13,6 +13,7 @@ from matplotlib.ticker import PercentFormatter
 
 from mtcd.history import History
 from mtcd.report.metric_panel import plot_metrics
+from mtcd.report.paper import Paper
 from mtcd.report.styles import COLOURS
 from mtcd.run import Run
 
@@ -25,14 +26,31 @@ NAMES = {
 SHARES = ("test_accuracy", "accuracy")
 
 
-def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
-    """The gap (or the accuracy, or the objective) of each run against iterations and communication cost."""
+def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None) -> None:
+    """The gap (or the accuracy, or the objective) of each run against iterations and communication cost.
+
+    For a paper there is no title, and no legend of a single run.
+    """
+    if paper is None:
+        _draw_runs(runs, title).savefig(path, dpi=150)
+        return
+    with paper.fonts():
+        figure = _draw_runs(runs, "", paper)
+        paper.shrink(figure)
+        figure.savefig(path, dpi=300, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
+
+
+def _draw_runs(runs: Mapping[str, Run], title: str, paper: Paper | None = None) -> Figure:
     measured = next(iter(runs.values())).history if len(runs) == 1 else None
     wide = measured is not None and bool(measured.metrics)
+    panels = 3 if wide else 2
+    stacked = paper is not None and paper.stacked(panels)
     figure = Figure(figsize=(15 if wide else 9.5, 3.8), layout="constrained")
-    left, right, *third = figure.subplots(1, 3 if wide else 2)
+    if paper is not None:
+        figure.set_size_inches(paper.width, paper.width * (0.65 * panels if stacked else 0.85 / panels))
+    left, right, *third = figure.subplots(*((panels, 1) if stacked else (1, panels)))
     right.sharey(left)
-    right.tick_params(which="both", labelleft=False)
+    right.tick_params(which="both", labelleft=stacked)
     shown = _shown(runs)
     far = "epoch" if all(run.final.epoch is not None for run in runs.values()) and shown in SHARES else "iteration"
     for (label, run), colour in zip(runs.items(), COLOURS * len(runs), strict=False):
@@ -43,7 +61,8 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
     left.set_xlabel("epochs" if far == "epoch" else "iterations (hops per token)")
     equal = f"{costs.ratio:g} hops" if costs.per == "message" else f"{costs.ratio:g} of a hop"
     right.set_xlabel(f"communication cost (client-server {costs.per} = {equal})")
-    left.set_ylabel(NAMES[shown])
+    for axes in (left, right) if stacked else (left,):
+        axes.set_ylabel(NAMES[shown])
     for axes in (left, right):
         if shown in SHARES:
             axes.yaxis.set_major_formatter(PercentFormatter(1.0))
@@ -52,12 +71,13 @@ def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "") -> None:
             axes.set_xscale("symlog", linthresh=1.0)
         axes.set_xlim(left=0)
         axes.grid(alpha=0.25)
-    right.legend(frameon=False, fontsize=9)
+    if paper is None or len(runs) > 1:
+        right.legend(frameon=False, fontsize=9 if paper is None else None)
     if measured is not None and third:
         plot_metrics(third[0], measured, far)
     if title:
         figure.suptitle(title, fontsize=11)
-    figure.savefig(path, dpi=150)
+    return figure
 
 
 def _shown(runs: Mapping[str, Run]) -> str:
