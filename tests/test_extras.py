@@ -20,6 +20,7 @@ DISTRIBUTIONS = {  # where a package is not called as what is installed
     "PIL": "matplotlib",  # pillow, which it depends on
     "zenoh": "eclipse-zenoh",
     "private_set_intersection": "openmined-psi",
+    "mlflow": "mlflow-skinny",
     "google": "openmined-psi",  # protobuf, which it depends on
 }
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")]
@@ -39,6 +40,8 @@ def imported() -> set[str]:
                 found |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 found.add(str(node.module))
+            elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "find":
+                found |= {str(one.value) for one in node.args if isinstance(one, ast.Constant)}
     return {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"mtcd"}
 
 

@@ -15,6 +15,12 @@ from mtcd.extras import find
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
+    from mtcd.callbacks.callback import Callback, Moment
+    from mtcd.callbacks.csv import CsvWriter
+    from mtcd.callbacks.early_stopping import EarlyStopping
+    from mtcd.callbacks.keep_best import KeepBest
+    from mtcd.callbacks.mlflow import MLflowWriter
+    from mtcd.callbacks.tensorboard import TensorBoardWriter
     from mtcd.config.runs import load_run
     from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
@@ -45,7 +51,13 @@ if TYPE_CHECKING:
 
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
 _HOMES = {
+    "Callback": "mtcd.callbacks.callback",
     "Change": "mtcd.network.topology",
+    "CsvWriter": "mtcd.callbacks.csv",
+    "EarlyStopping": "mtcd.callbacks.early_stopping",
+    "KeepBest": "mtcd.callbacks.keep_best",
+    "MLflowWriter": "mtcd.callbacks.mlflow",
+    "TensorBoardWriter": "mtcd.callbacks.tensorboard",
     "Compute": "mtcd.splitnet.compute",
     "Costs": "mtcd.ledger.costs",
     "DCPA": "mtcd.methods.dcpa",
@@ -56,6 +68,7 @@ _HOMES = {
     "MTCDClassifier": "mtcd.estimators.classifier",
     "MTCDRegressor": "mtcd.estimators.regressor",
     "Measurement": "mtcd.history",
+    "Moment": "mtcd.callbacks.callback",
     "MtcdError": "mtcd.errors",
     "Network": "mtcd.network.topology",
     "Run": "mtcd.run",
@@ -87,15 +100,21 @@ __all__ = [
     "MTCD",
     "STCD",
     "SVFL",
+    "Callback",
     "Change",
     "Compute",
     "Costs",
+    "CsvWriter",
+    "EarlyStopping",
     "Glm",
     "History",
+    "KeepBest",
     "Ledger",
+    "MLflowWriter",
     "MTCDClassifier",
     "MTCDRegressor",
     "Measurement",
+    "Moment",
     "MtcdError",
     "Network",
     "Run",
@@ -103,6 +122,7 @@ __all__ = [
     "SplitModel",
     "Stop",
     "TableShare",
+    "TensorBoardWriter",
     "TreeCG",
     "VerticalData",
     "VerticalDataset",

@@ -62,14 +62,15 @@ class Checkpoints:
         began = perf_counter()
         if began < self._due and not last:
             return
-        state = observer.engine.snapshot()
+        state, callbacks = observer.engine.snapshot(), observer.callbacks.state()
         facts = {
             **self.facts,
+            **callbacks.facts,
             "parties": state.facts,
             "rows": [asdict(row) for row in observer.rows],
             "ledger": observer.engine.ledger.to_dict(),
         }
-        self.form.write(self.path, facts, state.tensors)
+        self.form.write(self.path, facts, {**state.tensors, **callbacks.tensors})
         now = perf_counter()
         self._due = now + max(self.spacing.seconds, self.spacing.times * (now - began))
 
@@ -83,6 +84,7 @@ class Checkpoints:
                     f"now it is {value!r}. Give the same settings, or start without resume in another folder."
                 )
         observer.engine.resume(Snapshot(facts["parties"], tensors))
+        observer.callbacks.restore(Snapshot(facts, tensors))
         observer.resume([Measurement(**row) for row in facts["rows"]], Ledger(**facts["ledger"]))
 
 

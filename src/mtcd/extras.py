@@ -17,12 +17,16 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "sklearn": "sklearn",
     "google": "federation",  # protobuf, which private_set_intersection depends on
     "skops": "prepare",
+    "tensorboard": "tensorboard",
+    "mlflow": "mlflow",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
     "torch": "Split neural networks",
     "sklearn": "Estimators of scikit-learn",
     "federation": "Federations",
+    "tensorboard": "Logs for TensorBoard",
+    "mlflow": "Logs for MLflow",
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
+from mtcd.callbacks.calling import Calling
 from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.errors import MtcdError
 from mtcd.history import Measurement
@@ -24,6 +26,7 @@ from mtcd.stop import Stop
 # Metrics of a token's aggregate: whenever the iterations have grown by this factor, and by one for so many samples,
 # as ranking the samples of a large table takes longer than a hop
 METRICS_SPACING, METRICS_SAMPLES = 1.1, 2000
+STOPPED = "stopped"
 
 Watch = Callable[[Measurement, float], None]
 Keep = Callable[["Observer", bool], None]
@@ -59,15 +62,19 @@ class Observer:
         pausing: bool = False,
         pace: Pace | None = None,
         keep: Keep | None = None,
+        callbacks: Calling | None = None,
     ) -> None:
         self.problem, self.engine, self.costs, self.best, self.worst_end = problem, engine, costs, best, worst_end
         self.pausing, self.pace, self.keep = pausing, pace or Growing(), keep
+        self.callbacks = callbacks or Calling()
         self.rows: list[Measurement] = []
         self.clock = _Clock()
         self._observations: Iterator[Progress | None] | None = None
         self._latest: Progress | None = None
         self._due: float = 0
         self._metrics_at: int | None = None
+        self._syncs = 0
+        """The syncs that the callbacks have seen."""
 
     def resume(self, rows: Sequence[Measurement], ledger: Ledger) -> None:
         """Continue an earlier training with these measurements and this ledger."""
@@ -76,6 +83,7 @@ class Observer:
             setattr(self.engine.ledger, name, value)
         self.clock.add(rows[-1].seconds)
         self._metrics_at = max((row.iteration for row in rows if row.metrics), default=None)
+        self._syncs = rows[-1].syncs
 
     def run(self, stop: Stop, watch: Watch | None) -> str:
         """Run until a limit is reached; returns the status."""
@@ -101,14 +109,18 @@ class Observer:
         ended = self._ended(stop) if self.rows else None
         if ended is not None:  # the training that it continues had ended
             return ended
+        if self.callbacks.stopped is not None:
+            return STOPPED
         if self._observations is None:
             self._observations = self.engine.run(self.pausing)
-        often = stop.seconds is not None or stop.cost is not None  # these limits are checked at every observation
+        # these limits are checked at every observation
+        often = stop.seconds is not None or stop.cost is not None or self.callbacks.wants_syncs
         self.engine.skip_to(0 if often else self._due)
         with np.errstate(all="ignore"), self.clock.running():  # overflows are detected by measurements
             for progress in self._observations:
                 if progress is not None:
                     self._latest = progress
+                    self._sync(progress, stop)
                     if progress.hop >= self._due or (often and self._out_of_time_or_money(stop)):
                         status = self._measure(progress, stop, watch)
                         if status is not None:
@@ -161,11 +173,36 @@ class Observer:
             if stop.reached(row) and progress.aggregate is not None:  # at the end, measure the model, not the token
                 row = self._row(progress, self.problem.score(self.engine.parameters()))
             self.rows.append(row)
-            if self.keep is not None:
-                self.keep(self, stop.reached(row) is not None)
+            fraction, last = stop.fraction(row, self.rows[0].gap), True
+            try:
+                self.callbacks.measured(row, fraction, self.engine.parameters)
+                status = self._ended(stop) or self._stopped(progress)
+                last = status is not None
+            finally:  # after the callbacks, whose state is kept too; also if one fails
+                if self.keep is not None:
+                    self.keep(self, last)
             if watch is not None:
-                watch(row, stop.fraction(row, self.rows[0].gap))
-            return self._ended(stop)
+                watch(row, fraction)
+            return status
+
+    def _sync(self, progress: Progress, stop: Stop) -> None:
+        """Tell callbacks of a sync. A training that they end is measured once more."""
+        if self.callbacks.wants_syncs and progress.t > self._syncs and self.rows:
+            self._syncs = progress.t
+            with self.clock.paused():
+                fraction = stop.fraction(self.rows[-1], self.rows[0].gap)
+                measure = partial(lambda at: self._row(at, self.problem.score(self.engine.parameters())), progress)
+                self.callbacks.synced(measure, fraction, self.engine.parameters)
+            if self.callbacks.stopped is not None:
+                self._due = progress.hop
+
+    def _stopped(self, progress: Progress) -> str | None:
+        """The status, if a callback has ended the training; its last row is then of the model, not of the token."""
+        if self.callbacks.stopped is None:
+            return None
+        if progress.aggregate is not None:
+            self.rows[-1] = self._row(progress, self.problem.score(self.engine.parameters()))
+        return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
 
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
@@ -250,12 +287,14 @@ class _Clock:
             self._started = perf_counter()
 
 
-def sentence(status: str, last: Measurement) -> str:
-    """A sentence on the end of a training that did not diverge."""
+def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
+    """A sentence on the end of a training that did not diverge; ``stopped``: by which callback, and why."""
     epochs = "" if last.epoch is None else f" ({last.epoch:g} epoch{'' if last.epoch == 1 else 's'})"
     at = f"after {last.iteration} iterations{epochs} and {last.syncs} syncs, at a communication cost of {last.cost:.6g}"
     if status == "converged":
         return f"Reached the gap asked for {at}."
     if status == "interrupted":
         return f"Interrupted {at}; the model is the one the clients held then."
+    if status == STOPPED:
+        return f"Stopped {at}, by {stopped}."
     return f"Stopped at the limit of {status} {at}."

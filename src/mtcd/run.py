@@ -42,8 +42,8 @@ FORMAT = 1
 class Run:
     """The result of :func:`mtcd.train`.
 
-    ``status``: converged, iterations, seconds, cost, interrupted or diverged; ``message`` says it in a
-    sentence. A diverged run has no model: asking for one is an error that says what to do.
+    ``status``: converged, iterations, epochs, seconds, cost, stopped (by a callback), interrupted or diverged;
+    ``message`` says it in a sentence. A diverged run has no model: asking for one is an error that says what to do.
     """
 
     status: str

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
 
+from mtcd.callbacks import Callback
+from mtcd.callbacks.calling import Calling
 from mtcd.checkpoints import Checkpoints
 from mtcd.checks import check_whole
 from mtcd.data.dataset import VerticalDataset
@@ -51,6 +54,7 @@ def train(
     checkpoint: str | Path | None = None,
     resume: bool = False,
     metrics: Sequence[str] | None = None,
+    callbacks: Sequence[Callback] = (),
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
@@ -60,7 +64,8 @@ def train(
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
     ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
     how far along it is. ``checkpoint`` names a folder in which the state of the training is kept, and with ``resume``
-    it goes on from there, to the same iterates. ``compute`` says where split networks run.
+    it goes on from there, to the same iterates. ``callbacks`` see the training on its way, and may end it
+    (:class:`Callback`). ``compute`` says where split networks run.
 
     ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data
     has one (``data.holdout(0.2)``): see ``history.metrics``. By default accuracy and AUC of two classes, accuracy and
@@ -104,7 +109,7 @@ def train(
         over, compute = as_network(network, data.clients, seed), compute or Compute()
         stop.check(method, over, costs)
         training = SplitTraining(data, model, over, method, stop, costs, seed, compute, checkpoint, resume, metrics)
-    return run_training(training, costs, watch)
+    return run_training(training, costs, watch, callbacks=callbacks)
 
 
 class Training(Protocol):
@@ -114,6 +119,7 @@ class Training(Protocol):
     method: Method
     """The training with a resolved step size."""
     stop: Stop
+    seed: int
     worst_end: float
 
     @property
@@ -152,31 +158,64 @@ class Training(Protocol):
         """The reason of a divergence, and advice; ``measured``: whether there is any measurement."""
 
 
-def run_training(training: Training, costs: Costs, watch: Watch | None, make_engine: MakeEngine = engine_for) -> Run:
+def run_training(
+    training: Training,
+    costs: Costs,
+    watch: Watch | None,
+    make_engine: MakeEngine = engine_for,
+    callbacks: Sequence[Callback] = (),
+) -> Run:
     """Train to the end, in any engine."""
+    calling = Calling(callbacks, training.trained)
+    try:
+        run = _run(training, costs, watch, make_engine, calling)
+        calling.end(run)
+        return run
+    finally:
+        calling.close()
+
+
+def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: MakeEngine, calling: Calling) -> Run:
     stop, method, checkpoints = training.stop, training.method, training.checkpoints
     with training.computing(), make_engine(training.parties(), training.ledger()) as engine:
         keep = None if checkpoints is None else checkpoints.write
         observer = Observer(
-            training.problem, engine, costs, training.best, training.worst_end, pace=training.pace, keep=keep
+            training.problem,
+            engine,
+            costs,
+            training.best,
+            training.worst_end,
+            pace=training.pace,
+            keep=keep,
+            callbacks=calling,
         )
         if checkpoints is not None and checkpoints.resumes:
             checkpoints.restore(observer)
+        calling.start(method.describe(), training.network.clients, settings_of(training), observer.rows)
         status = observer.run(stop, watch)
-        model = None if status == DIVERGED else training.trained(engine.parameters())
+        parameters, notes = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
+        model = None if status == DIVERGED else training.trained(parameters)
     status = DIVERGED if model is None else status
     rows = observer.rows
     return Run(
         status=status,
-        message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1]),
+        message=training.divergence(bool(rows)) if status == DIVERGED else sentence(status, rows[-1], calling.stopped),
         method=method.describe(),
         stepsize=None if method.stepsize is None else method.resolved_stepsize(),
         history=History(rows),
         ledger=engine.ledger,
         costs=costs,
         model=model,
-        notes=(*training.network.notes, *training.notes),
+        notes=(*training.network.notes, *training.notes, *notes),
     )
+
+
+def settings_of(training: Training) -> dict[str, Any]:
+    """The settings of a training by name, for logs of experiments."""
+    parts: dict[str, Any] = {"method": training.method, "stop": training.stop}
+    found = {f"{part}.{one.name}": getattr(given, one.name) for part, given in parts.items() for one in fields(given)}
+    known = {name: value for name, value in found.items() if value is not None}
+    return {"method.kind": training.method.kind, **known, "clients": training.network.size, "seed": training.seed}
 
 
 def as_network(

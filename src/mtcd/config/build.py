@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
+from mtcd.callbacks import Callback
+from mtcd.config.callbacks import make_callbacks
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
     ComputeSection,
@@ -58,6 +60,7 @@ class Setup:
     costs: Costs
     notes: tuple[str, ...]
     compute: Compute | None = None
+    callbacks: Sequence[Callback] = ()
 
     def linear(self) -> tuple[VerticalData, Glm]:
         """Data and model, for what is about linear models only."""
@@ -81,12 +84,14 @@ class Setup:
             checkpoint=checkpoint,
             resume=resume,
             metrics=self.config.metrics,
+            callbacks=self.callbacks,
         )
 
 
 def build(config: Config) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read."""
     method, notes, stop, costs = build_settings(config)
+    callbacks = make_callbacks(config.callbacks)
     config = _settled(config)
     data = _held_out(config, build_data(config))
     model: Glm | SplitModel
@@ -103,7 +108,7 @@ def build(config: Config) -> Setup:
         data, model = samples, split_model(config.model, samples, config.seed, config.data.standardise)
         compute = Compute(**(config.compute or ComputeSection()).model_dump())
     network = build_network(config, data.clients)
-    return Setup(config, data, model, network, method, stop, costs, notes, compute)
+    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks)
 
 
 def resolved_yaml(config: Config) -> str:

@@ -349,6 +349,14 @@ DataSection = Annotated[
 ]
 
 
+class CallbackSection(Section):
+    """A callback by its kind; other keys are its settings: see mtcd.callbacks."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+
+
 class Config(Section):
     """A whole config file."""
 
@@ -361,6 +369,7 @@ class Config(Section):
     compute: ComputeSection | None = None
     metrics: Annotated[list[str], BeforeValidator(_listed)] | None = None
     code: Path | None = None  # the folder of modules that names such as 'module:Class' are in; that of the config
+    callbacks: list[CallbackSection] | None = None
     seed: Seed = 0
 
     @property
@@ -369,4 +378,5 @@ class Config(Section):
         keys = ("kind", "walk", "combine", "acceleration", "transport")
         named = {f"method.{key}": getattr(self.method, key) for key in keys} | {"model.kind": self.model.kind}
         named |= {f"metrics.{number}": name for number, name in enumerate(self.metrics or ())}
+        named |= {f"callbacks.{i}.kind": one.kind for i, one in enumerate(self.callbacks or ())}
         return {key: name for key, name in named.items() if is_own(name)}

@@ -1,0 +1,5 @@
+"""Callbacks: objects that see a training on its way and may end it. Each has a file of its own."""
+
+from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
+
+__all__ = ["CALLBACKS", "Callback", "Moment", "RunInfo"]

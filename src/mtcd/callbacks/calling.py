@@ -1,0 +1,88 @@
+"""Calls the callbacks of a training: errors name the callback, and stops are remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from mtcd.callbacks.callback import Callback, Moment, RunInfo, Stopping
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.history import Measurement
+from mtcd.protocol.state import Snapshot
+from mtcd.run import Run
+
+
+class Calling:
+    """The callbacks of one training, in order. ``trained`` makes the model of parameters."""
+
+    def __init__(self, callbacks: Sequence[Callback] = (), trained: Callable[[Sequence[Any]], Any] = id) -> None:
+        for one in callbacks:
+            if not isinstance(one, Callback):
+                raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")
+        self.callbacks, self.trained = callbacks, trained
+        self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
+        self.stopped: str | None = None
+        """Which callback ended the training, and why."""
+
+    def start(self, method: str, clients: tuple[str, ...], settings: Any, history: Sequence[Measurement]) -> None:
+        """Before the first iteration."""
+        self._each("on_start", lambda stop: RunInfo(method, clients, settings, tuple(history), stop))
+
+    def measured(self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]) -> None:
+        """After a measurement."""
+        self._each("on_measure", lambda stop: Moment(lambda: row, fraction, parameters, self.trained, stop))
+
+    def synced(self, measure: Callable[[], Measurement], fraction: float, parameters: Callable[[], list[Any]]) -> None:
+        """After a sync."""
+        self._each("on_sync", lambda stop: Moment(measure, fraction, parameters, self.trained, stop))
+
+    def end(self, run: Run) -> None:
+        """After the training."""
+        self._each("on_end", lambda stop: run)
+
+    def close(self) -> None:
+        """Release what the callbacks hold."""
+        self._each("close")
+
+    def chosen(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
+        """The parameters of the model of the run, and notes on them."""
+        for one in self.callbacks:
+            found = one.chosen()
+            if found is not None:
+                return found[0], (found[1],)
+        return parameters, ()
+
+    def state(self) -> Snapshot:
+        """What a checkpoint keeps of all callbacks."""
+        states = [one.state() for one in self.callbacks]
+        named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
+        tensors = {f"callback/{i}/{name}": value for i, name, value in named}
+        return Snapshot({"callbacks": [dict(state.facts) for state in states]}, tensors)
+
+    def restore(self, state: Snapshot) -> None:
+        """Restore the callbacks from a checkpoint that was written with the same ones."""
+        kept = state.facts.get("callbacks", [])
+        if len(kept) != len(self.callbacks):
+            return
+        for i, (one, facts) in enumerate(zip(self.callbacks, kept, strict=True)):
+            prefix = f"callback/{i}/"
+            own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
+            one.restore(Snapshot(facts, own))
+
+    def _each(self, hook: str, told: Callable[[Stopping], Any] | None = None) -> None:
+        for one in self.callbacks:
+            name = type(one).__name__
+            try:
+                getattr(one, hook)(*() if told is None else (told(partial(self._stop, name)),))
+            except MtcdError:
+                raise
+            except Exception as error:  # the user's code may raise anything
+                raise MtcdError(
+                    f"The callback {name} failed in {hook}: {type(error).__name__}: {error}. "
+                    "Correct it, or leave it out."
+                ) from error
+
+    def _stop(self, name: str, reason: str = "") -> None:
+        if self.stopped is None:
+            self.stopped = f"{name}: {reason}" if reason else name

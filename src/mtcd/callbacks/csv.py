@@ -1,0 +1,61 @@
+"""Writes the measurements of a training to a CSV file while it runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+
+from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.files import check_writable, write_whole
+from mtcd.history import Measurement
+
+
+@CALLBACKS.register("csv")
+@dataclass
+class CsvWriter(Callback):
+    """Writes one row per measurement to ``file``, with the columns of history.csv, as they are measured."""
+
+    file: str | Path = "history.csv"
+
+    def on_start(self, info: RunInfo) -> None:
+        path = Path(self.file)
+        check_writable(path.parent)
+        self._check_ours(path)
+        self._rows, self._columns = [row.row() for row in info.history], list[str]()
+        self._write_all()
+
+    @staticmethod
+    def _check_ours(path: Path) -> None:
+        """Reject an existing file that is not such a history."""
+        try:
+            if path.exists() and path.stat().st_size and not path.read_bytes().startswith(b"iteration,"):
+                raise ConfigError(f"{path} is another file, not a history: choose another name.")
+        except OSError as error:
+            raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another file.") from None
+
+    def on_measure(self, moment: Moment) -> None:
+        row = moment.measurement.row()
+        self._rows.append(row)
+        if set(row) <= set(self._columns):
+            self._append(moment.measurement)
+        else:  # the first row, or a metric that was not there before
+            self._write_all()
+
+    def _append(self, measurement: Measurement) -> None:
+        try:
+            with Path(self.file).open("a", newline="") as file:
+                csv.DictWriter(file, self._columns).writerow(measurement.row())
+        except OSError as error:
+            raise MtcdError(f"{self.file} could not be written: {error.strerror or error}.") from None
+
+    def _write_all(self) -> None:
+        self._columns = list(dict.fromkeys(name for row in self._rows for name in row))
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns)
+        if self._columns:
+            writer.writeheader()
+        writer.writerows(self._rows)
+        write_whole(Path(self.file), text.getvalue())

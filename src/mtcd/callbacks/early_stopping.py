@@ -1,0 +1,49 @@
+"""Ends a training when a column of the history has stopped improving."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
+from mtcd.callbacks.columns import Best, check_column, value_of
+from mtcd.checks import check_number, check_whole
+from mtcd.history import Measurement
+
+
+@CALLBACKS.register("early-stopping")
+@dataclass
+class EarlyStopping(Callback):
+    """Stops after ``patience`` measurements without an improvement of the column ``on`` by the share
+    ``min_improvement`` of the best value. Measurements without that column do not count.
+    """
+
+    on: str = "objective"
+    patience: int = 5
+    min_improvement: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_whole("callbacks.patience", self.patience, least=1)
+        check_number("callbacks.min_improvement", self.min_improvement)
+
+    def on_start(self, info: RunInfo) -> None:
+        self._best, self._waited, self._rows = Best(self.on, self.min_improvement), 0, 0
+        for row in info.history:
+            self._count(row)
+        if self._waited >= self.patience:
+            info.stop(self._reason)
+
+    def on_measure(self, moment: Moment) -> None:
+        check_column(self.on, self._rows, moment.measurement)
+        self._count(moment.measurement)
+        if self._waited >= self.patience:
+            moment.stop(self._reason)
+
+    def _count(self, row: Measurement) -> None:
+        self._rows += 1
+        value = value_of(row, self.on)
+        if value is not None:
+            self._waited = 0 if self._best.improves(value) else self._waited + 1
+
+    @property
+    def _reason(self) -> str:
+        return f"{self.on} has not improved for {self._waited} measurements; its best value is {self._best.value:.6g}"
