@@ -44,8 +44,10 @@ class Case:
         return f"Case({self.model}, blocks={shapes}, neighbours={self.network.neighbours}, seed={self.seed})"
 
 
-def make_data(model: Glm, samples: int, widths: list[int], seed: int, sparse: bool = False) -> VerticalData:
-    """Random features in blocks of these widths, labels that suit the model."""
+def make_data(
+    model: Glm, samples: int, widths: list[int], seed: int, sparse: bool = False, weighted: bool = False
+) -> VerticalData:
+    """Random features in blocks of these widths, labels that suit the model, and weights of samples, some of them 0."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((samples, sum(widths)))
     if sparse:
@@ -58,7 +60,8 @@ def make_data(model: Glm, samples: int, widths: list[int], seed: int, sparse: bo
         labels = np.array(["a", "b", "c"])[np.argsort(np.argsort(score)) * 3 // samples]
     bounds = np.cumsum([0, *widths])
     clients = {f"c{k}": list(range(bounds[k], bounds[k + 1])) for k in range(len(widths))}
-    return split(X, labels, clients)
+    weights = np.where(rng.random(samples) < 0.1, 0.0, rng.exponential(size=samples)) if weighted else None
+    return split(X, labels, clients, weights=weights)
 
 
 @st.composite
@@ -75,7 +78,7 @@ def cases(draw: st.DrawFn, connected: bool = False) -> Case:
     model = draw(st.sampled_from(MODELS))
     widths = draw(st.lists(st.integers(1, 5), min_size=2, max_size=6))
     seed = draw(st.integers(0, 10_000))
-    data = make_data(model, draw(st.integers(6, 14)), widths, seed, sparse=draw(st.booleans()))
+    data = make_data(model, draw(st.integers(6, 14)), widths, seed, draw(st.booleans()), draw(st.booleans()))
     return Case(data, model, draw(networks(len(widths), connected)), seed)
 
 

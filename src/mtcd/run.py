@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile
@@ -315,7 +315,7 @@ def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None)
 def _describe_model(trained: TrainedModel) -> dict[str, Any]:
     glm = trained.model
     return {
-        "glm": {name: getattr(glm, name) for name in ("kind", "alpha", "l1", "l2", "intercept", "delta", "positive")},
+        "glm": {field.name: getattr(glm, field.name) for field in fields(glm) if field.init},
         "classes": list(trained.classes),
         "clients": list(trained.clients),
         "columns": [list(names) for names in trained.columns],

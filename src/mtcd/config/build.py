@@ -164,7 +164,7 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
                 for name, share in clients.items()
             }
         return read_tables(
-            section.table, section.label, clients, id=section.id, ignore=section.ignore, prepare=section.prepare
+            section.table, section.label, clients, section.id, section.ignore, section.prepare, section.weight
         )
     return synthetic(
         section.synthetic,

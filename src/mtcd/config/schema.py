@@ -80,6 +80,7 @@ class TableData(Section):
     table: Path
     label: str
     id: str | None = None
+    weight: str | None = None  # the column with the weights of the samples
     clients: Count | dict[str, list[str] | OwnTable]
     ignore: list[str] = []
     prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
@@ -98,8 +99,8 @@ class SparseData(TableData):
     @model_validator(mode="before")
     @classmethod
     def _labels_are_inside(cls, given: Any) -> Any:
-        if isinstance(given, dict) and (extra := [key for key in ("label", "id") if given.get(key)]):
-            raise ValueError(f"the labels are in an svmlight file, and it has no ids: leave out {' and '.join(extra)}")
+        if isinstance(given, dict) and (extra := [key for key in ("label", "id", "weight") if given.get(key)]):
+            raise ValueError(f"an svmlight file holds the labels, and no other names: leave out {' and '.join(extra)}")
         if isinstance(given, dict) and given.get("prepare"):
             raise ValueError("an svmlight file holds numbers only: leave out prepare")
         clients = given.get("clients") if isinstance(given, dict) else None
@@ -145,6 +146,7 @@ class GlmSection(Section):
     l2: Number | None = None
     intercept: bool = False
     delta: Number = 1.0
+    class_weight: Literal["balanced"] | dict[str, Number] | None = None
 
 
 class OptimiserSection(Section):

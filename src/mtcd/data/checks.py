@@ -77,6 +77,20 @@ def missing_values(where: str, counts: Mapping[str, int], rows: int, how: str, w
     )
 
 
+def check_weights(weights: NDArray[Any], samples: int) -> None:
+    """A finite number of 0 or more per sample, not all 0."""
+    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
+        raise DataError("The weights must be one number per sample.")
+    if len(weights) != samples:
+        raise DataError(f"There are {len(weights)} weights for {samples} samples: give each sample one.")
+    if not (fine := (weights >= 0) & (weights <= LARGEST)).all():
+        row = int(np.flatnonzero(~fine)[0])
+        what = "negative" if weights[row] < 0 else _what(weights[row])
+        raise DataError(f"The weight of row {row + 1} is {what}: give numbers of 0 or more (0 leaves a sample out).")
+    if not weights.any():
+        raise DataError("All weights are 0: give some sample more.")
+
+
 def check_values(client: str, columns: Sequence[str], block: Any) -> None:
     """Every feature is a number of reasonable size."""
     if _fine(block):

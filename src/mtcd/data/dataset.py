@@ -78,6 +78,11 @@ class VerticalDataset:
     @classmethod
     def from_table(cls, data: VerticalData) -> VerticalDataset:
         """A table split over clients, as dense arrays of single precision."""
+        if data.weights is not None:
+            raise DataError(
+                "Split networks do not take weights of samples: leave the weights out, or give the SplitModel a loss "
+                "with weights of classes, such as nn.CrossEntropyLoss(weight=...)."
+            )
         with np.errstate(over="ignore"):  # the checks report numbers that are too large
             features = {client: in_single(block) for client, block in zip(data.clients, data.blocks, strict=True)}
         columns = dict(zip(data.clients, data.columns, strict=True))

@@ -107,7 +107,7 @@ def check_distinct(names: Sequence[str]) -> None:
         raise DataError(f"Two columns are named {twice!r}: give each its own name.")
 
 
-def check_row_order(X: Any, y: Any) -> None:
+def check_row_order(X: Any, y: Any, what: str = "labels") -> None:
     """Refuse features and labels of pandas whose rows have the same index in another order: rows go by position."""
     rows: Any = getattr(X, "index", None)
     others: Any = getattr(y, "index", None)
@@ -115,7 +115,7 @@ def check_row_order(X: Any, y: Any) -> None:
         return
     if not rows.equals(others) and Counter(rows) == Counter(others):
         raise DataError(
-            "The labels have the index of the features in another order: sort them with y.loc[X.index], or, "
+            f"The {what} have the index of the features in another order: sort them with y.loc[X.index], or, "
             "if the rows match as they are, give y.to_numpy()."
         )
 

@@ -51,7 +51,7 @@ class Scaling:
 
 def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     """The data with zero mean and unit variance in every column, and the scaling that did it; the test set is scaled
-    in the same way.
+    in the same way. Samples count by their weights.
 
     Constant columns become 0, and are named in the notes. Sparse columns keep their means, and with them their zeros.
     """
@@ -60,13 +60,13 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
         if is_sparse(block):
             sparse.append(client)
             means.append(np.zeros(block.shape[1]))
-            scales.append(_sparse_deviations(block))
+            scales.append(_sparse_deviations(block, data.weights))
             continue
+        counted = block if data.weights is None or data.weights.all() else block[data.weights > 0]
         # by the values themselves: rounding can leave a constant column a tiny variance
-        constant = block.min(axis=0) == block.max(axis=0)
-        means.append(np.where(constant, block[0], block.mean(axis=0)))
-        # column by column: the deviations of a whole block would be a second copy of it
-        deviations = np.array([column.std() for column in block.T])
+        constant = counted.min(axis=0) == counted.max(axis=0)
+        mean, deviations = _moments(block, data.weights)
+        means.append(np.where(constant, counted[0], mean))
         scales.append(np.where(constant, 1.0, deviations))
         constants += [f"{columns[j]} ({client})" for j in np.flatnonzero(constant)]
     scaling = Scaling(tuple(means), tuple(scales))
@@ -77,8 +77,22 @@ def standardise(data: VerticalData) -> tuple[VerticalData, Scaling]:
     return replace(data, blocks=scaling.apply(data.blocks), notes=(*data.notes, *notes), test=test), scaling
 
 
-def _sparse_deviations(block: Block) -> Array:
+def _moments(block: Array, weights: Array | None) -> tuple[Array, Array]:
+    """The mean and deviation of every column."""
+    # column by column: the deviations of a whole block would be a second copy of it
+    if weights is None:
+        return block.mean(axis=0), np.array([column.std() for column in block.T])
+    share = weights / weights.sum()
+    mean = share @ block
+    return mean, np.sqrt([share @ (column - m) ** 2 for column, m in zip(block.T, mean, strict=True)])
+
+
+def _sparse_deviations(block: Block, weights: Array | None) -> Array:
     """The deviation of every column, 1 where it is 0 up to rounding."""
-    mean, square = (np.asarray(part.mean(axis=0)).ravel() for part in (block, block.power(2)))
+    parts = (block, block.power(2))
+    if weights is None:
+        mean, square = (np.asarray(part.mean(axis=0)).ravel() for part in parts)
+    else:
+        mean, square = (np.asarray(part.T @ weights) / weights.sum() for part in parts)
     variance = square - mean**2
     return np.sqrt(np.where(variance <= 1e-12 * square, 1.0, variance))

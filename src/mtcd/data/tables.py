@@ -45,28 +45,34 @@ def read_tables(
     id: str | None = None,  # noqa: A002  (the word of the config)
     ignore: Sequence[str] = (),
     prepare: Any = None,
+    weight: str | None = None,
 ) -> VerticalData:
     """Read the samples from ``table`` (CSV or Parquet), which holds the label, and split its columns.
 
     ``clients`` is their number (columns are split evenly, in order) or a mapping from names to columns
     of ``table`` or to a :class:`TableShare`, joined on ``id``. Samples keep the order of ``table``; ids
     that are not in every table are left out, and reported in the notes. ``ignore`` names columns that
-    are no features. ``prepare`` as in :func:`mtcd.split`.
+    are no features. ``weight`` names the column of ``table`` with the weights of the samples. ``prepare`` as in
+    :func:`mtcd.split`.
     """
     if label == id:
         raise DataError(f"Column {label!r} cannot be both the label and the id: name two columns.")
     main = read_table(Path(table), id)
-    if label not in main.columns:
-        hint = did_you_mean(label, main.columns)
-        raise DataError(f"{main.path} has no label column {label!r}: {hint}")
-    shares, notes = _shares(main, label, clients, id, ignore)
+    if weight in (label, id) and weight is not None:
+        raise DataError(f"Column {weight!r} cannot be the weight and the label or the id: name different columns.")
+    for role, name in (("label", label), ("weight", weight)):
+        if name is not None and name not in main.columns:
+            raise DataError(f"{main.path} has no {role} column {name!r}: {did_you_mean(name, main.columns)}")
+    weights = None if weight is None else feature(main.path, main.columns[weight], None)
+    shares, notes = _shares(main, label, clients, id, ignore, weight)
     others = {s.table.path: s.table for s in shares if s.table is not main}
     rows, unmatched = _matching_rows(main, list(others.values()))
     positions = _positions(main, shares)
     labels, mixed = labels_of(main.path, main.columns.pop(label))
+    weights = None if weights is None else weights[rows[main.path]]
     if prepare is not None:
         raw = RawColumns.of([s.client for s in shares], _frames(shares, rows), positions, prepare)
-        return prepared(raw, labels[rows[main.path]], (*notes, *mixed, *unmatched))
+        return prepared(raw, labels[rows[main.path]], (*notes, *mixed, *unmatched), weights=weights)
     matrix = _matrix(shares, rows, len(rows[main.path]))
     bounds = np.cumsum([0, *(len(s.columns) for s in shares)])
     return VerticalData(
@@ -74,6 +80,7 @@ def read_tables(
         columns=tuple(tuple(s.columns) for s in shares),
         blocks=tuple(matrix[:, a:b] for a, b in itertools.pairwise(bounds)),
         labels=labels[rows[main.path]],
+        weights=weights,
         notes=(*notes, *mixed, *unmatched),
         positions=positions,
     )
@@ -123,9 +130,12 @@ def _shares(
     clients: int | Mapping[str, Sequence[str] | TableShare],
     key: str | None,
     ignore: Sequence[str],
+    weight: str | None,
 ) -> tuple[list[_Share], list[str]]:
     """The assignment of the columns of tables to clients, and notes for the user."""
     barred = {label: "the label", **dict.fromkeys(ignore, "to be ignored")}
+    if weight is not None:
+        barred[weight] = "the weight"
 
     def free(table: Table) -> list[str]:
         return [column for column in table.columns if column not in barred]

@@ -15,7 +15,7 @@ import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array, Rows
-from mtcd.data.checks import check_blocks, check_clients, check_labels
+from mtcd.data.checks import check_blocks, check_clients, check_labels, check_weights
 from mtcd.data.draws import drawn_apart
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
@@ -35,6 +35,7 @@ class VerticalData:
     Blocks are dense (column-major views of one matrix where possible) or ``csr_array``; labels are
     known to all parties. ``notes`` are for the user, such as ids that did not match.
     ``positions`` tells where each column stood originally; without it, clients are in that order.
+    ``weights`` holds a number of 0 or more per sample, by which its loss counts; without it, all count the same.
     ``test`` holds further samples of the same clients and columns, which no party trains on: see ``holdout``.
     Where columns were prepared, ``raw`` has them as given, and ``preparations`` what was fitted on these samples.
     Made by :func:`split` from a matrix, :func:`read_tables` from files, or :func:`synthetic`.
@@ -49,6 +50,7 @@ class VerticalData:
     test: VerticalData | None = None
     raw: RawColumns | None = None
     preparations: Preparations | None = None
+    weights: Array | None = None
 
     _labels_may_be_equal: ClassVar[bool] = False
 
@@ -58,6 +60,9 @@ class VerticalData:
         check_labels(self.labels, self._labels_may_be_equal)
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
         check_blocks(self.clients, self.columns, self.blocks)
+        if self.weights is not None:
+            check_weights(np.asarray(self.weights), len(self.labels))
+            object.__setattr__(self, "weights", np.asarray(self.weights, dtype=float))
         if self.test is not None:
             self._check_test(self.test)
 
@@ -78,7 +83,7 @@ class VerticalData:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A digest of the features and labels: equal data, equal fingerprint."""
+        """A digest of the features, labels and weights: equal data, equal fingerprint."""
         digest = hashlib.blake2b(digest_size=16)
         block: Any  # dense or sparse
         for block in self.blocks:
@@ -87,6 +92,8 @@ class VerticalData:
                 digest.update(np.ascontiguousarray(part).data)
         labels = np.ascontiguousarray(self.labels)
         digest.update(repr(labels.tolist()).encode() if labels.dtype.kind not in "biuf" else labels.tobytes())
+        if self.weights is not None:
+            digest.update(b"weights" + np.ascontiguousarray(self.weights).tobytes())
         return digest.hexdigest()
 
     def holdout(self, fraction: float, seed: int = 0) -> VerticalData:
@@ -104,18 +111,20 @@ class VerticalData:
     def take(self, rows: Rows, like: VerticalData | None = None) -> VerticalData:
         """These samples, in this order. Columns are prepared anew: fitted on these rows, or as ``like`` was.
 
-        With ``like`` they are samples to test on.
+        With ``like`` they are samples to test on, which have no weights.
         """
         labels = self.labels[rows]
+        weights = None if self.weights is None else self.weights[rows]
         if self.raw is not None and self.preparations is not None:
             own = [note for note in self.notes if note not in self.preparations.notes]
-            fitted = None if like is None else like.preparations
-            return prepared(self.raw.take(rows), labels, own if like is None else (), fitted)
+            if like is not None:
+                return prepared(self.raw.take(rows), labels, (), like.preparations)
+            return prepared(self.raw.take(rows), labels, own, weights=weights)
         taken = (block[rows] for block in self.blocks)
         blocks = tuple(X if is_sparse(X) else np.asfortranarray(X) for X in taken)
         if like is not None:
             return HeldOut(self.clients, self.columns, blocks, labels, positions=self.positions)
-        return replace(self, blocks=blocks, labels=labels)
+        return replace(self, blocks=blocks, labels=labels, weights=weights)
 
     def _check_test(self, test: VerticalData) -> None:
         if not isinstance(test, VerticalData) or test.test is not None:
@@ -131,7 +140,11 @@ class HeldOut(VerticalData):
 
 
 def prepared(
-    raw: RawColumns, labels: NDArray[np.generic], notes: Iterable[str] = (), fitted: Preparations | None = None
+    raw: RawColumns,
+    labels: NDArray[np.generic],
+    notes: Iterable[str] = (),
+    fitted: Preparations | None = None,
+    weights: Array | None = None,
 ) -> VerticalData:
     """Vertical data of columns that are prepared: fitted on these rows, or, to test on, ``fitted`` on others."""
     check_labels(labels, may_be_equal=fitted is not None)
@@ -146,6 +159,7 @@ def prepared(
         positions=preparations.places,
         raw=raw,
         preparations=preparations,
+        weights=weights,
     )
 
 
@@ -162,12 +176,14 @@ def split(
     clients: int | Mapping[str, Iterable[Any] | slice] | Sequence[str] | Sequence[Iterable[Any] | slice],
     columns: Sequence[str] | None = None,
     prepare: Any = None,
+    weights: ArrayLike | None = None,
 ) -> VerticalData:
     """Split the columns of a matrix or data frame over clients.
 
     ``X`` is a matrix, dense or sparse (which stays sparse), or a tensor, or a table with named columns: a data frame
     of pandas or polars, an Arrow table, a dict of columns. ``columns`` names the columns of a matrix, or renames those
-    of a table. ``y`` holds a label per row: an array, a series, or a frame of one column.
+    of a table. ``y`` holds a label per row: an array, a series, or a frame of one column. ``weights`` may hold a number
+    of 0 or more per row, by which its loss counts.
 
     ``clients`` is their number or a list of their names (columns are split evenly, in order), a list with the columns
     of each client, or a mapping from names to columns. Columns are given by name or position, or as a slice of
@@ -194,10 +210,12 @@ def split(
     check_row_order(X, y)
     owned = assigned(names, frame.labels if frame and columns is None else (), clients)
     positions = tuple(tuple(places) for places in owned.values())
+    weighing = None if weights is None else as_weights(X, weights)
     if prepare is not None:
         held_by = {client: [names[j] for j in places] for client, places in owned.items()}
         by_name = {names[j]: frame.series(j) if frame else matrix[:, j] for places in positions for j in places}
-        return prepared(RawColumns.of(list(owned), _frames(by_name, held_by), positions, prepare), as_labels(y))
+        raw = RawColumns.of(list(owned), _frames(by_name, held_by), positions, prepare)
+        return prepared(raw, as_labels(y), weights=weighing)
     if frame:  # only what is held
         held = [j for places in positions for j in places]
         matrix = frame.matrix(held, 'turn them into numbers (prepare="auto"), or give the clients other columns')
@@ -207,6 +225,7 @@ def split(
         blocks=tuple(_columns(matrix, list(places)) for places in (_in_order(positions) if frame else positions)),
         labels=as_labels(y),
         positions=positions,
+        weights=weighing,
     )
 
 
@@ -215,6 +234,15 @@ def _frames(columns: Mapping[str, Any], held: Mapping[str, Sequence[str]]) -> li
     if len({len(column) for column in columns.values()}) > 1:
         raise DataError("The columns of the table are not equally long: give every sample a value in each.")
     return [pl.DataFrame({name: columns[name] for name in names}) for names in held.values()]
+
+
+def as_weights(X: Any, weights: ArrayLike) -> Array:
+    """The weights of samples as an array of numbers."""
+    check_row_order(X, weights, "weights")
+    numbers = as_numbers(as_labels(weights, "weights"))
+    if numbers is None:
+        raise DataError("The weights are not numbers: give a number of 0 or more per sample.")
+    return numbers
 
 
 def _default_names(width: int) -> list[str]:
@@ -241,22 +269,22 @@ def _dense(X: ArrayLike | scipy.sparse.sparray) -> Array:
     return matrix
 
 
-def as_labels(y: ArrayLike) -> NDArray[np.generic]:
-    """Labels as an array, of whatever kind they are; also those in a frame of one column."""
+def as_labels(y: ArrayLike, what: str = "labels") -> NDArray[np.generic]:
+    """Labels (or ``what``) as an array, of whatever kind they are; also those in a frame of one column."""
     if isinstance(y, str):
         raise DataError(
-            f"The labels are the text {y!r}: give the labels themselves, frame[{y!r}], and the features without them."
+            f"The {what} are the text {y!r}: give the {what} themselves, frame[{y!r}], and the features without them."
         )
     frame = as_frame(y)
     if frame is not None:
         if len(frame.labels) != 1:
             names = listing([repr(name) for name in frame.names])
-            raise DataError(f"The labels are a table of {len(frame.labels)} columns ({names}): give one of them.")
+            raise DataError(f"The {what} are a table of {len(frame.labels)} columns ({names}): give one of them.")
         y = frame.table[frame.labels[0]]
     try:
         labels = np.asarray(plain(y))
     except ValueError as error:
-        raise DataError(f"The labels are not one number (or class) per sample: {error}.") from None
+        raise DataError(f"The {what} are not one number (or class) per sample: {error}.") from None
     labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
     if labels.dtype.kind == "O" and labels.ndim == 1:  # as data frames keep texts, and numbers of which some may lack
         if all(isinstance(label, str) for label in labels):

@@ -87,7 +87,8 @@ class Along:
     @cached_property
     def _worst(self) -> Array:
         """A bound of the second derivative of the loss."""
-        return np.asarray(self.fit.curvature * (self.changes.T @ self.changes))
+        changes = self.fit.scaled(self.changes)
+        return np.asarray(self.fit.curvature * (changes.T @ changes))
 
 
 def optimal_weights(along: Along, most: float | Array | None) -> Array:

@@ -39,7 +39,7 @@ class Objective:
     def __init__(self, problem: LinearProblem, rows: Rows | None) -> None:
         self.problem = problem
         self.rows = np.arange(problem.samples) if rows is None else rows
-        self.y = problem.labels[self.rows]
+        self.y, self.loss = problem.labels[self.rows], problem.loss.at(self.rows)
 
     def h(self, k: int, theta_k: Array) -> Array:
         """The representation h_k = X_k theta_k on the batch."""
@@ -53,7 +53,7 @@ class Objective:
         """theta_k - eta * (partial gradient), then the prox of the regulariser's l1 part."""
         penalty, X = self.problem.penalties[k], self.problem.blocks[k][self.rows]
         scale = self.problem.samples / len(self.rows)
-        gradient = scale * (X.T @ self.problem.loss.gradient(Z, self.y))
+        gradient = scale * (X.T @ self.loss.gradient(Z, self.y))
         penalty.add_gradient(theta_k, gradient)
         new = theta_k - eta * gradient
         penalty.prox(new, eta)

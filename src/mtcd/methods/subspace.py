@@ -74,7 +74,8 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
     size = np.maximum(np.abs(V).max(axis=0), np.sqrt(np.diag(gram)[1:]))
     size[size == 0.0] = 1.0
     V, slope, bend = V / size, gram[0, 1:] / size, gram[1:, 1:] / size / size[:, None]
-    basis = _whitening(fit.curvature * (V.T @ V) + bend)
+    W = fit.scaled(V)
+    basis = _whitening(fit.curvature * (W.T @ W) + bend)
     space = Subspace(fit, aggregate, V @ basis, gram[0, 0] / 2, basis.T @ slope, basis.T @ bend @ basis)
     return np.asarray(basis @ _lowest(space) / size)
 

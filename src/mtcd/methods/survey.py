@@ -51,7 +51,7 @@ class Survey:
         moved = 2.0 * first * slope  # |d|^2: two updates of d_k = -first * gradient
         if not (np.isfinite(moved) and moved > 0 and self.squares > 0):
             return None
-        change = along.changes[:, -1]
+        change = along.fit.scaled(along.changes[:, -1])
         norm = float(change @ change) / moved  # |X g|^2 / |g|^2
         L = curvature * norm + float(along.bend[-1, -1]) / moved
         samples = len(along.start)

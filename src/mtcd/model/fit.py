@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mtcd.arrays import Array
 from mtcd.objective.losses import Loss
 
@@ -19,6 +21,10 @@ class LabelFit:
     def curvature(self) -> float:
         """The largest second derivative of the loss of one sample."""
         return self.loss.curvature
+
+    def scaled(self, A: Array) -> Array:
+        """A with its rows scaled by the weights of samples: see :meth:`Loss.scaled`."""
+        return np.asarray(self.loss.scaled(A))
 
     def objective(self, aggregate: Array, penalty: float) -> float:
         """f, from a token: the loss at its aggregate plus the penalty that it carries."""

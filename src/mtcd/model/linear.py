@@ -15,23 +15,28 @@ from mtcd.checks import check_number
 from mtcd.data.sparse import is_sparse
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import ConfigError
+from mtcd.metrics import class_numbers
 from mtcd.model.evaluation import Evaluation, Parameters
 from mtcd.model.fit import LabelFit
 from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
-from mtcd.objective.losses import LOSSES, Loss
+from mtcd.objective.losses import LOSSES, Labels, Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import block_smoothness
+from mtcd.objective.weighted import ClassWeight, Weighted, check_class_weight, with_class_weights
 
 
 @dataclass(frozen=True)
 class Glm:
-    """f(theta) = sum_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
+    """f(theta) = sum_n w_n l(x_n . theta, y_n) + l1*|theta|_1 + l2/2*|theta|^2.
 
     ``kind``: ridge and linear (squared loss / 2), logistic (two classes), multinomial (any
     class labels), huber (with ``delta``), squared-hinge (two classes), or one of a plugin. ``alpha`` is ridge's name
     for l2 (1 unless given). ``intercept`` adds one unpenalised column of ones at the first client. ``positive`` is the
     positive one of two classes: the second in sorted order unless given.
+
+    w_n is the weight of sample n in the data (1 if it has none), times that of its class: ``class_weight`` is
+    'balanced', with which every class has the same total, or a weight for each class.
 
     >>> Glm("ridge", alpha=10).l2_weight
     10.0
@@ -44,6 +49,7 @@ class Glm:
     intercept: bool = False
     delta: float = 1.0
     positive: str | float | None = field(default=None, repr=False)
+    class_weight: ClassWeight | None = None
     loss: Loss = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -59,6 +65,8 @@ class Glm:
                 check_number(f"model.{name}", getattr(self, name))
         if not kind.uses_positive and self.positive is not None:
             raise ConfigError(f"positive names one of two classes: {self.kind} has no use for it.")
+        if self.class_weight is not None:
+            check_class_weight(self.class_weight)
         settings: dict[str, Any] = {"delta": self.delta} if kind.uses_delta else {}
         settings |= {} if self.positive is None else {"positive": self.positive}
         object.__setattr__(self, "loss", kind(**settings))
@@ -71,9 +79,20 @@ class Glm:
 
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
-        labels, classes = self.loss.encode(data.labels)
+        loss, labels, classes = self.weighted(data.labels, data.weights)
         blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
-        return LinearProblem(self.loss, labels, classes, blocks, self.penalties(len(blocks)))
+        return LinearProblem(loss, labels, classes, blocks, self.penalties(len(blocks)))
+
+    def weighted(self, labels: Labels, weights: Array | None = None) -> tuple[Loss, Array, tuple[str | float, ...]]:
+        """The loss with the weights of these samples and their classes; the encoded labels; the classes."""
+        encoded, classes = self.loss.encode(labels)
+        if self.class_weight is not None:
+            if not classes:
+                raise ConfigError(
+                    f"model.class_weight is for classes, and {self.kind} predicts a number: leave it out."
+                )
+            weights = with_class_weights(self.class_weight, classes, class_numbers(labels, classes), weights)
+        return self.loss if weights is None else Weighted(self.loss, weights), encoded, classes
 
     def block(self, k: int, X: Block) -> Block:
         """The block of client k: its columns, and at the first client that of the intercept."""
@@ -178,7 +197,8 @@ class LinearClient:
 
     def survey(self) -> Array:
         """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""
-        values = self.X.data if is_sparse(self.X) else self.X.ravel(order="K")  # K: no copy, whatever the layout
+        X = self.loss.scaled(self.X)
+        values = X.data if is_sparse(X) else X.ravel(order="K")  # K: no copy, whatever the layout
         squares = float(values @ values)
         norm = (self.smoothness - self.regulariser.l2) / self.loss.curvature
         columns = self.X.shape[1]
@@ -193,8 +213,8 @@ class LinearClient:
                 self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)
                 self._prepared_for = (Q, eta, majorise)
             return self._steps(theta, aggregate)
-        X, y, scale = self.X[rows], self.y[rows], len(self.y) / len(rows)
-        return plain_steps(X, y, self.loss, self.regulariser, theta, aggregate, Q, eta, scale)
+        X, y, loss, scale = self.X[rows], self.y[rows], self.loss.at(rows), len(self.y) / len(rows)
+        return plain_steps(X, y, loss, self.regulariser, theta, aggregate, Q, eta, scale)
 
     def gradient(self, theta: Array, slope: Array) -> Array:
         """X_k^T slope + the gradient of the smooth part of r; with slope = l'(Z), the partial gradient of f."""

@@ -35,13 +35,13 @@ LARGEST_GRAM = 1500
 
 def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False) -> Steps:
     """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper bound of f."""
-    quadratic = majorise or isinstance(loss, Squared)
+    quadratic = majorise or loss.quadratic
     if quadratic and Q > 1 and min(X.shape) <= LARGEST_GRAM:
         if X.shape[1] <= X.shape[0]:
             return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
             return wide_steps(X, y, loss, penalty, Q, eta)
-    if quadratic and Q > 1 and not isinstance(loss, Squared):
+    if quadratic and Q > 1 and not loss.quadratic:
         return lambda theta, z: bound_steps(X, y, loss, penalty, theta, z, Q, eta)
     if penalty.l1 and Q > 1 and y.ndim == 1:
         return ScreenedSteps(X, y, loss, penalty, Q, eta)
@@ -73,7 +73,7 @@ def bound_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, 
     transposed, start = X.T, z.copy()
     slope = loss.gradient(z, y)
     for _ in range(Q):
-        gradient = transposed.dot(slope + loss.curvature * (z - start))
+        gradient = transposed.dot(slope + loss.hessian_bound(z - start))
         penalty.add_gradient(theta, gradient)
         new = theta - eta * gradient
         penalty.prox(new, eta)
@@ -85,7 +85,7 @@ def bound_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, theta: Array, 
 def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """Without l1 the steps add up: theta_Q = theta - P g, P = eta * sum_{q<Q} (I - eta*M)^q."""
     weights, gradient_of = _l2_weights(X, penalty), _gradient(X, y, loss, penalty)
-    eigenvalues, V = np.linalg.eigh(loss.curvature * _dense(X.T @ X) + np.diag(weights))
+    eigenvalues, V = np.linalg.eigh(_gram(X, loss) + np.diag(weights))
     P = (V * summed_powers(eigenvalues, Q, eta)) @ V.T
 
     def steps(theta: Array, z: Array) -> Array:
@@ -99,7 +99,7 @@ def closed_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: 
 def gram_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float) -> Steps:
     """With l1 the steps are taken one by one, but on M instead of X."""
     gradient_of = _gradient(X, y, loss, penalty)
-    M = loss.curvature * _dense(X.T @ X) + np.diag(_l2_weights(X, penalty))
+    M = _gram(X, loss) + np.diag(_l2_weights(X, penalty))
 
     def steps(theta: Array, z: Array) -> Array:
         gradient = gradient_of(theta, z)
@@ -119,13 +119,15 @@ def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     """A block wider than tall, by the smaller matrix X X^T (four products with X).
 
     P g = p(l2)*g + X^T W X g, where W maps an eigenvalue s of c X X^T to c (p(s + l2) - p(l2)) / s, and
-    p(m) = eta * sum_{q<Q} (1 - eta*m)^q.
+    p(m) = eta * sum_{q<Q} (1 - eta*m)^q. With weights of samples, X stands for its scaled rows.
     """
     transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
-    s, U = np.linalg.eigh(loss.curvature * _dense(X @ transposed))
+    rows = loss.scaled(np.ones(X.shape[0]))
+    s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
     outside = float(summed_powers(np.array([l2]), Q, eta)[0])
     inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
     W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s[-1])) @ U.T
+    W = rows[:, None] * W * rows
 
     def steps(theta: Array, z: Array) -> Array:
         gradient = gradient_of(theta, z)
@@ -158,6 +160,12 @@ def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
     return np.where(Q * eta * m < 1e-14, eta * Q, np.where(eta * m < 0.5, small, large))
+
+
+def _gram(X: Block, loss: Loss) -> Array:
+    """A bound of the second derivative of the loss in theta: c X^T X, rows scaled by the weights of samples."""
+    scaled = loss.scaled(X)
+    return loss.curvature * _dense(scaled.T @ scaled)
 
 
 def _l2_weights(X: Block, penalty: Penalty) -> Array:

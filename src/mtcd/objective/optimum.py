@@ -22,6 +22,7 @@ from mtcd.objective.penalty import Penalty
 from mtcd.objective.solver_newton import minimise, minimise_lasso
 from mtcd.objective.solver_problem import ScaledProblem
 from mtcd.objective.solver_ridge import ridge
+from mtcd.objective.weighted import Weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ def optimum(blocks: Sequence[Block], labels: Array, loss: Loss, penalties: Seque
     """
     if len(blocks) != len(penalties):
         raise ConfigError(f"There are {len(blocks)} blocks but {len(penalties)} penalties: give one per block.")
+    if isinstance(loss, Weighted) and isinstance(loss.base, Squared):  # w (z - y)^2 = (sqrt(w) z - sqrt(w) y)^2
+        size = np.sqrt(loss.weights.max())
+        blocks, labels, loss = [size * loss.scaled(X) for X in blocks], size * loss.scaled(labels), loss.base
     problem = ScaledProblem.of(blocks, labels, loss, penalties)
     lasso = bool(problem.l1.any())
     closed = ridge(problem) if isinstance(loss, Squared) and problem.l2.any() and not lasso else None

@@ -24,13 +24,13 @@ _DENSE_OVERALL = 64
 
 
 def block_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> Array:
-    """L_k = curvature * sigma_max(X_k)^2 + l2, of each client's own parameters.
+    """L_k = curvature * sigma_max(X_k)^2 + l2, of each client's own parameters; rows count by their weights.
 
     >>> from mtcd.objective.losses.squared import Squared
     >>> block_smoothness([np.diag([1.0, 2.0]), np.ones((2, 1))], Squared(), l2=0.5).round(6).tolist()
     [4.5, 2.5]
     """
-    return loss.curvature * np.array([_block_sigma(block) for block in blocks]) + l2
+    return loss.curvature * np.array([_block_sigma(loss.scaled(block)) for block in blocks]) + l2
 
 
 def overall_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> float:
@@ -40,7 +40,7 @@ def overall_smoothness(blocks: Sequence[Block], loss: Loss, l2: float = 0.0) -> 
     >>> round(overall_smoothness([np.eye(2), np.eye(2)], Squared()), 6)
     2.0
     """
-    return loss.curvature * _overall_sigma(blocks) + l2
+    return loss.curvature * _overall_sigma([loss.scaled(block) for block in blocks]) + l2
 
 
 def sample_norm(blocks: Sequence[Block]) -> float:

@@ -20,6 +20,9 @@ class Fit(Protocol):
     def curvature(self) -> float:
         """The largest second derivative of the loss of one sample."""
 
+    def scaled(self, A: Array) -> Array:
+        """A with its rows scaled such that curvature * |scaled(A) v|^2 bounds the second derivative along A v."""
+
     def objective(self, aggregate: Array, penalty: float) -> float:
         """f, from the aggregate and the sum of penalties of a token."""
 

@@ -12,7 +12,9 @@ import numpy as np
 from mtcd.arrays import Array
 from mtcd.errors import DataError
 from mtcd.model.linear import LinearProblem
+from mtcd.objective.losses.squared import Squared
 from mtcd.objective.smoothness import block_smoothness, overall_smoothness, sample_norm
+from mtcd.objective.weighted import Weighted
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +39,16 @@ class Smoothness:
 
     @cached_property
     def longest(self) -> float:
-        """max_n |x_n|^2."""
-        return sample_norm(self.problem.blocks)
+        """max_n |x_n|^2, rows scaled by the weights of samples."""
+        return sample_norm([self.problem.loss.scaled(X) for X in self.problem.blocks])
+
+    @property
+    def norm(self) -> float:
+        """max_k |X_k|^2, whatever the weights of samples."""
+        loss = self.problem.loss
+        if isinstance(loss, Weighted):
+            return float(block_smoothness(self.problem.blocks, Squared()).max())
+        return (float(self.blocks.max()) - self.l2) / loss.curvature
 
     def batch(self, size: int | None) -> float:
         """An upper bound of L for the objective of a mini-batch of this size.
@@ -108,8 +118,7 @@ def stability_limit(smoothness: Smoothness) -> float:
 
 def primal_dual_limit(smoothness: Smoothness, mu_y: float | None) -> StepsizeRule:
     """1/(l2 + 2*mu_y*max_k |X_k|^2), half of the stability limit of primal-dual methods; mu_y = mu_w by default."""
-    l2, curvature = smoothness.l2, smoothness.problem.loss.curvature
-    norm = positive((float(smoothness.blocks.max()) - l2) / curvature)
+    l2, norm = smoothness.l2, positive(smoothness.norm)
     if mu_y is not None:
         value, what = 1.0 / (l2 + 2.0 * mu_y * norm), f"mu_y = {mu_y:.4g}"
     else:

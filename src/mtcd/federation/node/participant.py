@@ -147,7 +147,7 @@ class LinearParticipant(ParticipantTable):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         if table is not None and table.labels is not None:
-            glm_of(kit.config).loss.encode(table.labels)  # refuse early labels that the loss cannot use
+            glm_of(kit.config).weighted(table.labels)  # refuse early labels that the model cannot use
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """The curvature of this party's block, from which the step size is resolved."""

@@ -92,10 +92,10 @@ def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, l
         notes=(*table.notes, *notes),
     )
     data, scaling = standardise(data) if config.standardise else (data, None)
-    encoded, classes = model.loss.encode(labels)
+    loss, encoded, classes = model.weighted(labels)
     K, nothing = len(config.parties), np.zeros((len(labels), 0))
     blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
-    problem = LinearProblem(model.loss, encoded, classes, blocks, model.penalties(K))
+    problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
     return OwnPart(number, model, data, problem, scaling, preparation)
 
 
@@ -128,8 +128,8 @@ def server_problem(config: KitConfig, samples: int, outputs: int, labels: Labels
     model, K = glm_of(config), len(config.parties)
     blocks, penalties = (np.zeros((samples, 0)),) * K, model.penalties(K)
     if labels is not None:
-        encoded, classes = model.loss.encode(labels)
-        return LinearProblem(model.loss, encoded, classes, blocks, penalties)
+        loss, encoded, classes = model.weighted(labels)
+        return LinearProblem(loss, encoded, classes, blocks, penalties)
     unknown = np.broadcast_to(0.0, samples if outputs == 1 else (samples, outputs))
     classes = tuple(float(c) for c in range(outputs)) if outputs > 1 else ()
     return SizedProblem(model.loss, unknown, classes, blocks, penalties)

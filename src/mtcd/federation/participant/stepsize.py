@@ -18,11 +18,12 @@ from typing import ClassVar
 import numpy as np
 
 from mtcd.arrays import Array
-from mtcd.errors import WireError
+from mtcd.errors import ConfigError, WireError
 from mtcd.federation.participant.problem import OwnPart
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import LinearProblem
 from mtcd.objective.smoothness import block_smoothness, sample_norm
+from mtcd.objective.weighted import Weighted
 from mtcd.theory.stepsize import Smoothness, positive
 
 FIELD = "the curvature of a block"
@@ -57,7 +58,7 @@ class Curvature:
 def own_curvature(part: OwnPart) -> Curvature:
     """The curvature of this party's block."""
     own, loss, penalty = part.problem.blocks[part.number], part.problem.loss, part.problem.penalties[part.number]
-    return Curvature(float(block_smoothness([own], loss, penalty.l2)[0]), sample_norm([own]))
+    return Curvature(float(block_smoothness([own], loss, penalty.l2)[0]), sample_norm([loss.scaled(own)]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +77,14 @@ class ReportedSmoothness(Smoothness):
         L = np.array([one.block for one in self.reports])
         positive(float(L.max()))
         return L
+
+    @property
+    def norm(self) -> float:
+        if isinstance(self.problem.loss, Weighted):
+            raise ConfigError(
+                "method.stepsize: in a federation, auto is not known for dcpa with model.class_weight: give a number."
+            )
+        return super().norm
 
     @cached_property
     def longest(self) -> float:

@@ -24,9 +24,12 @@ class Huber(Loss):
         check_number("model.delta", self.delta, above=0)
 
     def value(self, z: Array, y: Array) -> float:
+        return float(self.values(z, y).sum())
+
+    def values(self, z: Array, y: Array) -> Array:
         size = np.abs(z - y)
         inner = np.minimum(size, self.delta)
-        return float((inner * (size - 0.5 * inner)).sum())
+        return np.asarray(inner * (size - 0.5 * inner))
 
     def gradient(self, z: Array, y: Array) -> Array:
         return np.clip(z - y, -self.delta, self.delta)
@@ -34,5 +37,5 @@ class Huber(Loss):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return np.where(np.abs(z - y) <= self.delta, v, 0.0)
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return np.clip((v - c * y) / (1.0 + c), -self.delta, self.delta)

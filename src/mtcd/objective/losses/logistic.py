@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,11 +19,10 @@ class Logistic(TwoClasses):
     curvature = 0.25
 
     def value(self, z: Array, y: Array) -> float:
-        terms = np.abs(z)
-        np.negative(terms, out=terms)
-        np.log1p(np.exp(terms, out=terms), out=terms)  # with max(z, 0), logaddexp(0, z) in a third of its time
-        terms += np.maximum(z, 0.0)
-        return float(terms.sum() - y @ z)
+        return float(_softplus(z).sum() - y @ z)
+
+    def values(self, z: Array, y: Array) -> Array:
+        return _softplus(z) - y * z
 
     def gradient(self, z: Array, y: Array) -> Array:
         p = _sigmoid(z)
@@ -38,8 +36,17 @@ class Logistic(TwoClasses):
     def probabilities(self, z: Array) -> Array:
         return np.column_stack([_sigmoid(-z), _sigmoid(z)])
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return _sigmoid_at_root(v + y, c) - y
+
+
+def _softplus(z: Array) -> Array:
+    """log(1 + exp(z)): logaddexp(0, z) in a third of its time."""
+    terms = np.abs(z)
+    np.negative(terms, out=terms)
+    np.log1p(np.exp(terms, out=terms), out=terms)
+    terms += np.maximum(z, 0.0)
+    return terms
 
 
 def _sigmoid(z: Array) -> Array:
@@ -50,7 +57,7 @@ def _sigmoid(z: Array) -> Array:
     return p
 
 
-def _sigmoid_at_root(u: Array, c: float) -> Array:
+def _sigmoid_at_root(u: Array, c: Array | float) -> Array:
     """sigmoid(t) for the t with sigmoid(t) + c*t = u, by Newton's method.
 
     Mirrored so that t <= 0, where the left side is convex: from any t <= 0 the second step on comes down from
@@ -59,8 +66,8 @@ def _sigmoid_at_root(u: Array, c: float) -> Array:
     mirrored = u > 0.5
     u = np.where(mirrored, 1.0 - u, u)
     # a good start: for small c the root is near log(c) or above, where c*t is known; far below, c*t alone counts
-    known = u - c * min(math.log(c), 0.0)
-    p = np.clip(known, min(c, 0.5), 0.5)
+    known = u - c * np.minimum(np.log(c), 0.0)
+    p = np.clip(known, np.minimum(c, 0.5), 0.5)
     t = np.minimum(np.log(p / (1.0 - p)) + np.minimum(known / c - 1.0, 0.0), 0.0)
     for _ in range(100):
         e = np.exp(t)

@@ -1,7 +1,7 @@
 """Losses: the sum over samples of l(z_n, y_n), where z is the aggregate of all representations.
 
 Each loss has a value, a gradient in z, the product of its second derivative with a vector, and ``curvature``, the
-largest second derivative of one sample: solvers use nothing else.
+largest second derivative of one sample: solvers use nothing else. Weights of samples need ``values`` too.
 Labels are encoded once, before training, by ``encode``. Each has a file here, or in a plugin.
 """
 
@@ -12,7 +12,8 @@ from abc import ABC, abstractmethod
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.arrays import Array
+from mtcd.arrays import Array, Rows
+from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError, DataError
 from mtcd.registry import Registry
 
@@ -30,9 +31,19 @@ class Loss(ABC):
     uses_positive = False
     """Whether it has a parameter ``positive``, the positive one of two classes: data.positive in a config."""
 
+    quadratic = False
+    """Whether the second derivative is the same at every z, and ``curvature`` for every sample (or its weight)."""
+
     @abstractmethod
     def value(self, z: Array, y: Array) -> float:
         """The loss summed over samples."""
+
+    def values(self, z: Array, y: Array) -> Array:
+        """The loss of every sample."""
+        raise ConfigError(
+            f"Weights of samples or classes need a loss that defines values(z, y), the loss of every sample, "
+            f"which {type(self).__name__} does not. Leave the weights out, or add it."
+        )
 
     @abstractmethod
     def gradient(self, z: Array, y: Array) -> Array:
@@ -42,7 +53,22 @@ class Loss(ABC):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         """The second derivative in z times v, both of the shape of z."""
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def at(self, rows: Rows) -> Loss:
+        """The loss of these samples alone."""
+        return self
+
+    def hessian_bound(self, v: Array) -> Array:
+        """An upper bound of the second derivative, the same at every z, times v."""
+        return self.curvature * v
+
+    def scaled(self, A: Block) -> Block:
+        """A with its rows scaled such that ``curvature`` * |scaled(A) v|^2 bounds the second derivative along A v.
+
+        A has a row for every sample, or for every sample and output.
+        """
+        return A
+
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         """The prox of c times the conjugate of the loss at v: l'(t) where l'(t) + c*t = v, sample by sample."""
         raise ConfigError(f"dcpa needs a loss that defines dual_prox, which {type(self).__name__} does not. Use mtcd.")
 

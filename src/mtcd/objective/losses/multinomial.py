@@ -33,6 +33,9 @@ class Multinomial(Loss):
     def value(self, z: Array, y: Array) -> float:
         return float(scipy.special.logsumexp(z, axis=1).sum() - np.vdot(y, z))
 
+    def values(self, z: Array, y: Array) -> Array:
+        return np.asarray(scipy.special.logsumexp(z, axis=1) - (y * z).sum(axis=1))
+
     def gradient(self, z: Array, y: Array) -> Array:
         return np.asarray(scipy.special.softmax(z, axis=1) - y)
 
@@ -40,7 +43,7 @@ class Multinomial(Loss):
         p = scipy.special.softmax(z, axis=1)
         return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         raise ConfigError("This method needs a loss with one number per sample: multinomial has several. Use mtcd.")
 
     def predict(self, z: Array) -> Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mtcd.arrays import Array
 from mtcd.objective.losses.loss import LOSSES, Loss
 
@@ -15,10 +17,14 @@ class Squared(Loss):
     """l = (z - y)^2 / 2."""
 
     curvature = 1.0
+    quadratic = True
 
     def value(self, z: Array, y: Array) -> float:
         residual = z - y
         return 0.5 * float(residual @ residual)
+
+    def values(self, z: Array, y: Array) -> Array:
+        return np.asarray(0.5 * np.square(z - y))
 
     def gradient(self, z: Array, y: Array) -> Array:
         return z - y
@@ -26,5 +32,5 @@ class Squared(Loss):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return v
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return (v - c * y) / (1.0 + c)

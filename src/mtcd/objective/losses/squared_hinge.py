@@ -25,11 +25,14 @@ class SquaredHinge(TwoClasses):
         slack = np.maximum(0.0, 1.0 - y * z)
         return float(slack @ slack)
 
+    def values(self, z: Array, y: Array) -> Array:
+        return np.square(np.maximum(0.0, 1.0 - y * z))
+
     def gradient(self, z: Array, y: Array) -> Array:
         return np.asarray(-2.0 * y * np.maximum(0.0, 1.0 - y * z))
 
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return np.where(y * z < 1.0, 2.0 * v, 0.0)
 
-    def dual_prox(self, v: Array, y: Array, c: float) -> Array:
+    def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return np.asarray(y * np.minimum(2.0 * (y * v - c) / (2.0 + c), 0.0))
