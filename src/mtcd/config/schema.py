@@ -100,7 +100,7 @@ class SparseData(TableData):
     @classmethod
     def _labels_are_inside(cls, given: Any) -> Any:
         if isinstance(given, dict) and (extra := [key for key in ("label", "id", "weight") if given.get(key)]):
-            raise ValueError(f"an svmlight file holds the labels, and no other names: leave out {' and '.join(extra)}")
+            raise ValueError(f"the labels are in an svmlight file, with nothing else: leave out {' and '.join(extra)}")
         if isinstance(given, dict) and given.get("prepare"):
             raise ValueError("an svmlight file holds numbers only: leave out prepare")
         clients = given.get("clients") if isinstance(given, dict) else None
