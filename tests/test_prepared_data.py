@@ -87,6 +87,21 @@ def test_new_tables_of_any_kind_give_the_same_predictions(run: mtcd.Run, form: s
     assert set(run.predict(table)) == {"healthy", "ill"}
 
 
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_dates_of_pandas_are_dates_in_any_resolution(unit: str) -> None:
+    days = pd.Series(pd.to_datetime(["2024-01-31", "2024-03-01", None])).astype(f"datetime64[{unit}]")
+    zoned = days.dt.tz_localize("Europe/Berlin")
+    frame = pd.DataFrame({"day": days, "zoned": zoned, "wait": days - days[0]})
+    recipe = {
+        "day": [{"dates": {"parts": ["month", "days"]}}, "impute"],
+        "zoned": [{"dates": {"parts": ["day"]}}, "impute"],
+    }
+    data = mtcd.split(frame, [0, 1, 0], 1, prepare={"columns": recipe, "default": "impute"})
+    assert data.columns == (("day.month", "day.days", "zoned.day", "wait"),)
+    expected = [[1, 0, 31, 0], [3, 30, 1, 30 * 86_400], [2, 15, 16, 15 * 86_400]]
+    assert data.blocks[0].tolist() == expected
+
+
 def test_new_values_never_stop_a_prediction(run: mtcd.Run) -> None:
     strange = pl.DataFrame({name: ["?!", None, ""] for name in X.columns})
     assert np.isfinite(run.model.decision(strange)).all()

@@ -49,6 +49,8 @@ class Frame:
         values = _one_dimensional(name, column)
         if values.dtype.kind in "iubf":
             return pl.Series(name, values, nan_to_null=True)
+        if values.dtype.kind in "mM":  # in nanoseconds, the list would hold whole numbers
+            return pl.Series(name, values.astype(f"{values.dtype.kind}8[us]"))
         known = [None if is_missing(value) else value for value in values.tolist()]
         try:
             return pl.Series(name, known)
