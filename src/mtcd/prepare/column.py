@@ -18,8 +18,8 @@ from mtcd.prepare.values import is_text, numbers
 class PreparedColumn:
     """A column and its fitted steps; each step is applied to every column that the one before gives.
 
-    ``means`` of the resulting columns stand in for what is missing in new samples; ``had_missing``: whether a training
-    row misses its value.
+    ``means`` of the resulting columns stand in for what is missing in new samples; ``had_missing``: whether the
+    value of a training row is missing, or cannot be read.
     """
 
     name: str
@@ -31,9 +31,10 @@ class PreparedColumn:
     @staticmethod
     def fit(column: pl.Series, steps: Steps) -> tuple[PreparedColumn, list[pl.Series]]:
         """Fit the steps on the training rows of a column; also the columns that it becomes, with nulls."""
-        parts, fitted = [column], []
+        parts, fitted, missing = [column], [], bool(column.null_count())
         for step in automatic_steps(column) if steps is None else steps:
             states = tuple(step.fit(part) for part in parts)
+            missing |= any(state.unseen(part).any() for state, part in zip(states, parts, strict=True))
             parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
             fitted.append(states)
         for part in parts:
@@ -43,7 +44,7 @@ class PreparedColumn:
                     "gives numbers, such as one-hot."
                 )
         names, means = tuple(part.name for part in parts), tuple(_mean(part) for part in parts)
-        return PreparedColumn(column.name, tuple(fitted), names, means, bool(column.null_count())), parts
+        return PreparedColumn(column.name, tuple(fitted), names, means, missing), parts
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         """The columns that new samples become; null where a value is missing."""
@@ -58,11 +59,12 @@ class PreparedColumn:
 
     def refuse_unseen(self, column: pl.Series) -> None:
         """Raise an error where a value is of a category that no training row has, or missing or unreadable."""
-        odd = self.steps[0][0].unseen(column)
-        if not self.had_missing:
-            for part in self.apply(column):
-                odd = odd | part.is_null()
-            odd = odd | column.is_null()
+        parts, odd = [column], column.is_null() & (not self.had_missing)
+        for states in self.steps:
+            for state, part in zip(states, parts, strict=True):
+                if state.knows_categories or not self.had_missing:
+                    odd |= state.unseen(part)
+            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
         if odd.any():
             row = int(odd.arg_true()[0])
             what = f"holds {column[row]!r}, as no training row does" if column[row] is not None else "is missing"

@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 class Fitted(ABC):
     """The state of a step, fitted on the training rows of one column."""
 
+    knows_categories: ClassVar[bool] = False
+    """Whether it knows all categories of the training rows, so that another one is unseen."""
+
     @abstractmethod
     def apply(self, column: pl.Series) -> list[pl.Series]:
         """The columns that this one becomes; null where a value cannot be given."""
 
     def unseen(self, column: pl.Series) -> pl.Series:
-        """Whether each value is one that no training row has; False throughout, where any value is as good."""
-        return pl.repeat(False, len(column), dtype=pl.Boolean, eager=True)
+        """Whether each value is there, but cannot be read or, where categories are known, is none of them."""
+        return column.is_not_null() & self.apply(column)[0].is_null()
 
 
 class Transformer(ABC):

@@ -26,6 +26,10 @@ class Imputed(Fitted):
             filled.append(values.is_null().cast(pl.Float64).alias(f"{column.name} (missing)"))
         return filled
 
+    def unseen(self, column: pl.Series) -> pl.Series:
+        values = texts(column) if isinstance(self.fill, str) else numbers(column)
+        return column.is_not_null() & values.is_null()
+
 
 @TRANSFORMERS.register("impute")
 @dataclass(frozen=True)

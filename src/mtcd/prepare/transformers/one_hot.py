@@ -18,6 +18,7 @@ class OneHotted(Fitted):
     categories: tuple[str, ...]
     rare: tuple[str, ...]
     missing: bool
+    knows_categories = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = texts(column)

@@ -16,6 +16,7 @@ class Ordered(Fitted):
     """The categories in their order."""
 
     categories: tuple[str, ...]
+    knows_categories = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         places = pl.Series([float(i) for i in range(len(self.categories))], dtype=pl.Float64)
