@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib import image
+from matplotlib.figure import Figure
 from sklearn import metrics as sk
 from sklearn.linear_model import LogisticRegression
 from torch import nn
@@ -16,6 +18,8 @@ import mtcd
 from commands import outcome
 from commands import run as command
 from mtcd.errors import ConfigError, DataError
+from mtcd.report.metric_panel import plot_metrics
+from mtcd.report.plots import plot_runs
 
 STOP = mtcd.Stop(iterations=200)
 METHOD = mtcd.MTCD(tokens=2, hops=4, local_updates=5)
@@ -236,3 +240,39 @@ def test_test_samples_hold_out_for_a_linear_model(folder: Path, tmp_path, capsys
     by_count = outcome(capsys)["metrics"]
     assert command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "two"), "--json", "--quiet") == 0
     assert by_count == outcome(capsys)["metrics"]  # 30 is a quarter of 120: the same rows
+
+
+def test_the_picture_of_a_run_has_a_panel_of_its_metrics(tmp_path) -> None:
+    run = fitted("logistic", "y")
+    axes = Figure().subplots()
+    plot_metrics(axes, run.history, "iteration")
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    assert sorted(lines) == ["train accuracy", "train auc"]
+    assert lines["train auc"].get_ydata()[-1] == run.final.metrics["train_auc"]
+    plot_runs({"one": run}, tmp_path / "wide.png")
+    plot_runs({"one": run, "two": run}, tmp_path / "two.png")
+    wide, two = (image.imread(tmp_path / name).shape[1] for name in ("wide.png", "two.png"))
+    assert wide > two
+
+
+def test_errors_are_on_an_axis_of_their_own() -> None:
+    axes = Figure().subplots()
+    plot_metrics(axes, fitted("ridge", "value").history, "iteration")
+    other = axes.figure.axes[1]
+    assert [line.get_label() for line in axes.get_lines()] == ["train r2"]
+    assert [line.get_label() for line in other.get_lines()] == ["train rmse"]
+    assert other.get_ylabel() == "errors (rmse)"
+
+
+def test_a_metric_of_ones_own_in_a_config(folder: Path, tmp_path, capsys) -> None:
+    (folder / "mymetric.py").write_text(
+        "from mtcd.metrics import Metric\n\n\n"
+        "class Misses(Metric):\n"
+        "    higher_is_better = False\n\n"
+        "    def value(self, outputs):\n"
+        "        return float((outputs.labels != outputs.predicted).sum())\n"
+    )
+    change = ("--set", "metrics=[accuracy, mymetric:Misses]", "--json", "--quiet")
+    assert command("train", str(folder / "logistic.yaml"), "--out", str(tmp_path / "run"), *change) == 0
+    found = outcome(capsys)["metrics"]
+    assert found["test_mymetric:Misses"] == round(30 * (1 - found["test_accuracy"]))
