@@ -302,3 +302,19 @@ def test_spoilt_json_is_refused(spoil: Any) -> None:
     spoil(stored["columns"][0])
     with pytest.raises((ValueError, KeyError, TypeError)):
         ColumnPreparation.from_json(stored)
+
+
+@pytest.mark.parametrize(
+    ("step", "spoilt"),
+    [
+        ("hash", {"columns": 10**12}),
+        ("dates", {"zone": "Moon"}),
+        ("dates", {"origin": "soon"}),
+        ("one-hot", {"categories": 3}),
+        ("bin", {"edges": ["a"]}),
+    ],
+)
+def test_a_spoilt_state_is_refused(step: str, spoilt: dict[str, Any]) -> None:
+    state = state_to_json(make_transformer(step, {}).fit(pl.Series("x", ["2024-01-01", "2024-01-02"])))
+    with pytest.raises((ValueError, KeyError)):
+        state_from_json(state | spoilt)

@@ -26,6 +26,10 @@ class Dated(Fitted):
     zone: str | None
     format: str | None
 
+    def __post_init__(self) -> None:
+        ZoneInfo(self.zone or "UTC")  # raises an error if there is none
+        datetime.fromisoformat(self.origin)
+
     def apply(self, column: pl.Series) -> list[pl.Series]:
         local = times(column, self.zone, self.format)
         return [self._part(local, part).cast(pl.Float64).alias(f"{column.name}.{part}") for part in self.parts]

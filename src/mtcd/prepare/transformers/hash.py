@@ -12,12 +12,18 @@ from mtcd.errors import ConfigError
 from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Transformer
 from mtcd.prepare.values import texts
 
+MOST_COLUMNS = 65_536
+
 
 @dataclass(frozen=True)
 class Hashed(Fitted):
     """The number of columns."""
 
     columns: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.columns <= MOST_COLUMNS:
+            raise ValueError(f"columns is {self.columns}")
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = texts(column)
@@ -42,8 +48,8 @@ class Hash(Transformer):
     columns: int = 32
 
     def __post_init__(self) -> None:
-        if self.columns < 2:
-            raise ConfigError(f"prepare: hash: columns must be 2 or more, but is {self.columns}.")
+        if not 2 <= self.columns <= MOST_COLUMNS:
+            raise ConfigError(f"prepare: hash: columns must be from 2 to {MOST_COLUMNS}, but is {self.columns}.")
 
     def fit(self, column: pl.Series) -> Hashed:
         return Hashed(self.columns)
