@@ -104,7 +104,7 @@ class Observer:
         """
         limit = min(stop.iterations or math.inf, (stop.epochs or math.inf) * (self.pace.epoch or math.inf))
         if self._observations is None and self.rows:  # it continues an earlier training
-            self._due = self.pace.next(self.rows[-1].iteration, stop.nearly(self.rows[-1]))
+            self._due = self._next(self.rows[-1].iteration, stop)
         self._due = min(self._due, limit)
         ended = self._ended(stop) if self.rows else None
         if ended is not None:  # the training that it continues had ended
@@ -125,7 +125,7 @@ class Observer:
                         status = self._measure(progress, stop, watch)
                         if status is not None:
                             return status
-                        self._due = min(self.pace.next(progress.hop, stop.nearly(self.rows[-1])), limit)
+                        self._due = min(self._next(progress.hop, stop), limit)
                         if not often:
                             self.engine.skip_to(self._due)
                 if perf_counter() >= until:
@@ -204,9 +204,15 @@ class Observer:
             self.rows[-1] = self._row(progress, self.problem.score(self.engine.parameters()))
         return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
 
+    def _next(self, iteration: int, stop: Stop) -> float:
+        """The iteration of the next measurement."""
+        usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
+        return min(usual, stop.next_window(iteration, self.pace.epoch))
+
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
-        status, now = stop.reached(self.rows[-1]), self.rows[-1].objective
+        now = self.rows[-1].objective
+        status = stop.reached(self.rows[-1]) or stop.on_plateau(self.rows, self.pace.epoch)
         return DIVERGED if status and self._rule().at_the_end(now) else status
 
     def _is_hopeless(self, objective: float) -> bool:
@@ -295,6 +301,8 @@ def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
         return f"Reached the gap asked for {at}."
     if status == "interrupted":
         return f"Interrupted {at}; the model is the one the clients held then."
+    if status == "plateau":
+        return f"Stopped on a plateau {at}."
     if status == STOPPED:
         return f"Stopped {at}, by {stopped}."
     return f"Stopped at the limit of {status} {at}."

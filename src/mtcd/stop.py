@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError
@@ -11,6 +13,7 @@ from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
+from mtcd.plateau import Plateau
 
 FOR_EVER = 10_000_000
 # limits, and the columns of a measurement to which they apply
@@ -21,7 +24,8 @@ MEASURED = {"iterations": "iteration", "epochs": "epoch", "seconds": "seconds", 
 class Stop:
     """Stop at a relative ``gap`` (f* is then computed first), or after so many ``iterations`` (hops per
     token), ``epochs`` (passes over all samples: with the full batch a sync, a round, an iteration of DCPA or a hop of
-    STCD), ``seconds`` of training, or so much communication ``cost``.
+    STCD), ``seconds`` of training, or so much communication ``cost``; or on a ``plateau``: a :class:`Plateau`,
+    its settings, or the relative improvement that ten epochs must exceed.
 
     A gap alone gives up after ten million iterations. A training ends at the first moment, at or after
     the limit, when the parties hold one model.
@@ -32,9 +36,15 @@ class Stop:
     seconds: float | None = None
     cost: float | None = None
     epochs: int | None = None
+    plateau: Plateau | Mapping[str, Any] | float | None = None
 
     def __post_init__(self) -> None:
-        limits = {name: getattr(self, name) for name in ("gap", *MEASURED)}
+        if isinstance(self.plateau, Mapping):
+            object.__setattr__(self, "plateau", Plateau(**self.plateau))
+        elif self.plateau is not None and not isinstance(self.plateau, Plateau):
+            check_number("stop.plateau", self.plateau)
+            object.__setattr__(self, "plateau", Plateau(min_improvement=float(self.plateau)))
+        limits = {name: getattr(self, name) for name in ("gap", "plateau", *MEASURED)}
         for name in ("iterations", "epochs"):
             if limits[name] is not None:
                 check_whole(f"stop.{name}", limits[name], least=0)
@@ -42,13 +52,14 @@ class Stop:
             if limits[name] is not None:
                 check_number(f"stop.{name}", limits[name])
         if all(value is None for value in limits.values()):
-            raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost.")
+            raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost, plateau.")
         if self.iterations is self.epochs is self.seconds is self.cost is None:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
 
     def epoch(self, method: Method, samples: int) -> int | None:
         """The iterations of an epoch; None with the full batch, unless a limit on epochs needs them."""
-        return None if method.batch is None and self.epochs is None else method.epoch(samples)
+        without = method.batch is None and self.epochs is None and self.plateau is None
+        return None if without else method.epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
         """Reject a limit on the cost that is never reached, if it is the only limit."""
@@ -69,6 +80,15 @@ class Stop:
             if limit is not None and value is not None and value >= limit:
                 return name
         return None
+
+    def on_plateau(self, rows: Sequence[Measurement], epoch: int | None) -> str | None:
+        """The status, if the measurements have reached the plateau."""
+        found = isinstance(self.plateau, Plateau) and epoch is not None and self.plateau.reached(rows, epoch)
+        return "plateau" if found else None
+
+    def next_window(self, iteration: int, epoch: int | None) -> float:
+        """The iteration that the plateau rule needs a measurement of."""
+        return self.plateau.next(iteration, epoch) if isinstance(self.plateau, Plateau) and epoch else math.inf
 
     def nearly(self, now: Measurement) -> bool:
         """Whether the requested gap is close."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.callbacks.columns import Best, check_column, value_of
 from mtcd.checks import check_number, check_whole
+from mtcd.columns import Best, check_column, value_of
 from mtcd.history import Measurement
 
 

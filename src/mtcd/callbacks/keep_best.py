@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.callbacks.columns import Best, check_column, value_of
+from mtcd.columns import Best, check_column, value_of
 from mtcd.protocol.state import Snapshot
 
 

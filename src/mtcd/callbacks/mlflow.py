@@ -7,7 +7,7 @@ from time import time
 from typing import Any
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.callbacks.columns import numbers
+from mtcd.columns import numbers
 from mtcd.extras import find
 from mtcd.run import Run
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import time
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
-from mtcd.callbacks.columns import numbers
+from mtcd.columns import numbers
 from mtcd.extras import find
 
 

@@ -295,6 +295,14 @@ def section_for(kind: object) -> type[MethodSection]:
         raise ValueError(str(error)) from None
 
 
+class PlateauSection(Section):
+    """Ends a training that has stopped improving: see mtcd.plateau.Plateau."""
+
+    on: str = "objective"
+    patience: Count = 10
+    min_improvement: Number = 1e-4
+
+
 class StopSection(Section):
     """When to stop: the first limit that is reached."""
 
@@ -303,6 +311,7 @@ class StopSection(Section):
     seconds: Number | None = None
     cost: Number | None = None
     epochs: Whole | None = None
+    plateau: PlateauSection | Number | None = None
 
     @model_validator(mode="before")
     @classmethod

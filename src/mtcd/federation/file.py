@@ -74,6 +74,11 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     given = {part: getattr(federation, part) for part in parts} | {"model": built_in_only(federation.model)}
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
+    if federation.stop.plateau is not None:
+        raise ConfigError(
+            "stop.plateau: in a federation, the party that knows the objective changes with every hop, and some "
+            "methods have no such party. Stop by iterations, epochs, seconds or cost."
+        )
     if federation.stop.gap is not None:
         raise ConfigError(
             "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop by iterations, "

@@ -1,0 +1,43 @@
+"""The plateau rule: a training ends when a value has stopped improving."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mtcd.checks import check_number, check_whole
+from mtcd.columns import Best, check_column, value_of
+from mtcd.history import Measurement
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """Reached when ``patience`` epochs have not improved the best value of the column ``on`` by more than the share
+    ``min_improvement`` of it.
+
+    Values are compared at the ends of windows of ``patience`` epochs, which are always measured. So the end does not
+    depend on the clock or on how often the training is measured. An epoch is that of ``Stop.epochs``.
+    """
+
+    on: str = "objective"
+    patience: int = 10
+    min_improvement: float = 1e-4
+
+    def __post_init__(self) -> None:
+        check_whole("stop.plateau.patience", self.patience, least=1)
+        check_number("stop.plateau.min_improvement", self.min_improvement)
+
+    def next(self, iteration: int, epoch: int) -> int:
+        """The end of the current window, where there must be a measurement."""
+        return (iteration // (self.patience * epoch) + 1) * self.patience * epoch
+
+    def reached(self, rows: Sequence[Measurement], epoch: int) -> bool:
+        """Whether the last measurement ends a window without an improvement."""
+        check_column(self.on, len(rows) - 1, rows[-1])
+        window, best, improved, ended = self.patience * epoch, Best(self.on, self.min_improvement), True, -1
+        for row in rows:
+            value, place = value_of(row, self.on), row.iteration // window
+            if place > ended and value is not None:
+                improved, ended = best.improves(value), place
+                last = row
+        return not improved and last is rows[-1]

@@ -1,0 +1,70 @@
+"""The plateau rule ends a training where the values at the ends of its windows say, however often it is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+import mtcd
+from mtcd.config.build import build, resolved_yaml
+from mtcd.config.read import check_config
+from mtcd.errors import ConfigError
+from mtcd.federation.file import method_of
+from mtcd.federation.schema import Federation
+from mtcd.pace import Growing
+from problems import MODELS, make_data
+
+LOGISTIC = MODELS[5]
+DATA = make_data(LOGISTIC, 60, [2, 3, 1, 2], seed=3)
+
+
+def train(plateau: Any, method: Any, **stop: Any) -> mtcd.Run:
+    return mtcd.train(DATA, LOGISTIC, "cycle", method, mtcd.Stop(plateau=plateau, **stop), seed=2)
+
+
+@pytest.mark.parametrize(
+    ("method", "epoch"),
+    [(mtcd.MTCD(2, 3, 2), 3), (mtcd.SVFL(2), 1), (mtcd.STCD(2), 1), (mtcd.SVFL(1, 0.002, batch=6), 10)],
+)
+@pytest.mark.parametrize("patience", [4, 9])
+def test_it_ends_at_the_first_window_without_an_improvement(
+    method: Any, epoch: int, patience: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Growing, "next", lambda self, iteration, near: iteration + 1)  # at every moment
+    long = mtcd.train(DATA, LOGISTIC, "cycle", method, mtcd.Stop(iterations=3000), seed=2)
+    dense = {row.iteration: row.objective for row in long.history}
+    window, best, at = patience * epoch, dense[0], 0
+    while True:
+        at += window
+        if best - dense[at] <= 1e-3 * best:
+            break
+        best = dense[at]
+    monkeypatch.undo()
+    run = train({"patience": patience, "min_improvement": 1e-3}, method)
+    assert (run.status, run.final.iteration) == ("plateau", at)
+    assert "plateau" in run.message
+
+
+def test_short_form_metrics_and_mistakes() -> None:
+    assert train(1e-3, mtcd.SVFL(2)).final.iteration == train({"min_improvement": 1e-3}, mtcd.SVFL(2)).final.iteration
+    assert train({"on": "train_auc", "patience": 3}, mtcd.SVFL(2)).status == "plateau"
+    assert train(1e-3, mtcd.SVFL(2), iterations=5).status == "iterations"
+    with pytest.raises(ConfigError, match=r"stop\.plateau\.patience"):
+        train({"patience": 0}, mtcd.SVFL(2))
+    with pytest.raises(ConfigError, match=r"stop\.plateau"):
+        train("often", mtcd.SVFL(2))
+    with pytest.raises(ConfigError, match="no column 'test_auc'"):
+        train({"on": "test_auc"}, mtcd.SVFL(2))
+
+
+def test_of_a_config_and_refused_in_a_federation() -> None:
+    config = {"data": {"synthetic": "ridge", "samples": 30, "features": 8, "clients": 4}, "method": {"kind": "svfl"}}
+    for plateau in (1e-3, {"patience": 5}):
+        setup = build(check_config({**config, "stop": {"plateau": plateau}}))
+        assert setup.train().status == "plateau"
+        assert build(check_config(yaml.safe_load(resolved_yaml(setup.config)))).stop == setup.stop
+    federation = {"name": "f", "parties": {"a": "localhost:7001", "b": "localhost:7002"}, "labels": {"held_by": "a"}}
+    with pytest.raises(ConfigError, match=r"stop\.plateau: in a federation"):
+        method_of(Federation.model_validate({**federation, "stop": {"plateau": 1e-3}}))
