@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-faults recovery lint bench mutants quick reproduce format clean
+.PHONY: demo test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -23,6 +23,9 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+wheel: $(VENV)/.lint
+	PYTHON=$(BIN)/python .ci/wheel
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .

@@ -321,3 +321,10 @@ def test_help_reads_like_a_manual_and_does_not_import_the_heavy_parts() -> None:
     assert shown.strip().endswith("[]")
     for word in ("train", "inspect", "demo", "token", "Exit codes"):
         assert word in shown
+
+
+def test_shells_complete_commands(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, value in {"_MTCD_COMPLETE": "complete_bash", "COMP_WORDS": "mtcd tr", "COMP_CWORD": "1"}.items():
+        monkeypatch.setenv(name, value)
+    assert run() == 0
+    assert capsys.readouterr().out.split() == ["train"]

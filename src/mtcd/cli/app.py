@@ -26,7 +26,7 @@ app = typer.Typer(
     ),
     epilog="Exit codes: 0 success, 1 the training diverged, 2 the input is invalid, 130 interrupted.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -359,7 +359,7 @@ def main(arguments: list[str] | None = None) -> Any:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a Greek letter gets a '?'
     try:
-        app(arguments)
+        app(arguments, prog_name="mtcd")
     except MtcdError as error:
         from rich.console import Console
 
