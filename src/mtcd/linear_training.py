@@ -14,6 +14,7 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
+from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.linear_checkpoints import linear_checkpoints
@@ -21,12 +22,14 @@ from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.metrics import chosen_metrics
 from mtcd.model.evaluation import Evaluation, TestSet, known_labels
 from mtcd.model.linear import Glm, LinearProblem
+from mtcd.model.starts import Start, starting_at
 from mtcd.model.trained import TrainedModel
 from mtcd.network.topology import Network
 from mtcd.objective.cache import cached_optimum
 from mtcd.objective.optimum import optimum
 from mtcd.pace import Growing, Pace
 from mtcd.protocol.party import Parties
+from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness, stability_limit
 from mtcd.transports import TRANSPORTS
@@ -48,6 +51,7 @@ class LinearTraining:
         checkpoint: str | Path | None = None,
         resume: bool = False,
         metrics: Sequence[str] | None = None,
+        start: Start | Run | None = None,
     ) -> None:
         self.scaling: Scaling | None = None
         self.data = data
@@ -56,9 +60,16 @@ class LinearTraining:
         self.model, self.network, self.stop, self.seed = model, network, stop, seed
         problem = model.problem(self.data)
         self.problem = replace(problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics))
+        if start is not None:
+            check_start(method, network)
+            trained = start.linear() if isinstance(start, Run) else start
+            self.problem = starting_at(trained, model, self.data, self.problem, self.scaling)
         self.smoothness = Smoothness(self.problem)
         self.method, self._stepsize_notes = resolve_stepsize(method, self.smoothness)
         self.worst_end = worst_end_of(self.method, linear=True)
+        if self.problem.start is not None:  # a good start may be left, as long as the end is no worse than 0
+            at_zero = self.problem.read_off(np.zeros(self.problem.labels.shape), 0.0)
+            self.worst_end *= max(1.0, at_zero / self.problem.evaluate(self.problem.start))
         self.checkpoints = None
         if checkpoint is not None:
             self.checkpoints = linear_checkpoints(
@@ -121,6 +132,14 @@ class LinearTraining:
             f"{limit.value:.4g} ({limit.reason}){alone}. "
             "Set a smaller stepsize, or stepsize: auto."
         )
+
+
+def check_start(method: Method, network: Network) -> None:
+    """Reject a start other than 0 for methods that have none."""
+    if not method.warm_starts:
+        raise ConfigError(f"{method.kind} starts at 0: leave start out, or use mtcd, stcd or svfl.")
+    if network.changes:
+        raise ConfigError("start is not for networks that change (network.changes): leave one of both out.")
 
 
 def evaluation_of(

@@ -88,7 +88,7 @@ class Run:
         """theta_k of every client of a linear model, its columns in order, as trained: on the scaled columns, where
         ``standardise`` was asked for.
         """
-        trained = self._linear()
+        trained = self.linear()
         return dict(zip(trained.clients, trained.thetas, strict=True))
 
     @property
@@ -107,17 +107,17 @@ class Run:
 
         ``X @ coefficients + intercept`` are the decision values, whether the training scaled the columns or not.
         """
-        return self._linear().coefficients
+        return self.linear().coefficients
 
     @property
     def scaled_coefficients(self) -> Array:
         """The parameters as trained: of standardised columns, where ``standardise`` was asked for."""
-        return self._linear().scaled_coefficients
+        return self.linear().scaled_coefficients
 
     @property
     def column_names(self) -> tuple[str, ...]:
         """The columns in the order of ``coefficients``."""
-        return self._linear().column_names
+        return self.linear().column_names
 
     @property
     def intercept(self) -> float | Array:
@@ -125,7 +125,7 @@ class Run:
 
         Without ``intercept`` in the model it is 0, unless the columns were standardised: it then takes in their means.
         """
-        return self._linear().intercept
+        return self.linear().intercept
 
     def trained(self) -> TrainedModel | TrainedSplit:
         """The model; an error if the run diverged."""
@@ -133,7 +133,7 @@ class Run:
             raise DivergedError(f"This run has no model. {self.message}")
         return self.model
 
-    def _linear(self) -> TrainedModel:
+    def linear(self) -> TrainedModel:
         trained = self.trained()
         if not isinstance(trained, TrainedModel):
             raise MtcdError("This run trained a split network: look at its modules and fusion instead.")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import networkx as nx
+from numpy.typing import ArrayLike
 
 from mtcd.callbacks import Callback
 from mtcd.callbacks.calling import Calling
@@ -55,6 +56,7 @@ def train(
     resume: bool = False,
     metrics: Sequence[str] | None = None,
     callbacks: Sequence[Callback] = (),
+    start: Run | Mapping[str, ArrayLike] | None = None,
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
@@ -70,6 +72,10 @@ def train(
     ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data
     has one (``data.holdout(0.2)``): see ``history.metrics``. By default accuracy and AUC of two classes, accuracy and
     F1 of more, RMSE and R2 of values; () for none.
+
+    ``start`` is an earlier run of the same clients and columns, or parameters by client as in ``run.parameters``, from
+    which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token is then not zero, and collecting it is on
+    the ledger: an upload of every client, or with stcd a first pass of the token through all of them.
 
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
@@ -98,13 +104,17 @@ def train(
         stop, over = stop or Stop(iterations=10_000), as_network(network, data.clients, seed)
         stop.check(method, over, costs)
         training = LinearTraining(
-            data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume, metrics
+            data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume, metrics, start
         )
     else:
         from mtcd.split_training import SplitTraining
 
         if standardise:
             raise ConfigError("standardise is for a Glm: scale the features of a split network yourself.")
+        if start is not None:
+            raise ConfigError(
+                "start is for a Glm: to go on with networks, give the SplitModel the modules and the fusion of the run."
+            )
         stop = stop or (Stop(iterations=1000) if method.batch is None else Stop(epochs=10))
         over, compute = as_network(network, data.clients, seed), compute or Compute()
         stop.check(method, over, costs)

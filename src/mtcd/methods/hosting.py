@@ -62,7 +62,8 @@ class Plan:
     linear: bool = True
     """Whether representations are linear, so that the average of copies has the average of their representations."""
     first_pass: tuple[int, ...] = ()
-    """The clients that a lone token of a split network visits before training, in order; the last is its start."""
+    """The clients that a lone token visits before training to collect their representations, in order; the last is its
+    start. Of split networks, and of linear models that do not start at 0."""
     charges_hops: bool = True
     """Whether a visit ends with a hop; False for SVFL, where every round goes through the server."""
 
@@ -101,10 +102,10 @@ class Plan:
         first = self.stepsize if self.adaptive else 0.0
         return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour, first)
 
-    def lone_token(self) -> list[Message]:
-        """The first messages of STCD: the token starts at its first client."""
+    def lone_token(self, token: Token | None = None) -> list[Message]:
+        """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
         first = self.roaming.first(0, 0)
-        token = Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
+        token = token or Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 
 

@@ -37,6 +37,8 @@ class Method(ABC):
     """Whether the parties sync at a server."""
     transport: str = DEFAULT
     """The form in which aggregates travel, see ``mtcd.transports``."""
+    warm_starts = False
+    """Whether training may start from parameters other than 0."""
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 

@@ -15,6 +15,7 @@ from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
 from mtcd.methods.combine import RULES, Combine
 from mtcd.methods.combine.cluster import Cluster
+from mtcd.methods.first_pass import Collecting, first_messages
 from mtcd.methods.hosting import Done, Plan, Share
 from mtcd.methods.membership import through_changes
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize, check_connected
@@ -23,7 +24,7 @@ from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
 from mtcd.methods.split_setup import SplitParties, split_parties
-from mtcd.methods.token_parties import TokenClient, TokenServer
+from mtcd.methods.token_parties import TokenClient, TokenServer, opening
 from mtcd.methods.touring_parties import TouringClient, TouringServer
 from mtcd.network.changes import in_pieces
 from mtcd.network.clusters import check_clusters, find_clusters
@@ -200,6 +201,8 @@ class MTCD(Method):
     def with_resolved_stepsize(self, stepsize: float) -> MTCD:
         return replace(self, stepsize=stepsize, adaptive=self.chooses_steps)
 
+    warm_starts = True
+
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         rule = self._rule
         if self.hops is None or (rule.never_raises and not rule.covered):
@@ -285,12 +288,16 @@ class MTCD(Method):
         if self._accelerated and self._accelerated.smooth_only and problem.nonsmooth:
             raise ConfigError(f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum with l1.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
+        if problem.warm and self.hops is None:
+            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.first(0, 0))))
         clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
+        if plan.first_pass:
+            return self.equip(Parties([Collecting(client) for client in clients], None, first_messages(plan)))
         if self.hops is None:
             relays = OnDemand(network.size, lambda k: Relay(clients[k]))
             return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        return self.equip(Parties(clients, server, server.start_iteration()))
+        return self.equip(Parties(clients, server, opening(server, clients, problem)))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])

@@ -74,6 +74,8 @@ class SVFL(Method):
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
 
+    warm_starts = True
+
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
 
@@ -85,6 +87,9 @@ class SVFL(Method):
         batches = Batches(problem.samples, self.batch, seed)
         clients = OnDemand(network.size, lambda k: SVFLClient(k, problem.client(k), self, batches))
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
+        if problem.warm:  # the round before the first: K uploads
+            server.round = -1
+            return self.equip(Parties(clients, server, [client.upload(0) for client in clients]))
         return self.equip(Parties(clients, server, server.start_round()))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
@@ -131,8 +136,12 @@ class SVFLClient(Client):
         rows = self.batches.rows(shared.round)
         eta = self.method.stepsize_at(shared.round, self.batches)
         self.theta = self.model.local_update(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
-        h = self.model.represent(self.theta, self.batches.rows(shared.round + 1))
-        return [send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))]
+        return [self.upload(shared.round + 1)]
+
+    def upload(self, round_: int) -> Message:
+        """Send h_k on the batch of a round to the server."""
+        h = self.model.represent(self.theta, self.batches.rows(round_))
+        return send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))
 
     def parameters(self) -> Array:
         """theta_k."""

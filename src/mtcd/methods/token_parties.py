@@ -108,6 +108,11 @@ class TokenClient(TokenHost):
         return send(self.number, SERVER, Fresh(fresh, penalty))
 
 
+def opening(server: TokenServer, clients: Sequence[TokenClient], problem: Problem) -> Sequence[Message]:
+    """The first messages: Gamma tokens, or, where theta does not start at 0, K uploads that the first token sums."""
+    return [client.share(0) for client in clients] if problem.warm else server.start_iteration()
+
+
 class TokenServer(Party):
     """The server: sends Gamma equal tokens, and syncs when all are back (Algorithm 2)."""
 

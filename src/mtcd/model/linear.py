@@ -116,6 +116,8 @@ class LinearProblem:
     penalties: tuple[Penalty, ...]
     evaluation: Evaluation | None = None
     """The metrics of a score; none unless given."""
+    start: tuple[Array, ...] | None = None
+    """theta_k at the start of a training; 0 unless given."""
 
     @property
     def samples(self) -> int:
@@ -129,7 +131,13 @@ class LinearProblem:
 
     def client(self, k: int) -> LinearClient:
         """The model of client k."""
-        return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k])
+        start = None if self.start is None else self.start[k]
+        return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k], start)
+
+    @property
+    def warm(self) -> bool:
+        """Whether theta starts elsewhere than at 0."""
+        return self.start is not None
 
     @cached_property
     def fit(self) -> LabelFit:
@@ -174,8 +182,8 @@ class LinearProblem:
 class LinearClient:
     """The model of client k: its block, and the local updates on it."""
 
-    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty) -> None:
-        self.X, self.y, self.loss, self.regulariser = X, y, loss, penalty
+    def __init__(self, X: Block, y: Array, loss: Loss, penalty: Penalty, start: Array | None = None) -> None:
+        self.X, self.y, self.loss, self.regulariser, self.start = X, y, loss, penalty, start
         self.fit = LabelFit(loss, y)
         self.penalty, self.nonsmooth_penalty, self.penalty_product = penalty.value, penalty.kink, penalty.product
         self.strongly_convex = penalty.l2 > 0 and not penalty.free
@@ -183,7 +191,9 @@ class LinearClient:
         self._steps: Steps
 
     def initial(self) -> Array:
-        """theta_k = 0, so that the first token is zero and free."""
+        """theta_k = 0 unless a start is given, so that the first token is zero and free."""
+        if self.start is not None:
+            return self.start.copy()
         return np.zeros((self.X.shape[1], *self.y.shape[1:]))
 
     def represent(self, theta: Array, rows: Rows | None = None) -> Array:

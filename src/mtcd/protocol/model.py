@@ -75,6 +75,10 @@ class Problem(Protocol):
     """The models of all clients."""
 
     @property
+    def warm(self) -> bool:
+        """Whether theta starts elsewhere than at 0, so that the first token has to be collected."""
+
+    @property
     def samples(self) -> int:
         """N."""
 

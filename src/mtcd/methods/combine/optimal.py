@@ -8,6 +8,7 @@ from mtcd.arrays import Array
 from mtcd.methods.combine.rule import RULES, Combine
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
+from mtcd.methods.token_parties import opening
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import OnDemand, Parties
 
@@ -27,7 +28,7 @@ class Optimal(Combine):
         """The parties; ``gather`` computes the model from clients and server together."""
         hosts = OnDemand(clients, lambda k: OptimalClient(k, problem.client(k), plan))
         server = OptimalServer(clients, plan, problem)
-        return Parties(hosts, server, server.start_iteration(), gather=_gather)
+        return Parties(hosts, server, opening(server, hosts, problem), gather=_gather)
 
 
 def _gather(clients: Sequence[OptimalClient], server: OptimalServer) -> list[Array]:
