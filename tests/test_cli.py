@@ -52,7 +52,8 @@ def test_train_leaves_a_whole_run_and_one_line_of_json(folder, capsys, table) ->
     assert said["cost"] == pytest.approx(said["syncs"] * (2 * 2 + 8 * 2 / 100))
     assert said["floats"]["uplink"] == 30 * said["messages"]["uplink"]
     assert {p.name for p in Path(said["out"]).iterdir()} == {
-        "checkpoint.npz", "config.yaml", "history.csv", "history.png", "ledger.json", "parameters.npz", "run.json",
+        "checkpoint.npz", "coefficients.csv", "config.yaml", "history.csv", "history.png", "ledger.json",
+        "parameters.npz", "run.json",
     }  # fmt: skip
     history = pl.read_csv(folder / "here" / "history.csv")
     assert history.columns == [

@@ -19,6 +19,7 @@ from mtcd.errors import DataError, MtcdError
 from mtcd.federation.participant.block import CSV, NPZ, PartyBlock, read_block
 from mtcd.federation.participant.keeping import SUMMARY, Summary, keep_block, read_summary
 from mtcd.federation.participant.table import PartyTable
+from mtcd.files import COEFFICIENTS
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.linear import Glm
 from own_parts import own_parts
@@ -77,6 +78,26 @@ def test_the_table_for_people_has_a_row_for_each_column(tmp_path: Path) -> None:
     assert [float(row["scale"]) for row in rows[:-1]] == blocks[0].scaling.scales[0].tolist()  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("model", [Glm("logistic", l2=0.2, intercept=True), Glm("multinomial", l2=0.2)], ids=str)
+def test_coefficients_of_all_parties_together_are_those_of_the_model(model: Glm, tmp_path: Path) -> None:
+    """On the columns as given; the parties' parts of the intercept add up to it."""
+    _, run, blocks = trained(model, scaled=True)
+    found, intercept = [], 0.0
+    for block in blocks:
+        keep_block(tmp_path, summary(), block)
+        rows = list(csv.reader(io.StringIO((tmp_path / COEFFICIENTS).read_text())))
+        width = 3 if model.kind == "multinomial" else 1
+        assert [row[:2] for row in rows[1:]] == [[block.party, name] for name in (*block.columns, "(intercept)")]
+        numbers = np.array([[float(cell) for cell in row[2:]] for row in rows[1:]])
+        found.append(numbers[:-1, :width])
+        intercept = intercept + numbers[-1, :width]
+        np.testing.assert_allclose(numbers[:-1, width:].reshape(block.theta.shape), block.theta, rtol=1e-12)
+    np.testing.assert_allclose(np.vstack(found).reshape(run.coefficients.shape), run.coefficients, rtol=1e-12)
+    np.testing.assert_allclose(intercept, np.atleast_1d(run.intercept), rtol=1e-9, atol=1e-12)
+    keep_block(tmp_path, summary(status="diverged"), blocks[0])
+    assert not (tmp_path / COEFFICIENTS).exists()
+
+
 def test_a_column_of_coefficients_for_each_class(tmp_path: Path) -> None:
     _, run, blocks = trained(Glm("multinomial", l2=0.3))
     keep_block(tmp_path, summary(), blocks[2])
@@ -102,7 +123,7 @@ def test_what_is_kept_is_for_the_owner_only(tmp_path: Path) -> None:
     finally:
         os.umask(old)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
-    assert modes == dict.fromkeys((CSV, NPZ, SUMMARY), 0o600)
+    assert modes == dict.fromkeys((CSV, NPZ, COEFFICIENTS, SUMMARY), 0o600)
 
 
 def test_of_a_training_that_diverged_no_block_is_kept(tmp_path: Path) -> None:

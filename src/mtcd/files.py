@@ -24,9 +24,11 @@ CHECKPOINT = "checkpoint.safetensors"
 LINEAR_CHECKPOINT = "checkpoint.npz"
 CHECKPOINTS = (CHECKPOINT, LINEAR_CHECKPOINT)
 PREPARATION = "preparation.json"
+COEFFICIENTS = "coefficients.csv"
 RUN_FILES = frozenset(
     {
         MARKER,
+        COEFFICIENTS,
         "config.yaml",
         "history.csv",
         "history.png",

@@ -6,12 +6,17 @@ import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtcd.arrays import Array
 from mtcd.ledger.ledger import LINKS, Totals
+from mtcd.rows import Rows
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
 
 PLAIN = ("iteration", "hops", "syncs", "objective", "gap", "cost")
 LEARNT = ("epoch", "accuracy", "test_accuracy")
@@ -113,13 +118,21 @@ class History:
         values = [(absent | row.row())[column] for row in self.rows]
         return np.array([np.nan if value is None else value for value in values], dtype=float)
 
+    def to_rows(self) -> Rows:
+        """A flat row for each measurement, as in history.csv."""
+        return Rows(row.row() for row in self.rows)
+
+    def to_polars(self) -> pl.DataFrame:
+        """A data frame of polars, a row for each measurement."""
+        return self.to_rows().to_polars()
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A data frame of pandas, a row for each measurement."""
+        return self.to_rows().to_pandas()
+
     def write(self, path: Path) -> None:
         """As CSV; numbers are written so that they read back exactly."""
-        rows = [row.row() for row in self.rows]
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(dict.fromkeys(name for row in rows for name in row)))
-            writer.writeheader()
-            writer.writerows(rows)
+        path.write_bytes(self.to_rows().to_csv().encode())
 
     @staticmethod
     def read(path: Path) -> History:

@@ -19,7 +19,16 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, DivergedError, MtcdError
 from mtcd.extras import find
-from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, MARKER, PREPARATION, fresh_folder, plain
+from mtcd.files import (
+    CHECKPOINT,
+    CHECKPOINTS,
+    COEFFICIENTS,
+    LINEAR_CHECKPOINT,
+    MARKER,
+    PREPARATION,
+    fresh_folder,
+    plain,
+)
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -27,9 +36,11 @@ from mtcd.metrics import Outputs, all_metrics, find_metric
 from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
 from mtcd.prepare import Preparations
+from mtcd.rows import Rows
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from torch import nn
 
     from mtcd.splitnet.model import SplitModel
@@ -65,8 +76,13 @@ class Run:
             f"Run(status={self.status!r}, method={self.method!r}{stepsize},\n"
             f"    objective={last.objective:.6g}{gap}, iterations={last.iteration}, cost={last.cost:.6g}, "
             f"seconds={last.seconds:.3g},\n"
-            f"    model={self.model!r})"
+            f"{_metrics_line(last)}    model={self.model!r})"
         )
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook: a table, and the curve of its gap or objective."""
+        shown: str = find("mtcd.report.html").run_html(self)
+        return shown
 
     @property
     def final(self) -> Measurement:
@@ -127,6 +143,15 @@ class Run:
         """
         return self.linear().intercept
 
+    def coefficients_table(self) -> Rows:
+        """The coefficients by client and column, as a list of dicts with ``to_polars()`` and ``to_pandas()``.
+
+        ``coefficient`` is on the column as given, ``scaled_coefficient`` as trained, which is another one where
+        ``standardise`` was asked for; of several classes, one of each per class. The last row is the intercept.
+        Of prepared data, the columns are those that the preparation made.
+        """
+        return self.linear().coefficients_table()
+
     def trained(self) -> TrainedModel | TrainedSplit:
         """The model; an error if the run diverged."""
         if self.model is None:
@@ -184,6 +209,14 @@ class Run:
         """The accuracy of classes, R2 of values, as in scikit-learn. ``X`` and ``y`` as in ``evaluate``."""
         name = "accuracy" if self.classes else "r2"
         return find_metric(name).of(self.outputs(X, y))
+
+    def plot(self, file: str | Path | None = None) -> Figure:
+        """The picture of the run, as a figure of Matplotlib: gap or objective against iterations and cost, and metrics.
+
+        With a ``file`` (PNG, PDF, SVG) it is written there too.
+        """
+        figure: Figure = find("mtcd.report.plots").plot_run(self, file)
+        return figure
 
     def plot_evaluation(self, X: Any, y: Any, folder: str | Path) -> list[Path]:
         """Draw ROC, precision-recall, calibration and lift curves, or predictions against values, into a folder.
@@ -250,6 +283,7 @@ class Run:
         if isinstance(self.model, TrainedModel):
             about["model"] = _describe_model(self.model)
             np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]
+            (folder / COEFFICIENTS).write_bytes(self.coefficients_table().to_csv().encode())
         elif self.model is not None:
             about["split"] = self.model.write(folder)
         if self.model is not None and self.model.preparations is not None:
@@ -270,6 +304,13 @@ class Run:
             return _with_preparations(run, Path(folder) / PREPARATION, trusted)
         except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
             raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+
+
+def _metrics_line(last: Measurement) -> str:
+    """A line of ``repr``: the first four metrics."""
+    shown = [f"{name}={value:.4g}" for name, value in list(last.metrics.items())[:4]]
+    more = ["..."] if len(last.metrics) > 4 else []
+    return f"    metrics=({', '.join(shown + more)}),\n" if shown else ""
 
 
 def _read(folder: Path, model: SplitModel | None) -> Run:

@@ -77,8 +77,9 @@ def _options(
     help=(
         "Train the model that CONFIG.yaml describes.\n\n"
         "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, parameters.npz (of a split network model.safetensors), "
-        "run.json and history.png, and the checkpoint from which --resume continues an interrupted training."
+        "all defaults filled in), history.csv, ledger.json, parameters.npz and coefficients.csv (of a split network "
+        "model.safetensors), run.json and history.png, and the checkpoint from which --resume continues an interrupted "
+        "training."
     )
 )
 def train(

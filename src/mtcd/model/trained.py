@@ -19,11 +19,13 @@ from mtcd.data.tensors import plain
 from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError
 from mtcd.metrics import Outputs
+from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.model.evaluation import linear_outputs
 from mtcd.model.inputs import check_has_columns, check_unambiguous, prepared_blocks
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns, predicted_columns, true_labels
 from mtcd.prepare import Preparations
+from mtcd.rows import Rows
 
 Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
 
@@ -86,7 +88,7 @@ class TrainedModel:
         """
         thetas = self.thetas
         if self.scaling is not None:
-            thetas = tuple(_divided(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True))
+            thetas = tuple(unscaled(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True))
         return np.asarray(np.concatenate(thetas)[self._order()])
 
     @property
@@ -95,7 +97,7 @@ class TrainedModel:
         shift = np.zeros_like(self.trained_intercept)
         if self.scaling is not None:
             for theta, mean, scale in zip(self.thetas, self.scaling.means, self.scaling.scales, strict=True):
-                shift = shift + (mean / scale) @ theta
+                shift = shift + shift_of(theta, mean, scale)
         intercept = np.asarray(self.trained_intercept - shift)
         return intercept if intercept.ndim else float(intercept)
 
@@ -111,6 +113,15 @@ class TrainedModel:
         """The columns in the order of ``coefficients``."""
         stacked = [name for names in self.columns for name in names]
         return tuple(stacked[i] for i in self._order())
+
+    def coefficients_table(self) -> Rows:
+        """A row for each column, in their original order, and one for the intercept: see :class:`mtcd.Run`."""
+        holders = [client for client, names in zip(self.clients, self.columns, strict=True) for _ in names]
+        clients = [holders[i] for i in self._order()]
+        parts = zip(clients, self.column_names, self.coefficients, self.scaled_coefficients, strict=True)
+        rows = [coefficient_row(*part, self.classes) for part in parts]
+        constants = self.intercept, self.trained_intercept
+        return Rows([*rows, coefficient_row(None, INTERCEPT, *constants, self.classes)])
 
     def decision(self, X: Samples) -> Array:
         """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per class."""
@@ -200,8 +211,3 @@ def linear_columns(model: Glm, classes: tuple[str | float, ...], aggregate: Arra
     """The predictions of an aggregate, with probabilities or scores, by the names of their columns."""
     probabilities = model.loss.probabilities(aggregate) if model.loss.gives_probabilities else None
     return predicted_columns(predictions(model, classes, aggregate), classes, aggregate, probabilities)
-
-
-def _divided(theta: Array, scales: Array) -> Array:
-    """Each row of theta, which has one entry or one per class, divided by the scale of its column."""
-    return theta / scales.reshape(-1, *(1,) * (theta.ndim - 1))

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
+from mtcd.errors import MtcdError
 from mtcd.history import History
 from mtcd.report.metric_panel import plot_metrics
 from mtcd.report.paper import Paper
@@ -26,21 +27,33 @@ NAMES = {
 SHARES = ("test_accuracy", "accuracy")
 
 
+def plot_run(run: Run, file: str | Path | None = None) -> Figure:
+    """The picture of one run; written to a file too, if one is given (its ending says the format)."""
+    figure = draw_runs({run.method: run})
+    if file is not None:
+        try:
+            figure.savefig(Path(file), dpi=150)
+        except (OSError, ValueError) as error:
+            raise MtcdError(f"The picture cannot be written to {file}: {error}") from None
+    return figure
+
+
 def plot_runs(runs: Mapping[str, Run], path: Path, title: str = "", paper: Paper | None = None) -> None:
     """The gap (or the accuracy, or the objective) of each run against iterations and communication cost.
 
     For a paper there is no title, and no legend of a single run.
     """
     if paper is None:
-        _draw_runs(runs, title).savefig(path, dpi=150)
+        draw_runs(runs, title).savefig(path, dpi=150)
         return
     with paper.fonts():
-        figure = _draw_runs(runs, "", paper)
+        figure = draw_runs(runs, "", paper)
         paper.shrink(figure)
         figure.savefig(path, dpi=300, metadata={"CreationDate": None} if path.suffix == ".pdf" else None)
 
 
-def _draw_runs(runs: Mapping[str, Run], title: str, paper: Paper | None = None) -> Figure:
+def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = None) -> Figure:
+    """The figure of ``plot_runs``."""
     measured = next(iter(runs.values())).history if len(runs) == 1 else None
     wide = measured is not None and bool(measured.metrics)
     panels = 3 if wide else 2

@@ -1,6 +1,7 @@
 """A party's block of a linear model: its coefficients, and the scaling and classes for new samples.
 
-``block.npz`` holds all of it, for programs; ``block.csv`` holds the coefficients, for people.
+``block.npz`` holds all of it, for programs; for people, ``block.csv`` holds the coefficients as trained, and
+``coefficients.csv`` also those on the columns as given.
 """
 
 from __future__ import annotations
@@ -22,15 +23,16 @@ from mtcd.data.scaling import Scaling
 from mtcd.errors import DataError, MtcdError, listing
 from mtcd.federation.participant.problem import OwnPart
 from mtcd.federation.participant.table import PartyTable
-from mtcd.files import plain
+from mtcd.files import COEFFICIENTS, plain
+from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns
 from mtcd.model.trained import linear_columns, predictions
 from mtcd.prepare import ColumnPreparation
+from mtcd.rows import Rows
 
 NPZ, CSV = "block.npz", "block.csv"
 FORMAT = 1
-INTERCEPT = "(intercept)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +103,16 @@ class PartyBlock:
 
     def files(self) -> dict[str, bytes]:
         """The block as files, by name."""
-        return {CSV: self._csv(), NPZ: self._npz()}
+        return {CSV: self._csv(), COEFFICIENTS: self.coefficients_table().to_csv().encode(), NPZ: self._npz()}
+
+    def coefficients_table(self) -> Rows:
+        """A row for each column, and one for this party's part of the intercept."""
+        given, constant = self.theta, self.intercept
+        if self.scaling is not None:
+            means, scales = self.scaling.means[0], self.scaling.scales[0]
+            given, constant = unscaled(given, scales), constant - shift_of(given, means, scales)
+        parts = [*zip(self.columns, given, self.theta, strict=True), (INTERCEPT, constant, self.intercept)]
+        return Rows(coefficient_row(self.party, *part, self.classes) for part in parts)
 
     def _csv(self) -> bytes:
         """One row per column. Coefficients refer to the scaled columns, if these were scaled."""

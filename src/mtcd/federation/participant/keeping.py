@@ -13,7 +13,7 @@ from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError
 from mtcd.federation.participant.block import CSV, NPZ, PartyBlock
 from mtcd.federation.private_files import write_files
-from mtcd.files import plain
+from mtcd.files import COEFFICIENTS, plain
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.version import VERSION
@@ -96,7 +96,7 @@ def keep_block(folder: Path, summary: Summary, block: PartyBlock | None) -> Summ
     if block is not None and not block.finite:
         summary = summary.diverged()
     if block is None or summary.status == DIVERGED:
-        for name in (NPZ, CSV):
+        for name in (NPZ, CSV, COEFFICIENTS):
             (folder / name).unlink(missing_ok=True)
         keep_run(folder, summary, {})
     else:
