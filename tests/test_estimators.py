@@ -99,6 +99,20 @@ def test_a_pipeline_of_frames_with_blocks_by_name() -> None:
     assert set(run.parameters) == {"clinic", "registry"}
 
 
+def test_weights_are_those_of_scikit_learn() -> None:
+    weights = np.random.default_rng(0).integers(0, 4, len(Y_TWO)).astype(float)
+    ours = MTCDClassifier(class_weight={0: 1.0, 1: 3.0}, tol=1e-10).fit(X_TWO, Y_TWO, sample_weight=weights)
+    theirs = LogisticRegression(class_weight={0: 1.0, 1: 3.0}, tol=1e-10, max_iter=10_000)
+    np.testing.assert_allclose(ours.coef_, theirs.fit(X_TWO, Y_TWO, sample_weight=weights).coef_, atol=1e-3)
+    balanced = MTCDClassifier(class_weight="balanced", tol=1e-10).fit(X_TWO[50:], Y_TWO[50:])
+    theirs.set_params(class_weight="balanced").fit(X_TWO[50:], Y_TWO[50:])
+    np.testing.assert_allclose(balanced.coef_, theirs.coef_, atol=1e-3)
+    ridge = MTCDRegressor(tol=1e-10).fit(X_ILL, Y_ILL, sample_weight=np.arange(len(Y_ILL)))
+    np.testing.assert_allclose(
+        ridge.coef_, Ridge().fit(X_ILL, Y_ILL, sample_weight=np.arange(len(Y_ILL))).coef_, rtol=1e-3, atol=1e-2
+    )
+
+
 def test_columns_that_no_client_holds_have_the_coefficient_zero() -> None:
     ours = MTCDRegressor(blocks={"a": [7, 2], "b": slice(0, 2)}, tol=1e-10).fit(X_ILL, Y_ILL)
     theirs = Ridge(alpha=1.0).fit(X_ILL[:, [0, 1, 2, 7]], Y_ILL)
@@ -108,7 +122,7 @@ def test_columns_that_no_client_holds_have_the_coefficient_zero() -> None:
 
 
 def test_clones_have_the_same_parameters_and_no_result() -> None:
-    fitted = MTCDRegressor(l2=2.0, method=mtcd.SVFL(local_updates=3), blocks=2).fit(X_ILL, Y_ILL)
+    fitted = MTCDRegressor(l2=2.0, method=mtcd.SVFL(local_updates=3), blocks=2, max_iter=20).fit(X_ILL, Y_ILL)
     copy = clone(fitted)
     assert copy.get_params() == fitted.get_params()
     assert copy.get_params()["method__local_updates"] == 3
@@ -136,6 +150,8 @@ def test_nothing_is_printed_unless_asked(capsys) -> None:
         (MTCDClassifier(network="ring"), "ring"),
         (MTCDClassifier(method="stcd"), "train needs a method"),
         (MTCDClassifier(l2=-1.0), "model.l2"),
+        (MTCDClassifier(class_weight={"ill": 2.0}), "names the class 'ill'"),
+        (MTCDClassifier(class_weight="even"), "class_weight"),
         (MTCDClassifier(method=mtcd.STCD(stepsize=50.0)), "Diverged"),
     ],
 )

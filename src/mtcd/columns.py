@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mtcd.errors import ConfigError
-from mtcd.history import PARTS, Measurement
+from mtcd.history import PARTS, PLAIN, Measurement
 from mtcd.metrics import METRICS
 
 
@@ -19,6 +19,8 @@ def value_of(row: Measurement, column: str) -> float | None:
 
 def higher_is_better(column: str) -> bool:
     """Whether a larger number in this column is better."""
+    if column in PLAIN:  # asked at every measurement, and looking for metrics in plugins takes a while
+        return False
     name = next((column.removeprefix(f"{part}_") for part in PARTS if column.startswith(f"{part}_")), column)
     return name in METRICS and METRICS[name].higher_is_better
 

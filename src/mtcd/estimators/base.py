@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mtcd.arrays import Array
 from mtcd.data.vertical import VerticalData, split
@@ -18,6 +18,7 @@ from mtcd.errors import MtcdError
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import Glm
+from mtcd.plateau import Plateau
 from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.training import train
@@ -46,7 +47,7 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         l1: float = 0.0,
         l2: float = 1.0,
         fit_intercept: bool = True,
-        tol: float = 1e-6,
+        tol: float = 1e-8,
         max_iter: int = 10_000,
         random_state: Any = None,
         verbose: bool = False,
@@ -93,16 +94,17 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return np.asarray(scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores)
 
-    def _train(self, X: Any, labels: NDArray[Any], kind: str) -> tuple[VerticalData, Run]:
+    def _train(
+        self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any
+    ) -> tuple[VerticalData, Run]:
         """Train on validated X; the settings are checked by the library, with ValueErrors for scikit-learn."""
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        stop = Stop(gap=self.tol, iterations=self.max_iter)
         try:
-            data = self._split(X, labels)
-            model = Glm(kind, l1=self.l1, l2=self.l2, intercept=self.fit_intercept)
-            run = train(data, model, self.network, self._method(), stop, seed=int(seed))
+            data, method = self._split(X, labels, weights), self._method()
+            model = Glm(kind, l1=self.l1, l2=self.l2, intercept=self.fit_intercept, class_weight=class_weight)
+            run = train(data, model, self.network, method, self._stop(len(data.clients)), seed=int(seed), metrics=())
             run.trained()
         except MtcdError as error:
             raise ValueError(str(error)) from error
@@ -110,15 +112,23 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             print(run.message)  # noqa: T201 - asked for
         return data, run
 
-    def _split(self, X: Any, labels: NDArray[Any]) -> VerticalData:
-        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
-        return split(X, labels, clients=clients, columns=getattr(self, "feature_names_in_", None))
+    def _stop(self, clients: int) -> Stop:
+        """After ``max_iter``, or when two tours through all clients hardly improve f."""
+        method = self._method()
+        patience = 4 if getattr(method, "has_server", True) else 4 * clients
+        return Stop(iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol))
 
-    def _keep(self, X: Any, labels: NDArray[Any], kind: str) -> tuple[Array, float | Array]:
+    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None) -> VerticalData:
+        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
+        return split(X, labels, clients=clients, columns=getattr(self, "feature_names_in_", None), weights=weights)
+
+    def _keep(
+        self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any = None
+    ) -> tuple[Array, float | Array]:
         """Train, and keep the run; returns the coefficients of all columns of X (0 where no client holds the column)
         and the intercept.
         """
-        data, run = self._train(X, labels, kind)
+        data, run = self._train(X, labels, kind, weights, class_weight)
         self.run_, self.n_iter_ = run, run.final.iteration
         coefficients = np.zeros((X.shape[1], *run.coefficients.shape[1:]))
         coefficients[np.sort(np.concatenate(data.positions))] = run.coefficients
@@ -130,4 +140,11 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             return self.method
         if self.l1:
             return STCD(local_updates=10, walk="tour", acceleration="momentum")
-        return STCD(walk="tour", acceleration="conjugate")
+        return STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+
+
+def checked_weights(sample_weight: Any, X: Any) -> Array | None:
+    """The weights of samples as an array; None if there are none."""
+    if sample_weight is None:
+        return None
+    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))

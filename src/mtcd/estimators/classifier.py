@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from mtcd.arrays import Array
-from mtcd.estimators.base import LinearEstimator
+from mtcd.estimators.base import LinearEstimator, checked_weights
+from mtcd.methods.method import Method
 
 
 def _has_probabilities(estimator: MTCDClassifier) -> bool:
@@ -26,7 +28,8 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     """Linear classification of two or more classes on vertically split columns.
 
     ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The other parameters and
-    attributes are those of :class:`MTCDRegressor`; ``classes_`` are the classes, ``coef_`` has a row for each of them,
+    attributes are those of :class:`MTCDRegressor`, and ``class_weight``: 'balanced' or a weight for each class, 1 where
+    none is given. ``classes_`` are the classes, ``coef_`` has a row for each of them,
     or one row for two.
 
     >>> import numpy as np
@@ -38,21 +41,63 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     losses = ("logistic", "squared-hinge")
     classes_: NDArray[Any]
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on columns X (n, d) and classes y (n,)."""
+    def __init__(
+        self,
+        *,
+        blocks: int | Mapping[str, Any] | None = None,
+        network: Any = "complete",
+        method: Method | None = None,
+        loss: str | None = None,
+        l1: float = 0.0,
+        l2: float = 1.0,
+        class_weight: str | Mapping[Any, float] | None = None,
+        fit_intercept: bool = True,
+        tol: float = 1e-8,
+        max_iter: int = 10_000,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.class_weight = class_weight
+        super().__init__(
+            blocks=blocks,
+            network=network,
+            method=method,
+            loss=loss,
+            l1=l1,
+            l2=l2,
+            fit_intercept=fit_intercept,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless given."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
-        count = len(self.classes_)
-        if count < 2:
-            raise ValueError(f"MTCDClassifier needs samples of at least 2 classes, but there is one class: {y[0]!r}.")
+        count, weights = len(self.classes_), checked_weights(sample_weight, X)
+        counted = numbers if weights is None else numbers[weights > 0]
+        if len(np.unique(counted)) < 2:
+            raise ValueError("MTCDClassifier needs samples of at least 2 classes, but all that count are of one class.")
         loss = self._loss()
         if count > 2 and loss != "logistic":
             raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
-        coefficients, intercept = self._keep(X, numbers.astype(float), loss if count == 2 else "multinomial")
+        kind = loss if count == 2 else "multinomial"
+        coefficients, intercept = self._keep(X, numbers.astype(float), kind, weights, self._class_weight())
         self.coef_ = coefficients[None, :] if count == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)
         return self
+
+    def _class_weight(self) -> Any:
+        """Weights by the numbers that stand for the classes in training."""
+        if not isinstance(self.class_weight, Mapping):
+            return self.class_weight
+        numbers = {label: float(number) for number, label in enumerate(self.classes_)}
+        if unknown := [label for label in self.class_weight if label not in numbers]:
+            raise ValueError(f"class_weight names the class {unknown[0]!r}, but there are {list(numbers)}.")
+        return {numbers[label]: weight for label, weight in self.class_weight.items()}
 
     def decision_function(self, X: Any) -> Array:
         """The score of the second of two classes, or of every class."""

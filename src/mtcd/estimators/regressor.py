@@ -9,7 +9,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from mtcd.arrays import Array
-from mtcd.estimators.base import LinearEstimator
+from mtcd.estimators.base import LinearEstimator, checked_weights
 
 
 class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
@@ -32,15 +32,15 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
 
     losses = ("squared", "huber")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on columns X (n, d) and targets y (n,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless given."""
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64, y_numeric=True)
         y = np.asarray(y, dtype=float)
         kind = {"squared": "linear", "huber": "huber"}[self._loss()]
         if (y == y[0]).all() and self.fit_intercept:  # nothing to learn, which mtcd.train refuses
             self.run_, self.coef_, self.intercept_, self.n_iter_ = None, np.zeros(X.shape[1]), float(y[0]), 1
             return self
-        self.coef_, self.intercept_ = self._keep(X, y, kind)
+        self.coef_, self.intercept_ = self._keep(X, y, kind, checked_weights(sample_weight, X))
         return self
 
     def predict(self, X: Any) -> Array:
