@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from mtcd.network.edges import network_from_edges, read_network
     from mtcd.network.topology import Change, Network, make_network
     from mtcd.run import Run
+    from mtcd.selection.cross_validation import CrossValidation, cross_validate
+    from mtcd.selection.path import Path, path
     from mtcd.splitnet.compute import Compute
     from mtcd.splitnet.model import SplitModel
     from mtcd.stop import Stop
@@ -60,6 +62,7 @@ _HOMES = {
     "TensorBoardWriter": "mtcd.callbacks.tensorboard",
     "Compute": "mtcd.splitnet.compute",
     "Costs": "mtcd.ledger.costs",
+    "CrossValidation": "mtcd.selection.cross_validation",
     "DCPA": "mtcd.methods.dcpa",
     "Glm": "mtcd.model.linear",
     "History": "mtcd.history",
@@ -71,6 +74,7 @@ _HOMES = {
     "Moment": "mtcd.callbacks.callback",
     "MtcdError": "mtcd.errors",
     "Network": "mtcd.network.topology",
+    "Path": "mtcd.selection.path",
     "Run": "mtcd.run",
     "STCD": "mtcd.methods.mtcd",
     "SVFL": "mtcd.methods.svfl",
@@ -81,10 +85,12 @@ _HOMES = {
     "TreeCG": "mtcd.methods.tree_cg",
     "VerticalData": "mtcd.data.vertical",
     "VerticalDataset": "mtcd.data.dataset",
+    "cross_validate": "mtcd.selection.cross_validation",
     "load_dataset": "mtcd.data.datasets.catalogue",
     "load_run": "mtcd.config.runs",
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
+    "path": "mtcd.selection.path",
     "read_network": "mtcd.network.edges",
     "read_svmlight": "mtcd.data.svmlight",
     "read_tables": "mtcd.data.tables",
@@ -104,6 +110,7 @@ __all__ = [
     "Change",
     "Compute",
     "Costs",
+    "CrossValidation",
     "CsvWriter",
     "EarlyStopping",
     "Glm",
@@ -117,6 +124,7 @@ __all__ = [
     "Moment",
     "MtcdError",
     "Network",
+    "Path",
     "Run",
     "Schedule",
     "SplitModel",
@@ -126,10 +134,12 @@ __all__ = [
     "TreeCG",
     "VerticalData",
     "VerticalDataset",
+    "cross_validate",
     "load_dataset",
     "load_run",
     "make_network",
     "network_from_edges",
+    "path",
     "read_network",
     "read_svmlight",
     "read_tables",

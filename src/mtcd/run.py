@@ -159,6 +159,7 @@ class Run:
         return self.model
 
     def linear(self) -> TrainedModel:
+        """The linear model; an error if the run trained a split network, or diverged."""
         trained = self.trained()
         if not isinstance(trained, TrainedModel):
             raise MtcdError("This run trained a split network: look at its modules and fusion instead.")

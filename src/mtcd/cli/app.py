@@ -51,6 +51,7 @@ StyleOption = Annotated[
         "LaTeX. paper is a column of 3.5 inches with 8 points.",
     ),
 ]
+NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
 RunCode = Annotated[
     bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
 ]
@@ -90,7 +91,7 @@ def train(
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")] = False,
+    quiet: NoTable = False,
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue the training whose checkpoint is in --out.")
     ] = False,
@@ -165,6 +166,62 @@ def plan(
 
     with running_code() if run_code else nullcontext():
         plan_config(PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json))
+
+
+@app.command(
+    name="path",
+    help=(
+        "Train CONFIG.yaml along a penalty, from strong to weak, each run from the end of the one before.\n\n"
+        "Prints a row for every value, and writes path.csv, coefficients.csv and path.png. With a test set "
+        "(data.holdout) the best run is written too, into DIR/best."
+    ),
+)
+def path_command(
+    config: ConfigFile,
+    over: Annotated[
+        str,
+        typer.Option(
+            metavar="KEY=VALUES", help="model.l1=0.1,1,10, or 'model.l2=20 points', evenly spaced in the log."
+        ),
+    ],
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: runs/CONFIG-path.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Decides which run is best. Default: the first one computed.")
+    ] = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: NoTable = False,
+) -> None:
+    """Train along a penalty."""
+    from mtcd.cli.select import SelectOptions, path_config
+
+    with running_code():
+        raise typer.Exit(path_config(SelectOptions(config, out, changes or [], seed, as_json, quiet), over, metric))
+
+
+@app.command(
+    help=(
+        "Cross-validate CONFIG.yaml: train once for every fold on the others, and test on it.\n\n"
+        "The samples are split once for all clients, from the seed, with about the same share of every class in each "
+        "fold; preparation and scaling are fitted on the training samples of each fold. Prints the metrics of every "
+        "fold, their mean and standard deviation, and writes a CSV file."
+    )
+)
+def cv(
+    config: ConfigFile,
+    folds: Annotated[int, typer.Option(metavar="K", min=2, help="The number of folds.")] = 5,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Default: runs/CONFIG-cv.csv.")] = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: NoTable = False,
+) -> None:
+    """Cross-validate."""
+    from mtcd.cli.select import SelectOptions, cv_config
+
+    with running_code():
+        raise typer.Exit(cv_config(SelectOptions(config, out, changes or [], seed, as_json, quiet), folds))
 
 
 @app.command()

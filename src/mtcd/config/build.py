@@ -62,6 +62,11 @@ class Setup:
     compute: Compute | None = None
     callbacks: Sequence[Callback] = ()
 
+    @property
+    def is_linear(self) -> bool:
+        """Whether it is about a linear model."""
+        return isinstance(self.model, Glm)
+
     def linear(self) -> tuple[VerticalData, Glm]:
         """Data and model, for what is about linear models only."""
         if not isinstance(self.data, VerticalData) or not isinstance(self.model, Glm):
@@ -94,21 +99,27 @@ def build(config: Config) -> Setup:
     callbacks = make_callbacks(config.callbacks)
     config = _settled(config)
     data = _held_out(config, build_data(config))
-    model: Glm | SplitModel
-    positive = config.data.positive if isinstance(config.data, TableData) else None
-    if isinstance(config.model, GlmSection):
-        model, compute = Glm(**config.model.model_dump(), positive=positive), None
-    else:
-        if positive is not None:
-            raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
-        samples = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
-        find("mtcd.splitnet.model")
-        from mtcd.config.split import split_model
-
-        data, model = samples, split_model(config.model, samples, config.seed, config.data.standardise)
+    compute = None
+    if not isinstance(config.model, GlmSection):
+        data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         compute = Compute(**(config.compute or ComputeSection()).model_dump())
+    model = model_for(config, data)
     network = build_network(config, data.clients)
     return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks)
+
+
+def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | SplitModel:
+    """The model of a config for this data; networks depend on its shapes and classes."""
+    positive = config.data.positive if isinstance(config.data, TableData) else None
+    if isinstance(config.model, GlmSection):
+        return Glm(**config.model.model_dump(), positive=positive)
+    if positive is not None:
+        raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
+    find("mtcd.splitnet.model")
+    from mtcd.config.split import split_model
+
+    assert isinstance(data, VerticalDataset)
+    return split_model(config.model, data, config.seed, config.data.standardise)
 
 
 def resolved_yaml(config: Config) -> str:

@@ -132,9 +132,12 @@ class VerticalDataset:
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
-        rows, others, note = drawn_apart(fraction, self.samples, seed)
+        return self.parted(*drawn_apart(fraction, self.samples, seed))
+
+    def parted(self, rows: Rows, others: Rows, note: str) -> VerticalDataset:
+        """These rows to train on, with the others as the test set, and a note about it."""
         if self.table is not None:
-            table = self.table.holdout(fraction, seed)
+            table = self.table.parted(rows, others, note)
             return replace(self.from_table(table), transforms=self.transforms)
         features = {client: take(values, others) for client, values in self.features.items()}
         test = HeldOutDataset(features, self.labels[others], notes=(*self.notes, note), columns=self.columns)

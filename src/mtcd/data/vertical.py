@@ -105,6 +105,10 @@ class VerticalData:
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
         rows, others, note = drawn_apart(fraction, self.samples, seed)
+        return self.parted(rows, others, note)
+
+    def parted(self, rows: Rows, others: Rows, note: str) -> VerticalData:
+        """These rows to train on, with the others as the test set, and a note about it."""
         training = self.take(rows)
         return replace(training, notes=(*training.notes, note), test=self.take(others, like=training))
 

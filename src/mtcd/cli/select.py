@@ -1,0 +1,200 @@
+"""mtcd path and mtcd cv: model selection from a config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtcd.cli.show import live_progress, reading, screen, show_notes
+from mtcd.cli.train import RUNS
+from mtcd.config.build import Setup, build, model_for, resolved_yaml
+from mtcd.config.read import read_config
+from mtcd.errors import ConfigError, did_you_mean, listing
+from mtcd.files import check_writable
+from mtcd.history import PARTS
+from mtcd.report.plain_text import escape
+from mtcd.report.screen_table import ScreenTable
+from mtcd.selection.cross_validation import CrossValidation, cross_validate
+from mtcd.selection.outcomes import write_rows
+from mtcd.selection.path import Over, path
+from mtcd.selection.path import Path as RegularisationPath
+
+ROOM = 72  # letters for the names of metrics beside each other
+FILES = {"path.csv", "coefficients.csv", "config.yaml", "path.png", "best"}
+KEYS: dict[str, Over] = {"model.l1": "l1", "model.l2": "l2", "model.alpha": "l2"}
+
+
+@dataclass(frozen=True)
+class SelectOptions:
+    """The options that both commands have."""
+
+    config: Path
+    out: Path | None
+    changes: list[str]
+    seed: int | None
+    as_json: bool
+    quiet: bool
+
+    def setup(self) -> Setup:
+        """The parts of the config."""
+        config = read_config(self.config, self.changes, self.seed)
+        with reading(config, self.quiet or self.as_json):
+            setup = build(config)
+        if not self.quiet:
+            unused = ["The callbacks of the config take no part here."] if setup.callbacks else []
+            show_notes((*setup.notes, *setup.data.notes, *unused))
+        return setup
+
+
+def path_config(options: SelectOptions, over: str, metric: str | None) -> int:
+    """Train along a penalty; write and show the outcome."""
+    name, values = parsed(over)
+    out = options.out or RUNS / f"{options.config.stem}-path"
+    check_path_folder(out)
+    setup = options.setup()
+    data, model = setup.linear()
+    with live_progress(setup.method.describe(), options.quiet) as watch:
+        found = path(
+            data,
+            model,
+            setup.network,
+            setup.method,
+            **{name: values},
+            stop=setup.stop,
+            costs=setup.costs,
+            seed=setup.config.seed,
+            standardise=setup.config.data.standardise,
+            metrics=setup.config.metrics,
+            metric=metric,
+            watch=watch,
+        )
+    write_path(found, setup, out)
+    rows = found.rows()
+    if options.as_json:
+        chosen = {} if found.metric is None else {"best": found.best_value, "metric": found.metric}
+        print(json.dumps({"over": name, "rows": plain_rows(rows), **chosen, "out": str(out)}))  # noqa: T201
+    elif not options.quiet:
+        screen.print(metrics_rows(rows, [name, "nonzero", "iterations"]))
+        best = "" if found.metric is None else f"Best {found.metric}: {name} = {found.best_value:.6g}. "
+        screen.print(escape(f"{best}Folder: {out}"), highlight=False, soft_wrap=True)
+    return 0
+
+
+def cv_config(options: SelectOptions, folds: int) -> int:
+    """Cross-validate; write and show the outcome."""
+    out = options.out or RUNS / f"{options.config.stem}-cv.csv"
+    check_writable(out.parent)
+    setup = options.setup()
+    config = setup.config
+    with live_progress(setup.method.describe(), options.quiet) as watch:
+        found = cross_validate(
+            setup.data,
+            lambda part: model_for(config, part),
+            setup.network,
+            setup.method,
+            folds,
+            stop=setup.stop,
+            costs=setup.costs,
+            seed=config.seed,
+            standardise=config.data.standardise and setup.is_linear,
+            compute=setup.compute,
+            metrics=config.metrics,
+            watch=watch,
+        )
+    out.parent.mkdir(parents=True, exist_ok=True)
+    found.write(out)
+    if options.as_json:
+        print(  # noqa: T201
+            json.dumps({"rows": plain_rows(found.rows()), "mean": found.mean, "sd": found.sd, "out": str(out)})
+        )
+    elif not options.quiet:
+        screen.print(cv_table(found))
+        screen.print(escape(f"Written: {out}"), highlight=False, soft_wrap=True)
+    return 0
+
+
+def parsed(over: str) -> tuple[Over, int | list[float]]:
+    """The penalty and its values of '--over model.l1=0.1,1,10', or a number of points, 'model.l1=20 points'."""
+    key, _, text = over.partition("=")
+    if key not in KEYS:
+        raise ConfigError(f"--over: {key!r} is no penalty; {did_you_mean(key, KEYS)}")
+    text = text.strip()
+    try:
+        if text.endswith("points"):
+            return KEYS[key], int(text.removesuffix("points"))
+        return KEYS[key], [float(one) for one in text.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"--over: {text!r} is not a list of values: write {key}=0.1,1,10, or '{key}=20 points'."
+        ) from None
+
+
+def metrics_rows(rows: Sequence[Mapping[str, Any]], about: Sequence[str]) -> ScreenTable:
+    """A row for each training: these keys, and its metrics on the test set, or without one on the training samples."""
+    measured = [name for name in rows[-1] if name.partition("_")[0] in PARTS]
+    names = [*about, *([name for name in measured if name.startswith("test_")] or measured)]
+    cells = [[shown(row[name]) for name in names] for row in rows]
+    return ScreenTable([name.replace("_", " ") for name in names], cells, words=[])
+
+
+def cv_table(found: CrossValidation) -> ScreenTable:
+    """A row for each fold, then mean and standard deviation; a row for each metric, if there are many."""
+    tested = {name: mean for name, mean in found.mean.items() if name.startswith("test_")}
+    if sum(len(name) + 2 for name in tested) <= ROOM:
+        ends = [{"fold": "mean", **found.mean}, {"fold": "sd", **found.sd}]
+        return metrics_rows([*found.rows(), *ends], ["fold"])
+    each = {name: [one[name] for one in found.metrics] for name in tested}
+    rows = [
+        [name.replace("_", " "), *map(shown, (mean, found.sd[name], min(each[name]), max(each[name])))]
+        for name, mean in tested.items()
+    ]
+    return ScreenTable(["metric", "mean", "sd", "least", "most"], rows, words=["metric"])
+
+
+def check_path_folder(out: Path) -> None:
+    """Reject a folder that holds anything but an earlier path."""
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"{out} is a file: choose another folder.")
+    others = sorted(found.name for found in out.iterdir() if found.name not in FILES) if out.exists() else []
+    if others:
+        raise ConfigError(f"{out} holds other files ({listing(others, 3)}): choose an empty or a new folder.")
+    check_writable(out)
+
+
+def write_path(found: RegularisationPath, setup: Setup, out: Path) -> None:
+    """The tables, the picture and the best run, into a folder."""
+    found.write(out / "path.csv")
+    write_rows(out / "coefficients.csv", coefficient_rows(found))
+    (out / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
+    found.plot(out / "path.png")
+    if found.metric is not None:
+        found.best.save(out / "best")
+
+
+def shown(value: Any) -> str:
+    """A number in four digits; whole numbers and texts as they are."""
+    return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def plain_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for JSON: null for what is not a number."""
+    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
+
+
+def coefficient_rows(found: RegularisationPath) -> list[dict[str, Any]]:
+    """A row for each value of the penalty and column (and class)."""
+    rows: list[dict[str, Any]] = []
+    classes = found.runs[0].classes
+    for value, coefficients in zip(found.values.tolist(), found.coefficients, strict=True):
+        for name, own in zip(found.column_names, coefficients.tolist(), strict=True):
+            if isinstance(own, list):
+                rows += [
+                    {found.over: value, "column": name, "class": one, "coefficient": number}
+                    for one, number in zip(classes, own, strict=True)
+                ]
+            else:
+                rows.append({found.over: value, "column": name, "coefficient": own})
+    return rows

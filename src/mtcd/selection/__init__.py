@@ -1,0 +1,1 @@
+"""Model selection: regularisation paths and cross-validation."""
