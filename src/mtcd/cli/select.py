@@ -17,6 +17,7 @@ from mtcd.files import check_writable
 from mtcd.history import PARTS
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
+from mtcd.rows import Rows
 from mtcd.selection.cross_validation import CrossValidation, cross_validate
 from mtcd.selection.outcomes import write_rows
 from mtcd.selection.path import Over, path
@@ -184,9 +185,9 @@ def plain_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: None if value != value else value for name, value in row.items()} for row in rows]
 
 
-def coefficient_rows(found: RegularisationPath) -> list[dict[str, Any]]:
+def coefficient_rows(found: RegularisationPath) -> Rows:
     """A row for each value of the penalty and column (and class)."""
-    rows: list[dict[str, Any]] = []
+    rows = Rows()
     classes = found.runs[0].classes
     for value, coefficients in zip(found.values.tolist(), found.coefficients, strict=True):
         for name, own in zip(found.column_names, coefficients.tolist(), strict=True):

@@ -10,12 +10,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mtcd.arrays import Rows
+from mtcd.arrays import Rows as Numbers
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm
 from mtcd.network.topology import Network
 from mtcd.observing import Watch
+from mtcd.rows import Rows
 from mtcd.run import Run
 from mtcd.selection.folds import fold_numbers
 from mtcd.selection.outcomes import AnyData, Outcomes, check_trained, final_metrics
@@ -36,7 +37,7 @@ class CrossValidation(Outcomes):
 
     runs: tuple[Run, ...]
     metrics: tuple[dict[str, float], ...]
-    fold: Rows
+    fold: Numbers
 
     def __repr__(self) -> str:
         shown = ", ".join(
@@ -54,8 +55,8 @@ class CrossValidation(Outcomes):
         """The standard deviation of each metric over the folds (with K - 1 in the denominator)."""
         return {name: float(np.std([one[name] for one in self.metrics], ddof=1)) for name in self.metrics[0]}
 
-    def rows(self) -> list[dict[str, Any]]:
-        rows = []
+    def rows(self) -> Rows:
+        rows = Rows()
         for number, (run, metrics) in enumerate(zip(self.runs, self.metrics, strict=True)):
             held_out = int((self.fold == number).sum())
             about = {"fold": number, "train_samples": len(self.fold) - held_out, "test_samples": held_out}

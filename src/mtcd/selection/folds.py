@@ -19,7 +19,7 @@ def fold_numbers(folds: int | ArrayLike, labels: NDArray[Any], of_classes: bool,
     ``folds`` is their number, or holds a fold for each sample.
 
     >>> fold_numbers(2, np.array(["a", "b", "a", "b"]), True, 0).tolist()
-    [0, 1, 1, 0]
+    [1, 1, 0, 0]
     """
     if not isinstance(folds, int | np.integer):
         return _given(folds, len(labels))

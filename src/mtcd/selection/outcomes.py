@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DivergedError, NotInstalledError
+from mtcd.errors import DivergedError
 from mtcd.files import whole_file
 from mtcd.metrics import chosen_metrics
+from mtcd.rows import Rows
 from mtcd.run import Run
 
 if TYPE_CHECKING:
+    import pandas as pd
     import polars as pl
 
 AnyData = VerticalData | VerticalDataset
@@ -25,34 +26,26 @@ class Outcomes(ABC):
     """Several trainings, with a row of numbers for each."""
 
     @abstractmethod
-    def rows(self) -> list[dict[str, Any]]:
-        """A row for each training, with the same keys."""
+    def rows(self) -> Rows:
+        """A row for each training."""
 
     def to_polars(self) -> pl.DataFrame:
-        """The rows as a frame of polars."""
-        import polars as pl
+        """The rows as a data frame of polars."""
+        return self.rows().to_polars()
 
-        return pl.DataFrame(self.rows())
-
-    def to_pandas(self) -> Any:
-        """The rows as a frame of pandas."""
-        try:
-            import pandas as pd  # type: ignore[import-untyped]
-        except ModuleNotFoundError:
-            raise NotInstalledError("to_pandas needs pandas (pip install pandas); to_polars needs nothing.") from None
-        return pd.DataFrame(self.rows())
+    def to_pandas(self) -> pd.DataFrame:
+        """The rows as a data frame of pandas."""
+        return self.rows().to_pandas()
 
     def write(self, path: str | Path) -> None:
         """The rows as CSV; numbers are written so that they read back exactly."""
         write_rows(Path(path), self.rows())
 
 
-def write_rows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """A CSV file of rows with the same keys: all of it, or nothing."""
-    with whole_file(path) as writing, writing.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+def write_rows(path: Path, rows: Rows) -> None:
+    """A CSV file of the rows: all of it, or nothing."""
+    with whole_file(path) as writing:
+        writing.write_text(rows.to_csv(), encoding="utf-8", newline="")
 
 
 def final_metrics(run: Run, data: AnyData, names: Sequence[str] | None) -> dict[str, float]:

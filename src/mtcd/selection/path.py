@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
-from typing import Any, Literal
+from typing import Literal
 
 import networkx as nx
 import numpy as np
@@ -26,6 +26,7 @@ from mtcd.objective.optimum import optimum
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import overall_smoothness
 from mtcd.observing import Watch
+from mtcd.rows import Rows
 from mtcd.run import Run
 from mtcd.selection.outcomes import Outcomes, check_trained, final_metrics
 from mtcd.stop import Stop
@@ -88,8 +89,8 @@ class Path(Outcomes):
         found = np.array([one[self.metric] for one in self.metrics])
         return found if find_metric(self.metric.partition("_")[2]).higher_is_better else -found
 
-    def rows(self) -> list[dict[str, Any]]:
-        rows = []
+    def rows(self) -> Rows:
+        rows = Rows()
         for value, run, metrics in zip(self.values.tolist(), self.runs, self.metrics, strict=True):
             last, kept = run.final, int(np.count_nonzero(run.coefficients))
             about = {self.over: value, "nonzero": kept, "objective": last.objective, "status": run.status}
