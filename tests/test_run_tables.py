@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import builtins
 import csv
+import sys
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -125,16 +124,9 @@ def test_the_history_as_frames() -> None:
 
 
 def test_without_pandas_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, real = trained(), builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "pandas":
-            raise ModuleNotFoundError(name=name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(mtcd.MtcdError, match=r"pip install pandas, or use to_polars\(\)"):
-        run.history.to_pandas()
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(mtcd.MtcdError, match=r"pip install '\.\[pandas\]'"):
+        trained().history.to_pandas()
 
 
 # --- texts and pictures --------------------------------------------------------------------------

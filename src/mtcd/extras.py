@@ -19,6 +19,9 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "skops": "prepare",
     "tensorboard": "tensorboard",
     "mlflow": "mlflow",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "pandas": "pandas",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -27,6 +30,8 @@ USERS = {
     "federation": "Federations",
     "tensorboard": "Logs for TensorBoard",
     "mlflow": "Logs for MLflow",
+    "onnx": "Files for ONNX",
+    "pandas": "Data frames of pandas",
 }
 
 
@@ -39,7 +44,7 @@ INSTALL_WHERE = "in a clone of the mtcd repository"
 
 
 def find(module: str) -> ModuleType:
-    """A module of this library."""
+    """A module of this library, or an optional package."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -149,3 +149,13 @@ def write_whole(path: Path, content: bytes | str) -> None:
     """Write the content atomically; if this fails, the old file stays."""
     with whole_file(path) as writing:
         writing.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
+    """Write these files, each atomically, and the folder that they are in; an error says what cannot be written."""
+    for path, content in files.items():
+        try:
+            path.parent.mkdir(exist_ok=True)
+            write_whole(path, content)
+        except OSError as error:
+            raise MtcdError(f"{path} cannot be written ({error.strerror or error}): choose another place.") from None

@@ -6,7 +6,7 @@ import csv
 import io
 from typing import TYPE_CHECKING, Any
 
-from mtcd.errors import NotInstalledError
+from mtcd.extras import find
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,11 +30,8 @@ class Rows(list[dict[str, Any]]):
 
     def to_pandas(self) -> pd.DataFrame:
         """A data frame of pandas; missing numbers are NaN."""
-        try:
-            import pandas as pd
-        except ModuleNotFoundError:
-            raise NotInstalledError("pandas is not installed: pip install pandas, or use to_polars().") from None
-        return pd.DataFrame({series.name: series.to_numpy() for series in self.to_polars()})
+        made: pd.DataFrame = find("pandas").DataFrame({one.name: one.to_numpy() for one in self.to_polars()})
+        return made
 
     def to_csv(self) -> str:
         """The text of a CSV file; numbers are written so that they read back exactly."""

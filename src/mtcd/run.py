@@ -28,6 +28,7 @@ from mtcd.files import (
     PREPARATION,
     fresh_folder,
     plain,
+    write_all,
 )
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
@@ -226,6 +227,27 @@ class Run:
         """
         drawn: list[Path] = find("mtcd.report.evaluation_plots").plot_evaluation(self.outputs(X, y), Path(folder))
         return drawn
+
+    def export_onnx(self, path: str | Path, after_preparation: bool = False) -> list[Path]:
+        """Write the model for ONNX runtimes; returns the files. docs/results.md has their inputs and outputs.
+
+        A linear model becomes one file. A split network becomes a folder with a file for each client, and
+        ``fusion.onnx``. A preparation is not exported: ``after_preparation`` exports what comes after it.
+        """
+        trained = self.trained()
+        if trained.preparations is not None and not after_preparation:
+            raise MtcdError(
+                "The preparation of this run's columns cannot be exported to ONNX. To export the model that comes "
+                "after it, whose inputs are the prepared columns, ask for that: after_preparation=True, or "
+                "--after-preparation."
+            )
+        if isinstance(trained, TrainedModel):
+            files = {Path(path): find("mtcd.model.onnx_file").linear_onnx(trained)}
+        else:
+            made = find("mtcd.splitnet.onnx_files").split_onnx(trained)
+            files = {Path(path) / name: content for name, content in made.items()}
+        write_all(files)
+        return list(files)
 
     def outputs(self, X: Any, y: Any = None) -> Outputs:
         """What metrics are computed from: the outputs of the model, with the true labels."""

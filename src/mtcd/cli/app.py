@@ -411,6 +411,26 @@ def evaluate(
     evaluate_table(OnTable(run, table, run_code), label, as_json, plot)
 
 
+@app.command()
+def export(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that mtcd train wrote.")],
+    onnx: Annotated[
+        Path, typer.Option(metavar="FILE", help="The file; of a split network, the folder for one file per client.")
+    ],
+    after_preparation: Annotated[
+        bool,
+        typer.Option(
+            "--after-preparation", help="Export what comes after the preparation of columns, if there is one."
+        ),
+    ] = False,
+    run_code: RunCode = False,
+) -> None:
+    """Write the model of a trained run for ONNX runtimes (pip install '.[onnx]')."""
+    from mtcd.cli.run_folder import export_run
+
+    export_run(run, onnx, run_code, after_preparation)
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line. Invalid input prints one paragraph on standard error and exits with code 2."""
     for stream in (sys.stdout, sys.stderr):

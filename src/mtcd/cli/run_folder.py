@@ -28,6 +28,12 @@ def is_run(folder: Path) -> bool:
     return (folder / MARKER).is_file()
 
 
+def check_run(folder: Path) -> None:
+    """Refuse any other folder."""
+    if not is_run(folder):
+        raise ConfigError(f"{folder} is not a run folder, as it has no {MARKER}: give one that mtcd train wrote.")
+
+
 @dataclass(frozen=True)
 class OnTable:
     """A run, and a table of new samples: ``run`` is its folder. ``run_code``: see :func:`mtcd.load_run`."""
@@ -38,8 +44,7 @@ class OnTable:
 
     def loaded(self) -> tuple[Run, Table, pl.DataFrame]:
         """The run, the table, and its columns as a frame."""
-        if not is_run(self.run):
-            raise ConfigError(f"{self.run} is not a run folder, as it has no {MARKER}: give one that mtcd train wrote.")
+        check_run(self.run)
         run = load_run(self.run, run_code=self.run_code)
         run.trained()
         table = read_table(self.table, self._named("id"))
@@ -92,3 +97,11 @@ def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path 
     screen.print(ScreenTable(["metric", f"of {table.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
         screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)
+
+
+def export_run(folder: Path, path: Path, run_code: bool, after_preparation: bool) -> None:
+    """Write the model of a run as ONNX, and tell the files."""
+    check_run(folder)
+    run = load_run(folder, run_code=run_code)
+    for written in run.export_onnx(path, after_preparation):
+        screen.print(f"Written: {escape(str(written))}", highlight=False, soft_wrap=True)
