@@ -111,6 +111,9 @@ def test_a_federation_trains_networks_as_one_process_does(case: str, tmp_path: P
     same = in_process(data, kits["a"])
     assert told.ledger == same.ledger
     assert_same_networks(tmp_path, kits, same)
+    expected = {f"train_{name}": value for name, value in same.evaluate(data).items()}
+    assert told.summaries["a"].metrics == pytest.approx(expected, rel=1e-4), "of the label holder"
+    assert not any(one.metrics for name, one in told.summaries.items() if name != "a")
 
 
 def test_an_engine_does_not_collect_the_networks_of_others(tmp_path: Path) -> None:

@@ -50,10 +50,12 @@ from mtcd.federation.participant.networks import (
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import WEIGHTS
 from mtcd.methods.split_setup import opening_cost, split_sizes
+from mtcd.metrics import all_metrics
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
 from mtcd.split_training import check_split, outside_guarantee, pace_of
 from mtcd.splitnet.client import NetClient
+from mtcd.splitnet.outputs import split_outputs
 from mtcd.splitnet.own import OwnProblem
 
 FUSION_CODE = "fusion_code"
@@ -151,6 +153,19 @@ class SplitParticipant(ParticipantTable):
         rule = Divergence(start, worst_end_of(self.method, linear=False))
         return rule.at_the_end(objective(problem, trained.fusion, total[1]))
 
+    def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The aggregate of all training samples at the end, given the sum of all parts."""
+        return np.asarray(total[1])
+
+    def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
+        """All metrics on the training samples."""
+        trained = NetworkBlock.of(self.problem, self.config, (), self.fusion).trained
+        common = self.problem.common
+        outputs = split_outputs(
+            trained.fused(torch.as_tensor(aggregate, dtype=torch.float32)), common.labels.cpu().numpy(), common.classes
+        )
+        return all_metrics(len(common.classes or ()), outputs.has_probabilities).measured("train", outputs)
+
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss with it."""
         own = fusion_code(self.config, self.kit.code)
@@ -164,7 +179,7 @@ class SplitParticipant(ParticipantTable):
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the network and a summary into the run folder."""
-        summary = summary_of(self.config, self.method, self.costs, reliable, watch, notes, unjudged)
+        summary = summary_of(folder, self.config, self.method, self.costs, reliable, watch, notes, unjudged)
         columns = () if self.own_network is None else self.own_network.columns
         preparation = None if self.own_network is None else self.own_network.preparation
         block = NetworkBlock.of(self.problem, self.config, columns, self.fusion, preparation)

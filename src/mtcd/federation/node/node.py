@@ -32,7 +32,7 @@ from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
 from mtcd.federation.node.verdict import Outcome, Verdict
 from mtcd.federation.node.watch import Report, Watch
-from mtcd.federation.participant.keeping import Summary
+from mtcd.federation.participant.keeping import Summary, keep_metrics
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
@@ -213,6 +213,14 @@ class Node:
     # In training
 
     def _on_report(self, payload: Any) -> None:
+        """Watch a report to the monitor; at the end, it has the aggregate of the final model."""
+        self._watch(payload)
+        ended = self.trainer is not None and self.trainer.reliable.ended is not None
+        aggregate = getattr(payload, "aggregate", None)
+        if ended and aggregate is not None and self.role.problem is not None:
+            self._measure(aggregate)
+
+    def _watch(self, payload: Any) -> None:
         assert self.watch is not None
         if getattr(payload, "aggregate", None) is not None and self.trainer is not None:
             gap_part = partial(self.participant.gap_part, self.trainer.reliable.party, payload)
@@ -225,7 +233,7 @@ class Node:
         assert self.watch is not None
         if isinstance(payload, Token):
             self.watch.visited(payload)
-            self._on_report(payload)
+            self._watch(payload)
         elif isinstance(payload, Share | Shared):
             self.watch.requested(payload.t if isinstance(payload, Share) else payload.round)
         if self.trainer is not None and self.watch.shows_divergence(payload):
@@ -250,7 +258,18 @@ class Node:
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
-        return self.participant.has_diverged(total)
+        diverged = self.participant.has_diverged(total)
+        if not diverged:
+            self._measure(self.participant.aggregate(total))
+        return diverged
+
+    def _measure(self, aggregate: NDArray[np.float64]) -> None:
+        """Keep the metrics on the training samples, from their aggregate at the end."""
+        metrics = self.participant.metrics(aggregate)
+        if metrics:
+            keep_metrics(self.folder.path, metrics)
+            shown = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
+            self.log.say("metrics", f"On the training samples at the end: {shown}.", **metrics)
 
     def _awaits_reports(self) -> bool:
         """Whether the final fusion module or the verdict is pending; not after divergence, which leaves no model."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.config.schema import Config, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
-from mtcd.divergence import Divergence, worst_end_of
+from mtcd.divergence import DIVERGED, Divergence, worst_end_of
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
 from mtcd.federation.code_files import built_in_only
@@ -24,7 +24,7 @@ from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.block import PartyBlock
-from mtcd.federation.participant.keeping import Summary, keep_block
+from mtcd.federation.participant.keeping import Summary, keep_block, read_metrics
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
 from mtcd.federation.participant.problem import glm_of, own_part, scale_of, server_problem, start_of
 from mtcd.federation.participant.stepsize import Curvature, own_curvature, resolve_from_reports
@@ -33,6 +33,8 @@ from mtcd.federation.transport import MEGABYTE
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.methods.token_parties import TokenClient
+from mtcd.metrics import all_metrics
+from mtcd.model.evaluation import known_labels, linear_outputs
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.stop import Stop
@@ -184,6 +186,7 @@ class LinearParticipant(ParticipantTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
+        self.labels, self.problem = labels, problem
         reads = problem if labels is not None and method.reads_objective else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))
         self.rule = rule
@@ -209,8 +212,20 @@ class LinearParticipant(ParticipantTable):
         """Apply the divergence rule to f at the end."""
         assert self.rule is not None  # this party holds the labels
         problem = self.part.problem
-        z = (total[:-1] * scale_of(problem)).reshape(problem.labels.shape)
-        return self.rule.at_the_end(problem.read_off(z, float(total[-1]) * start_of(problem)))
+        return self.rule.at_the_end(problem.read_off(self.aggregate(total), float(total[-1]) * start_of(problem)))
+
+    def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The aggregate of all training samples, given the sum of all parts."""
+        problem = self.part.problem
+        return np.asarray((total[:-1] * scale_of(problem)).reshape(problem.labels.shape))
+
+    def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
+        """All metrics on the training samples; none at a server that does not know the labels."""
+        if self.labels is None:
+            return {}
+        loss, classes = glm_of(self.config).loss, self.problem.classes
+        outputs = linear_outputs(loss, classes, known_labels(self.labels, classes), aggregate)
+        return all_metrics(len(classes), loss.gives_probabilities).measured("train", outputs)
 
     def gap_part(self, party: Party, token: Any) -> float | None:
         """This party's part of the duality gap, for the model that the token aggregates."""
@@ -220,7 +235,7 @@ class LinearParticipant(ParticipantTable):
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the block and a summary into the run folder."""
-        summary = summary_of(self.config, self.resolved, self.costs, reliable, watch, notes, unjudged)
+        summary = summary_of(folder, self.config, self.resolved, self.costs, reliable, watch, notes, unjudged)
         if self.table is None:
             return keep_block(folder, summary, None)
         party = reliable.party
@@ -229,6 +244,7 @@ class LinearParticipant(ParticipantTable):
 
 
 def summary_of(
+    folder: Path,
     config: KitConfig,
     method: Method,
     costs: Costs,
@@ -253,6 +269,7 @@ def summary_of(
         seconds=watch.seconds(),
         objective=watch.facts()["objective"] if watch.final else None,
         notes=tuple(notes),
+        metrics={} if end.status == DIVERGED else read_metrics(folder),
         unjudged=unjudged,
     )
 

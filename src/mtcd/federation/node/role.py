@@ -48,6 +48,12 @@ class Participant(Part, Protocol):
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
 
+    def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The aggregate of all training samples at the end, given the sum of all parts."""
+
+    def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
+        """Metrics on the training samples, from their aggregate, at a party that knows the labels."""
+
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the block and the summary of the run; called again when the final fusion module arrives.
 

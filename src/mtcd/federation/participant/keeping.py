@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.version import VERSION
 
 SUMMARY = "summary.json"
+METRICS = "metrics.json"
 FORMAT = 1
 STOPPED = "stopped"  # by the operator
 
@@ -39,6 +40,8 @@ class Summary:
     seconds: float | None = None
     objective: float | None = None
     notes: tuple[str, ...] = ()
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Metrics on the training samples, at a party that knows labels and aggregate of the end: 'train_auc', ..."""
     unjudged: str = ""
     """The reason why it is unknown whether the training has diverged, and what to do; empty if it is known."""
 
@@ -61,7 +64,7 @@ class Summary:
 
     def diverged(self) -> Summary:
         """The same summary with the status diverged."""
-        return replace(self, status=DIVERGED)
+        return replace(self, status=DIVERGED, metrics={})
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as plain values, for JSON."""
@@ -78,6 +81,7 @@ class Summary:
             "iterations": self.iterations,
             "syncs": self.syncs,
             "objective": self.objective if known else None,
+            "metrics": dict(self.metrics),
             "seconds": self.seconds,
             "ledger": self.ledger.to_dict(),
             "cost": self.costs.total(self.ledger),
@@ -110,6 +114,20 @@ def keep_run(folder: Path, summary: Summary, files: Mapping[str, bytes]) -> None
     write_files(folder, {**files, SUMMARY: text.encode()}, private=True)
 
 
+def keep_metrics(folder: Path, metrics: Mapping[str, float]) -> None:
+    """Write the metrics of the end, before the summary, so that they survive a restart."""
+    text = json.dumps(dict(metrics), indent=1, allow_nan=False) + "\n"
+    write_files(folder, {METRICS: text.encode()}, private=True)
+
+
+def read_metrics(folder: Path) -> dict[str, float]:
+    """The metrics that were kept in a run folder; none if there are none, or if they cannot be read."""
+    try:
+        return {str(name): float(value) for name, value in json.loads((folder / METRICS).read_text()).items()}
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
+
+
 def read_summary(folder: Path) -> Summary:
     """Read the summary of a run folder."""
     path = folder / SUMMARY
@@ -123,6 +141,7 @@ def read_summary(folder: Path) -> Summary:
             ledger=Ledger(**stored["ledger"]),
             costs=Costs(**stored["costs"]),
             notes=tuple(stored["notes"]),
+            metrics=stored.get("metrics", {}),
             unjudged=stored.get("unjudged", ""),
         )
     except FileNotFoundError:
