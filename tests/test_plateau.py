@@ -68,3 +68,12 @@ def test_of_a_config_and_refused_in_a_federation() -> None:
     federation = {"name": "f", "parties": {"a": "localhost:7001", "b": "localhost:7002"}, "labels": {"held_by": "a"}}
     with pytest.raises(ConfigError, match=r"stop\.plateau: in a federation"):
         method_of(Federation.model_validate({**federation, "stop": {"plateau": 1e-3}}))
+
+
+def test_the_last_measurement_has_the_metrics_of_the_model() -> None:
+    data = mtcd.synthetic("logistic", samples=200, features=8, clients=4).holdout(0.25)
+    run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "cycle", mtcd.STCD(5), mtcd.Stop(plateau=1e-5))
+    assert run.status == "plateau"
+    assert data.test is not None
+    assert run.final.metrics["test_auc"] == run.evaluate(data.test, data.test.labels)["auc"]
+    assert run.final.metrics["train_auc"] == run.evaluate(data, data.labels)["auc"]

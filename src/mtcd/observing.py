@@ -170,7 +170,8 @@ class Observer:
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
-            if stop.reached(row) and progress.aggregate is not None:  # at the end, measure the model, not the token
+            ends = stop.reached(row) or stop.on_plateau([*self.rows, row], self.pace.epoch)
+            if ends and progress.aggregate is not None:  # at the end, measure the model, not the token
                 row = self._row(progress, self.problem.score(self.engine.parameters()))
             self.rows.append(row)
             fraction, last = stop.fraction(row, self.rows[0].gap), True
