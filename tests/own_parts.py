@@ -31,7 +31,8 @@ def kits(clients: tuple[str, ...], **changes: Any) -> dict[str, KitConfig]:
 def model_section(model: Glm) -> dict[str, Any]:
     """A model as a file names it."""
     section = {"kind": model.kind, "l1": model.l1, "l2": model.l2_weight, "intercept": model.intercept}
-    return section | ({"delta": model.delta} if model.kind == "huber" else {})
+    weights = {} if model.class_weight is None else {"class_weight": model.class_weight}
+    return section | weights | ({"delta": model.delta} if model.kind == "huber" else {})
 
 
 def own_parts(data: VerticalData, model: Glm, seed: int = 0, standardise: bool = False) -> list[OwnPart]:

@@ -27,6 +27,7 @@ MODELS = (
     Glm("multinomial", intercept=True),
     Glm("huber", delta=0.8, l2=0.4),
     Glm("squared-hinge", l1=0.2, l2=0.1),
+    Glm("logistic", l2=0.3, class_weight={"0": 0.5, "1": 2.0}),
 )
 
 ALL = ("average", "cluster", "visitors", "optimal")

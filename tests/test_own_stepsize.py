@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.errors import DataError, WireError
+from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.participant.stepsize import Curvature, ReportedSmoothness, own_curvature, resolve_from_reports
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
+from mtcd.objective.weighted import Weighted
 from mtcd.theory.stepsize import Smoothness
 from own_parts import own_parts
 from problems import MODELS, make_data
@@ -34,6 +35,10 @@ def both(model: Glm, seed: int = 3) -> tuple[Smoothness, ReportedSmoothness]:
 @pytest.mark.parametrize("model", MODELS, ids=str)
 def test_where_only_blocks_count_the_step_is_the_same(method: Any, model: Glm) -> None:
     known, reported = both(model)
+    if isinstance(method, DCPA) and model.class_weight is not None:  # reports are of weighted blocks
+        with pytest.raises(ConfigError, match="give a number"):
+            resolve_from_reports(method, reported.problem, reported.reports)
+        return
     settled, notes = resolve_from_reports(method, reported.problem, reported.reports)
     expected, same_notes = resolve_stepsize(method, known)
     assert settled.resolved_stepsize() == expected.resolved_stepsize()
@@ -53,10 +58,12 @@ def test_where_all_blocks_count_the_step_is_at_most_that_and_the_note_says_why(m
 @given(st.sampled_from(MODELS), st.integers(0, 10_000), st.integers(1, SAMPLES))
 def test_the_bounds_are_bounds(model: Glm, seed: int, size: int) -> None:
     known, reported = both(model, seed)
-    X = np.hstack(known.problem.blocks)
+    X, loss = np.hstack(known.problem.blocks), known.problem.loss
+    if isinstance(loss, Weighted):
+        X = np.sqrt(loss.weights)[:, None] * X
     l2, curvature = model.l2_weight, model.loss.curvature
     assert reported.overall >= (1 - 1e-9) * (curvature * np.linalg.norm(X, 2) ** 2 + l2)
-    assert reported.longest >= (1 - 1e-12) * max(row @ row for row in X)
+    assert loss.curvature * reported.longest >= (1 - 1e-12) * curvature * max(row @ row for row in X)
     rows = np.random.default_rng(seed).permutation(SAMPLES)[:size]
     weighed = SAMPLES / size * curvature * np.linalg.norm(X[rows], 2) ** 2 + l2
     assert reported.batch(size) >= (1 - 1e-9) * weighed

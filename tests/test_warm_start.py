@@ -1,6 +1,7 @@
 """Trainings that start from given parameters: against the reference, and against longer trainings from 0."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, MtcdError
 from mtcd.methods import reference
 from mtcd.methods.mtcd import STCD
 from mtcd.methods.svfl import SVFL
@@ -87,6 +88,20 @@ def test_a_run_goes_on_from_an_earlier_one(name: str) -> None:
     )
     assert warm.history.rows[0].objective == pytest.approx(first, rel=1e-6 if name == "float32" else 1e-12)
     np.testing.assert_allclose(warm.coefficients, cold.coefficients, atol=0.01)
+
+
+@pytest.mark.parametrize("name", ["stcd", "average", "conjugate", "svfl"])
+def test_a_warm_training_is_resumed(tmp_path: Path, name: str) -> None:
+    start = {client: np.full(3, 0.2) for client in DATA.clients}
+    whole, part, rest = (
+        mtcd.train(DATA, MODEL, "path", METHODS[name], mtcd.Stop(iterations=n), start=start, **options)
+        for n, options in ((60, {}), (24, {"checkpoint": tmp_path}), (60, {"checkpoint": tmp_path, "resume": True}))
+    )
+    assert part.final.iteration < rest.final.iteration == whole.final.iteration
+    assert np.array_equal(rest.coefficients, whole.coefficients)
+    assert rest.ledger == whole.ledger
+    with pytest.raises(MtcdError, match="its start was 'parameters"):
+        mtcd.train(DATA, MODEL, "path", METHODS[name], mtcd.Stop(iterations=60), checkpoint=tmp_path, resume=True)
 
 
 def test_two_halves_are_the_whole() -> None:

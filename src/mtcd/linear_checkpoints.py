@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -75,10 +76,13 @@ def linear_checkpoints(
     method: Method,
     costs: Costs,
     seed: int,
+    start: Sequence[NDArray[np.float64]] | None = None,
 ) -> Checkpoints:
     """The checkpoints of a linear model on this data, standardised if asked for; ``method`` as it was given."""
+    warm = None if start is None else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
     facts = {
         **training_facts(method, seed, data.clients, network, costs, data.samples, data.fingerprint),
         "model": repr(model),
+        "start": warm,
     }
     return Checkpoints(folder, resumes, facts, ArrayFile(), SPACING)

@@ -73,7 +73,7 @@ class LinearTraining:
         self.checkpoints = None
         if checkpoint is not None:
             self.checkpoints = linear_checkpoints(
-                Path(checkpoint), resume, self.data, model, network, method, costs or Costs(), seed
+                Path(checkpoint), resume, self.data, model, network, method, costs or Costs(), seed, self.problem.start
             )
 
     def computing(self) -> AbstractContextManager[object]:
