@@ -54,10 +54,10 @@ def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:
 @given(cases(connected=True))
 @settings(max_examples=20)
 def test_the_token_is_at_every_hop_what_the_clients_are_about_to_hold(case: Case) -> None:
+    """Where there is an optimum: of separable classes without a penalty, the extrapolation goes on for ever."""
     assume(not case.model.l1)
-    check_invariant(
-        case, settled(case, STCD(walk="tour", acceleration="conjugate")), drift=1e-4
-    )  # large weights enlarge rounding
+    assume(case.model.l2_weight or case.model.loss.example == "ridge")
+    check_invariant(case, settled(case, STCD(walk="tour", acceleration="conjugate")), drift=1e-5)
 
 
 def made(kind: str, samples: int, features: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
