@@ -179,3 +179,29 @@ def test_status_of_a_federation(wide: int, phase: str, capsys: pytest.CaptureFix
     show_summary(summary)
     shown = capsys.readouterr().out
     check_shown(shown, "phase", "iteration", "connected", "waits for", "clinic_2", "the_server", "1234567", phase)
+
+
+SPLIT = """
+data: {synthetic: logistic, samples: 60, features: 8, clients: 4, test_samples: 20}
+model: {kind: split, client: mlp, fusion: linear}
+network: {kind: path}
+method: {kind: mtcd, tokens: 2, hops: 3, local_updates: 2, stepsize: 0.05, batch: 20}
+stop: {epochs: 2}
+metrics: [auc, average_precision, balanced_accuracy, log_loss, brier]
+"""
+
+
+def test_a_split_network_with_many_metrics(wide: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "c.yaml").write_text(SPLIT)
+    assert command("train", str(tmp_path / "c.yaml"), "--out", str(tmp_path / "out")) == 0
+    last = mtcd.load_run(tmp_path / "out").final
+    numbers = (f"{last.objective:.6g}", f"{last.test_accuracy:.1%}", f"{last.cost:,.1f}", f"{last.seconds:.1f}")
+    metrics = [f"{value:#.4g}" for value in last.metrics.values()]
+    shown = capsys.readouterr().out
+    check_shown(shown, "epochs", "syncs", "seconds", "test accuracy", "balanced accuracy", *numbers, *metrics)
+
+
+def test_large_errors_keep_their_digits() -> None:
+    assert show.measured(1_234_567.8, 4) == "1,234,568"
+    assert show.measured(0.5, 4) == "0.5000"
+    assert show.measured(1.5e-7, 4) == "1.500e-07"

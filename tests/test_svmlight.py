@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import yaml
@@ -145,3 +146,51 @@ def test_a_line_while_tables_are_read(
     with show.reading(read_config(Path(config(tmp_path))), quiet):
         pass
     assert ("Reading x.svm (" in written_to.getvalue()) == shown
+
+
+# --- predictions ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("zero_based", [False, True])
+def test_predict_and_evaluate_read_new_samples(
+    zero_based: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path, (X, y) = written(tmp_path / "x.svm.gz", zero_based)
+    config = {
+        "data": {"table": str(path), "clients": 3},
+        "model": {"kind": "logistic", "l2": 1.0},
+        "method": {"kind": "stcd"},
+        "stop": {"iterations": 60},
+    }
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(config))
+    folder, out = str(tmp_path / "out"), tmp_path / "p.csv"
+    assert run("train", str(tmp_path / "c.yaml"), "--out", folder, "-q") == 0
+    capsys.readouterr()
+    new = sp.hstack([X[:20, :9], sp.csr_array((20, 3)), X[:20, :2]]).tocsr()  # three columns unused, two unknown
+    dump_svmlight_file(new, y[:20], str(tmp_path / "new.svm"), zero_based=zero_based)
+    known = np.hstack([X[:20, :9].toarray(), np.zeros((20, 3))])
+    trained = mtcd.load_run(folder)
+    assert run("predict", folder, str(tmp_path / "new.svm"), "--out", str(out)) == 0
+    frame = pl.read_csv(out)
+    assert frame["prediction"].to_list() == trained.predict(known).tolist()
+    np.testing.assert_allclose(frame["p_1"].to_numpy(), trained.predict_proba(known)[:, 1], rtol=1e-9)
+    capsys.readouterr()
+    assert run("evaluate", folder, str(tmp_path / "new.svm"), "--json") == 0
+    assert outcome(capsys)["metrics"] == pytest.approx(trained.evaluate(known, y[:20]), rel=1e-9)
+
+
+def test_new_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    path.write_text("1 0:3 2:1\n")
+    with pytest.raises(DataError, match="has an index 0, but the columns of this model begin at 1"):
+        svmlight.read_new_svmlight(path, ["x1", "x2"])
+    with pytest.raises(DataError, match="numbered, but this model was trained on 'age'"):
+        svmlight.read_new_svmlight(path, ["x0", "age"])
+    path.write_text("1 2:3 2:1\n")
+    with pytest.raises(DataError, match="an index twice"):
+        svmlight.read_new_svmlight(path, ["x1", "x2"])
+    path.write_text("1\n-1\n")
+    matrix, labels = svmlight.read_new_svmlight(path, ["x4", "x2"])
+    assert matrix.shape == (2, 2)
+    assert not matrix.nnz
+    assert labels.tolist() == [1, -1]

@@ -394,7 +394,7 @@ def predict(
 @app.command()
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder that mtcd train wrote.")],
-    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Samples with labels, CSV or Parquet.")],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="Samples with labels: CSV, Parquet or svmlight.")],
     label: Annotated[
         str | None,
         typer.Option(metavar="COLUMN", help="The label column. Default: that of the run's config."),

@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from numpy.typing import NDArray
 
-from mtcd.cli.show import screen
+from mtcd.cli.show import measured, screen
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
 from mtcd.config.schema import SparseData, TableData
+from mtcd.data.svmlight import is_svmlight, read_new_svmlight
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import labels_of
 from mtcd.errors import ConfigError, DataError, did_you_mean
 from mtcd.files import MARKER, write_whole
+from mtcd.model.trained import TrainedModel
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable
 from mtcd.run import Run
@@ -35,6 +38,17 @@ def check_run(folder: Path) -> None:
 
 
 @dataclass(frozen=True)
+class Samples:
+    """A run and new samples for it: ``X`` as in ``run.predict``; an svmlight file has no ``table``, but ``labels``."""
+
+    run: Run
+    rows: int
+    X: Any
+    table: Table | None
+    labels: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
 class OnTable:
     """A run, and a table of new samples: ``run`` is its folder. ``run_code``: see :func:`mtcd.load_run`."""
 
@@ -42,13 +56,18 @@ class OnTable:
     table: Path
     run_code: bool = False
 
-    def loaded(self) -> tuple[Run, Table, pl.DataFrame]:
-        """The run, the table, and its columns as a frame."""
+    def loaded(self) -> Samples:
+        """The run, and the samples of the table."""
         check_run(self.run)
         run = load_run(self.run, run_code=self.run_code)
         run.trained()
+        if is_svmlight(self.table):
+            if not isinstance(run.model, TrainedModel):
+                raise ConfigError("Samples for a split network are CSV or Parquet tables, not svmlight files.")
+            X, labels = read_new_svmlight(self.table, run.column_names)
+            return Samples(run, len(labels), X, None, labels)
         table = read_table(self.table, self._named("id"))
-        return run, table, pl.DataFrame(list(table.columns.values()))
+        return Samples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
     def _named(self, key: str) -> str | None:
         """A column that the config of the run names; None where it has none."""
@@ -58,7 +77,15 @@ class OnTable:
         named: str | None = getattr(data, key, None) if isinstance(data, TableData) else None
         return None if isinstance(data, SparseData) else named
 
-    def label(self, asked: str | None, table: Table) -> str:
+    def labels(self, asked: str | None, samples: Samples) -> NDArray[Any]:
+        """The labels of the samples: a column of the table, or those inside an svmlight file."""
+        if samples.table is None:
+            assert samples.labels is not None
+            return samples.labels
+        column = samples.table.columns[self._label(asked, samples.table)]
+        return labels_of(samples.table.path, column, may_be_equal=True)[0]
+
+    def _label(self, asked: str | None, table: Table) -> str:
         """The label column of the table."""
         label = asked or self._named("label")
         if label is None:
@@ -72,29 +99,28 @@ def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
     """Write the predictions for a table, with ids if the run has some, and probabilities."""
     if out.is_dir() or not out.absolute().parent.is_dir():
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
-    run, table, frame = given.loaded()
-    columns: dict[str, Any] = run.trained().columns_of(frame)
-    if table.ids.width:
-        columns = {"id": table.ids.sort("row")["id"], **columns}
+    new = given.loaded()
+    columns: dict[str, Any] = new.run.trained().columns_of(new.X)
+    if new.table is not None and new.table.ids.width:
+        columns = {"id": new.table.ids.sort("row")["id"], **columns}
     write_whole(out, pl.DataFrame(columns).write_csv().encode())
     if not quiet:
-        screen.print(f"{table.rows:,} predictions are in {escape(str(out))}.", highlight=False, soft_wrap=True)
+        screen.print(f"{new.rows:,} predictions are in {escape(str(out))}.", highlight=False, soft_wrap=True)
 
 
 def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path | None) -> None:
     """Print the metrics of a run on a table with labels, and draw its curves if asked to."""
-    run, table, frame = given.loaded()
-    column = given.label(label, table)
-    labels, _ = labels_of(table.path, table.columns[column], may_be_equal=True)
-    found = run.evaluate(frame, labels)
-    drawn = [] if plot is None else run.plot_evaluation(frame, labels, plot)
+    new = given.loaded()
+    labels = given.labels(label, new)
+    found = new.run.evaluate(new.X, labels)
+    drawn = [] if plot is None else new.run.plot_evaluation(new.X, labels, plot)
     if as_json:
         known = {name: None if math.isnan(value) else value for name, value in found.items()}
-        said: dict[str, Any] = {"samples": table.rows, "metrics": known, "plots": [str(path) for path in drawn]}
+        said: dict[str, Any] = {"samples": new.rows, "metrics": known, "plots": [str(path) for path in drawn]}
         print(json.dumps(said))  # noqa: T201
         return
-    shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else f"{v:.6g}"] for name, v in found.items()]
-    screen.print(ScreenTable(["metric", f"of {table.rows:,} samples"], shown, words=["metric"]))
+    shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)] for name, v in found.items()]
+    screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
         screen.print(f"Picture: {escape(str(path))}", highlight=False, soft_wrap=True)
 

@@ -70,6 +70,17 @@ def show_notes(notes: Iterable[str]) -> None:
         aside.print(f"[yellow]Note:[/] {escape(note)}", highlight=False, soft_wrap=True)
 
 
+def measured(value: float, digits: int) -> str:
+    """A metric with so many digits; of larger numbers, all digits before the point.
+
+    >>> measured(0.912, 4), measured(23456.7, 4), measured(-0.5, 6), measured(1234.0, 4)
+    ('0.9120', '23,457', '-0.500000', '1,234')
+    """
+    if 10 ** (digits - 1) <= abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:#.{digits}g}"
+
+
 def metrics_table(run: Run) -> ScreenTable | None:
     """A row for each metric of the last measurement: on the training samples, and on the test set if there is one."""
     last = run.final.metrics
@@ -77,7 +88,7 @@ def metrics_table(run: Run) -> ScreenTable | None:
     names = list(dict.fromkeys(name.partition("_")[2] for name in last))
     cells = [[last.get(f"{part}_{name}") for part in parts] for name in names]
     rows = [
-        [name.replace("_", " "), *("not defined" if value is None else f"{value:.4g}" for value in values)]
+        [name.replace("_", " "), *("not defined" if value is None else measured(value, 4) for value in values)]
         for name, values in zip(names, cells, strict=True)
     ]
     return ScreenTable(["metric", *parts], rows, words=["metric"]) if rows else None

@@ -51,10 +51,7 @@ def read_svmlight(
     labels, rows, indices, values = _parsed(path)
     first = 0 if len(indices) and indices.min() == 0 else 1
     width = _width(path, int(indices.max()) + 1 - first if len(indices) else 0, features)
-    matrix = scipy.sparse.csr_array((values, indices - first, rows), shape=(len(labels), width))
-    matrix.sort_indices()
-    if not matrix.has_canonical_format:
-        raise DataError(f"{path} gives an index twice in one line: keep one value for each.")
+    matrix = _matrix(path, values, indices - first, rows, width)
     names = [f"x{j + first}" for j in range(width)]
     if unknown := sorted(set(ignore) - set(names)):
         raise DataError(f"Column {unknown[0]!r} is to be ignored, but {path} has columns {names[0]} to {names[-1]}.")
@@ -65,6 +62,32 @@ def read_svmlight(
     data = split(matrix, whole if (whole == labels).all() else labels, clients, columns=names)
     share = matrix.nnz / (matrix.shape[0] * matrix.shape[1])
     return replace(data, notes=(f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix.",))
+
+
+def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array]:
+    """Samples for a model with columns of these names, as a sparse matrix, and their labels.
+
+    Columns that the file does not use are 0; those that the model does not have are ignored.
+    """
+    if strange := next((name for name in names if not re.fullmatch(r"x\d{1,8}", name)), None):
+        raise DataError(
+            f"The columns of an svmlight file are numbered, but this model was trained on {strange!r}: give a CSV or "
+            "Parquet table with its columns."
+        )
+    places = [int(name[1:]) for name in names]
+    labels, rows, indices, values = _parsed(path)
+    if min(places) > 0 and len(indices) and indices.min() == 0:
+        raise DataError(f"{path} has an index 0, but the columns of this model begin at 1: number them as before.")
+    width = max([*places, int(indices.max()) if len(indices) else 0]) + 1
+    return _matrix(path, values, indices, rows, width)[:, places], labels
+
+
+def _matrix(path: Path, values: Array, indices: Any, rows: Any, width: int) -> Any:
+    matrix = scipy.sparse.csr_array((values, indices, rows), shape=(len(rows) - 1, width))
+    matrix.sort_indices()
+    if not matrix.has_canonical_format:
+        raise DataError(f"{path} gives an index twice in one line: keep one value for each.")
+    return matrix
 
 
 def _width(path: Path, used: int, features: int | None) -> int:
