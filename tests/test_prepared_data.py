@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import mtcd
+from mtcd.cli.run_folder import OnTable, predict_table
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from patients import CLIENTS, patients
 
@@ -109,6 +110,15 @@ def test_new_values_never_stop_a_prediction(run: mtcd.Run) -> None:
     assert len(run.predict(one)) == 1
     with pytest.raises(DataError, match="no column 'city'"):
         run.predict(NEW.drop("city"))
+
+
+def test_numbers_that_are_none_are_told_when_a_table_is_predicted(run: mtcd.Run, tmp_path: Path, capsys) -> None:
+    run.save(tmp_path / "run")
+    NEW.with_columns(marker=pl.Series(["high"] * len(NEW))).write_csv(tmp_path / "new.csv")
+    predict_table(OnTable(tmp_path / "run", tmp_path / "new.csv"), tmp_path / "out.csv", quiet=False)
+    told = " ".join(capsys.readouterr().err.split())
+    assert told == "Note: 80 value(s) of column 'marker' that are no numbers, such as 'high', count as missing."
+    assert len(pl.read_csv(tmp_path / "out.csv")) == 80
 
 
 def test_a_prediction_stops_if_asked_to() -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.cli.show import measured, screen
+from mtcd.cli.show import measured, screen, show_notes
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
 from mtcd.config.schema import SparseData, TableData
@@ -101,6 +101,8 @@ def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
         raise DataError(f"{out} cannot be written: give a file in a folder that exists (--out).")
     new = given.loaded()
     columns: dict[str, Any] = new.run.trained().columns_of(new.X)
+    if not quiet:
+        show_notes(_notes(new))
     if new.table is not None and new.table.ids.width:
         columns = {"id": new.table.ids.sort("row")["id"], **columns}
     write_whole(out, pl.DataFrame(columns).write_csv().encode())
@@ -119,6 +121,7 @@ def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path 
         said: dict[str, Any] = {"samples": new.rows, "metrics": known, "plots": [str(path) for path in drawn]}
         print(json.dumps(said))  # noqa: T201
         return
+    show_notes(_notes(new))
     shown = [[name.replace("_", " "), "not defined" if math.isnan(v) else measured(v, 6)] for name, v in found.items()]
     screen.print(ScreenTable(["metric", f"of {new.rows:,} samples"], shown, words=["metric"]))
     for path in drawn:
@@ -131,3 +134,11 @@ def export_run(folder: Path, path: Path, run_code: bool, after_preparation: bool
     run = load_run(folder, run_code=run_code)
     for written in run.export_onnx(path, after_preparation):
         screen.print(f"Written: {escape(str(written))}", highlight=False, soft_wrap=True)
+
+
+def _notes(new: Samples) -> list[str]:
+    """Notes on values of a table that count as missing."""
+    preparations = new.run.trained().preparations
+    if preparations is None or new.table is None:
+        return []
+    return [note for one in preparations.parts for note in one.notes(new.X.select(one.inputs))]

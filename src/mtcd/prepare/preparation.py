@@ -35,6 +35,10 @@ class Preparation(ABC):
     def apply(self, frame: pl.DataFrame) -> Array:
         """The block of new samples, from their columns as given."""
 
+    def notes(self, frame: pl.DataFrame) -> list[str]:
+        """Sentences for the user about values of new samples that count as missing."""
+        return []
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """The preparation as plain values."""
@@ -67,6 +71,9 @@ class ColumnPreparation(Preparation):
             for column in self.columns:
                 column.refuse_unseen(frame[column.name])
         return _block([part for column in self.columns for part in column.filled(frame[column.name])])
+
+    def notes(self, frame: pl.DataFrame) -> list[str]:
+        return [note for column in self.columns for note in _unread(frame[column.name], column)]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -117,6 +124,10 @@ def check_outputs(client: str, names: Sequence[str]) -> None:
 def _notes(given: pl.Series, column: PreparedColumn) -> list[str]:
     if given.null_count() == len(given):
         return [f"Column {given.name!r} has no value in any training row."]
+    return _unread(given, column)
+
+
+def _unread(given: pl.Series, column: PreparedColumn) -> list[str]:
     of_numbers = isinstance(column.steps[0][0], Standardised | Imputed) and not is_time(given)
     is_filled_with_text = isinstance(column.steps[0][0], Imputed) and isinstance(column.steps[0][0].fill, str)
     return [note] if of_numbers and not is_filled_with_text and (note := unread(given)) else []
