@@ -2,43 +2,26 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.scaling import Scaling
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, DivergedError, MtcdError
 from mtcd.extras import find
-from mtcd.files import (
-    CHECKPOINT,
-    CHECKPOINTS,
-    COEFFICIENTS,
-    LINEAR_CHECKPOINT,
-    MARKER,
-    PREPARATION,
-    fresh_folder,
-    plain,
-    write_all,
-)
+from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, fresh_folder, write_all
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.metrics import Outputs, all_metrics, find_metric
-from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
-from mtcd.prepare import Preparations
 from mtcd.rows import Rows
-from mtcd.version import VERSION
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,8 +29,6 @@ if TYPE_CHECKING:
 
     from mtcd.splitnet.model import SplitModel
     from mtcd.splitnet.trained import TrainedSplit
-
-FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,20 +282,7 @@ class Run:
 
     def write(self, folder: Path) -> None:
         """Write the files of a run into an existing folder."""
-        about: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self.summary()}
-        about["costs"] = self.costs.to_dict()
-        if isinstance(self.model, TrainedModel):
-            about["model"] = _describe_model(self.model)
-            np.savez(folder / "parameters.npz", **_arrays(self.model))  # type: ignore[arg-type]
-            (folder / COEFFICIENTS).write_bytes(self.coefficients_table().to_csv().encode())
-        elif self.model is not None:
-            about["split"] = self.model.write(folder)
-        if self.model is not None and self.model.preparations is not None:
-            _write_json(folder / PREPARATION, self.model.preparations.to_json())
-            about["prepared"] = True
-        self.history.write(folder / "history.csv")
-        _write_json(folder / "ledger.json", self.ledger.to_dict())
-        _write_json(folder / MARKER, about)
+        find("mtcd.run_files").write_run(self, folder)
 
     @staticmethod
     def load(folder: str | Path, model: SplitModel | None = None, trusted: Sequence[str] = ()) -> Run:
@@ -322,11 +290,8 @@ class Run:
 
         ``trusted`` names types of transformers that skops does not know, and that may be loaded.
         """
-        try:
-            run = _read(Path(folder), model)
-            return _with_preparations(run, Path(folder) / PREPARATION, trusted)
-        except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
-            raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+        run: Run = find("mtcd.run_files").read_run(Path(folder), model, trusted)
+        return run
 
 
 def _metrics_line(last: Measurement) -> str:
@@ -334,88 +299,3 @@ def _metrics_line(last: Measurement) -> str:
     shown = [f"{name}={value:.4g}" for name, value in list(last.metrics.items())[:4]]
     more = ["..."] if len(last.metrics) > 4 else []
     return f"    metrics=({', '.join(shown + more)}),\n" if shown else ""
-
-
-def _read(folder: Path, model: SplitModel | None) -> Run:
-    about = json.loads((folder / MARKER).read_text())
-    if about["format"] != FORMAT:
-        raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
-    return Run(
-        status=about["status"],
-        message=about["message"],
-        method=about["method"],
-        stepsize=about["stepsize"],
-        history=History.read(folder / "history.csv"),
-        ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
-        costs=Costs(**about["costs"]),
-        model=_read_trained(about, folder, model),
-        notes=tuple(about["notes"]),
-    )
-
-
-def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
-    """The run with the preparations of its clients, if it has some."""
-    about = json.loads((path.parent / MARKER).read_text())
-    if run.model is None or not about.get("prepared"):
-        return run
-    preparations = Preparations.from_json(json.loads(path.read_text()), trusted)
-    if isinstance(run.model, TrainedModel) and preparations.outputs != run.model.columns:
-        raise ValueError(f"{path.name} is of another model")
-    return replace(run, model=replace(run.model, preparations=preparations))
-
-
-def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None) -> TrainedModel | TrainedSplit | None:
-    if "split" not in about:
-        return _read_model(about["model"], folder / "parameters.npz") if "model" in about else None
-    if model is None:
-        raise MtcdError(
-            f"{folder} holds a split network, only its weights: give load_run(folder, model) the SplitModel."
-        )
-    from mtcd.splitnet.trained import read_trained
-
-    return read_trained(folder, about["split"], model)
-
-
-def _describe_model(trained: TrainedModel) -> dict[str, Any]:
-    glm = trained.model
-    return {
-        "glm": {field.name: getattr(glm, field.name) for field in fields(glm) if field.init},
-        "classes": list(trained.classes),
-        "clients": list(trained.clients),
-        "columns": [list(names) for names in trained.columns],
-        "positions": [list(places) for places in trained.positions],
-        "scaled": trained.scaling is not None,
-    }
-
-
-def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
-    """theta_0, theta_1, ... in the order of ``clients``: names of clients may not be valid as file names."""
-    arrays: dict[str, NDArray[Any]] = {f"theta_{k}": theta for k, theta in enumerate(trained.thetas)}
-    arrays |= {"clients": np.array(trained.clients), "intercept": trained.trained_intercept}
-    if trained.scaling is not None:
-        arrays["means"] = np.concatenate(trained.scaling.means)
-        arrays["scales"] = np.concatenate(trained.scaling.scales)
-    return arrays
-
-
-def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
-    columns = tuple(tuple(names) for names in about["columns"])
-    bounds = np.cumsum([len(names) for names in columns])[:-1]
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
-        scaling = None
-        if about["scaled"]:
-            scaling = Scaling(*(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales")))
-        return TrainedModel(
-            model=Glm(**about["glm"]),
-            classes=tuple(about["classes"]),
-            clients=tuple(about["clients"]),
-            columns=columns,
-            positions=tuple(tuple(places) for places in about["positions"]),
-            thetas=tuple(arrays[f"theta_{k}"] for k in range(len(columns))),
-            trained_intercept=arrays["intercept"],
-            scaling=scaling,
-        )
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    path.write_text(json.dumps(content, indent=1, allow_nan=False, default=plain) + "\n")
