@@ -22,6 +22,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.observing import Observer
+from mtcd.pace import Growing
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
@@ -38,7 +39,7 @@ SERVERLESS = ("stcd", "dcpa")
 
 @dataclass(frozen=True, eq=False)
 class EngineCase:
-    """A training. ``method`` is a section of a federation file, ``changes`` are other keys of it."""
+    """A training. ``method`` and ``stop`` are sections of a federation file, ``changes`` are other keys of it."""
 
     name: str
     model: Glm
@@ -47,6 +48,7 @@ class EngineCase:
     iterations: int = 40
     widths: tuple[int, ...] = (2, 1, 3, 2)
     changes: dict[str, Any] = field(default_factory=dict)
+    stop: dict[str, Any] = field(default_factory=dict)
 
     @property
     def runs_in(self) -> list[str]:
@@ -60,7 +62,7 @@ class EngineCase:
     @cached_property
     def _settings(self) -> dict[str, Any]:
         server = {"server": None} if self.method["kind"] in SERVERLESS else {}
-        section, stop = model_section(self.model), {"iterations": self.iterations}
+        section, stop = model_section(self.model), {"iterations": self.iterations} | self.stop
         return {"model": section, "method": self.method, "stop": stop, "seed": 5, **server, **self.changes}
 
     @cached_property
@@ -97,8 +99,9 @@ class EngineCase:
     def observer(self, engine: Engine) -> Observer:
         """As ``mtcd.train`` has it."""
         costs = settings_of(self.config)[2]
-        worst_end = worst_end_of(self.settings[0], linear=True)
-        return Observer(self.problem, engine, costs, None, worst_end, pausing=True)
+        method, stop = self.settings
+        worst_end, pace = worst_end_of(method, linear=True), Growing(stop.epoch(method, self.problem.samples))
+        return Observer(self.problem, engine, costs, None, worst_end, pausing=True, pace=pace)
 
     def train(self, engine: Engine, stop: Stop | None = None) -> Outcome:
         """To the end, observed."""

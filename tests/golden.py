@@ -26,7 +26,7 @@ from mtcd.methods.svfl import Shared
 from mtcd.methods.tree_cg import Direction, Summand
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Begin, Message, Part, Progress
-from mtcd.protocol.token import Instruction, Tally, Token
+from mtcd.protocol.token import Instruction, Tally, Token, Windows
 from mtcd.schema.payloads import Payload
 from mtcd.version import PROTOCOL
 
@@ -37,7 +37,7 @@ TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
 PAYLOADS: tuple[Payload, ...] = (
     Begin(),
     Token(1, 2, 3, Z, 0.5),
-    Token(1, 2, 3, Z, 0.5, -0.25, 2 * Z, 4, INSTRUCTION, {1: np.array([0.5, 0.5])}, TALLY, 7),
+    Token(1, 2, 3, Z, 0.5, -0.25, 2 * Z, 4, INSTRUCTION, {1: np.array([0.5, 0.5])}, TALLY, 7, Windows(2, 0.5)),
     SplitToken(0, 2, -1, Z.astype(np.float32), 0.0, theta_0=[np.ones((2, 1), np.float32)], heading=2),
     Done(1, frozenset({0, 3})),
     Share(4),

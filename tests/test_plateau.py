@@ -11,8 +11,6 @@ import mtcd
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config
 from mtcd.errors import ConfigError
-from mtcd.federation.file import method_of
-from mtcd.federation.schema import Federation
 from mtcd.pace import Growing
 from problems import MODELS, make_data
 
@@ -59,15 +57,12 @@ def test_short_form_metrics_and_mistakes() -> None:
         train({"on": "test_auc"}, mtcd.SVFL(2))
 
 
-def test_of_a_config_and_refused_in_a_federation() -> None:
+def test_of_a_config() -> None:
     config = {"data": {"synthetic": "ridge", "samples": 30, "features": 8, "clients": 4}, "method": {"kind": "svfl"}}
     for plateau in (1e-3, {"patience": 5}):
         setup = build(check_config({**config, "stop": {"plateau": plateau}}))
         assert setup.train().status == "plateau"
         assert build(check_config(yaml.safe_load(resolved_yaml(setup.config)))).stop == setup.stop
-    federation = {"name": "f", "parties": {"a": "localhost:7001", "b": "localhost:7002"}, "labels": {"held_by": "a"}}
-    with pytest.raises(ConfigError, match=r"stop\.plateau: in a federation"):
-        method_of(Federation.model_validate({**federation, "stop": {"plateau": 1e-3}}))
 
 
 def test_the_last_measurement_has_the_metrics_of_the_model() -> None:

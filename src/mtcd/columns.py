@@ -28,9 +28,9 @@ def higher_is_better(column: str) -> bool:
 class Best:
     """The best value in a column so far. An improvement is larger than the share ``by`` of the best value before."""
 
-    def __init__(self, column: str, by: float = 0.0) -> None:
+    def __init__(self, column: str, by: float = 0.0, value: float | None = None) -> None:
         self.column, self.by, self.higher = column, by, higher_is_better(column)
-        self.value: float | None = None
+        self.value = value
 
     def improves(self, value: float) -> bool:
         """Whether this value is an improvement; it is the best then."""

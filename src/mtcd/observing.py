@@ -19,6 +19,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.score import Score
 from mtcd.pace import Growing, Pace
+from mtcd.plateau import PLATEAU
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
@@ -302,7 +303,7 @@ def sentence(status: str, last: Measurement, stopped: str | None = None) -> str:
         return f"Reached the gap asked for {at}."
     if status == "interrupted":
         return f"Interrupted {at}; the model is the one the clients held then."
-    if status == "plateau":
+    if status == PLATEAU:
         return f"Stopped on a plateau {at}."
     if status == STOPPED:
         return f"Stopped {at}, by {stopped}."

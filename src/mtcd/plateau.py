@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from mtcd.checks import check_number, check_whole
 from mtcd.columns import Best, check_column, value_of
 from mtcd.history import Measurement
+from mtcd.protocol.token import Windows
+
+PLATEAU = "plateau"
+"""The status of a training that the rule has ended."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,21 @@ class Plateau:
     def reached(self, rows: Sequence[Measurement], epoch: int) -> bool:
         """Whether the last measurement ends a window without an improvement."""
         check_column(self.on, len(rows) - 1, rows[-1])
-        window, best, improved, ended = self.patience * epoch, Best(self.on, self.min_improvement), True, -1
+        seen: Windows | None = None
+        reached = False
         for row in rows:
-            value, place = value_of(row, self.on), row.iteration // window
-            if place > ended and value is not None:
-                improved, ended = best.improves(value), place
-                last = row
-        return not improved and last is rows[-1]
+            reached, value = False, value_of(row, self.on)
+            if value is not None and self.is_due(seen, row.iteration, epoch):
+                seen, reached = self.end_window(seen, row.iteration, value, epoch)
+        return reached
+
+    def is_due(self, seen: Windows | None, iteration: int, epoch: int) -> bool:
+        """Whether a window has ended at this iteration, or since the last one that was seen."""
+        return seen is None or iteration // (self.patience * epoch) > seen.ended
+
+    def end_window(self, seen: Windows | None, iteration: int, value: float, epoch: int) -> tuple[Windows, bool]:
+        """What to remember after this value at the end of a window, and whether the plateau is reached."""
+        best = Best(self.on, self.min_improvement, None if seen is None else seen.best)
+        improved = best.improves(value)
+        assert best.value is not None
+        return Windows(iteration // (self.patience * epoch), best.value), not improved

@@ -13,7 +13,7 @@ from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
-from mtcd.plateau import Plateau
+from mtcd.plateau import PLATEAU, Plateau
 
 FOR_EVER = 10_000_000
 # limits, and the columns of a measurement to which they apply
@@ -84,7 +84,7 @@ class Stop:
     def on_plateau(self, rows: Sequence[Measurement], epoch: int | None) -> str | None:
         """The status, if the measurements have reached the plateau."""
         found = isinstance(self.plateau, Plateau) and epoch is not None and self.plateau.reached(rows, epoch)
-        return "plateau" if found else None
+        return PLATEAU if found else None
 
     def next_window(self, iteration: int, epoch: int | None) -> float:
         """The iteration that the plateau rule needs a measurement of."""

@@ -1,5 +1,5 @@
 """The version of the library, and of what its parties tell each other, in one place."""
 
 VERSION = "0.1.0"
-PROTOCOL = 5
+PROTOCOL = 6
 """Of what parties tell each other. Count it up when a payload gets a field, or a field another meaning."""

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
-from mtcd.config.schema import Config, GlmSection, SplitSection, SyntheticData
+from mtcd.config.schema import Config, GlmSection, PlateauSection, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
@@ -52,6 +52,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     method, notes = method_of(federation)
     _check_server(federation, method)
     _check_labels(federation, method)
+    _check_plateau(federation, method)
     _check_predictions(federation)
     _check_given_order(federation)
     _rehearse(federation, method, network_of(federation))
@@ -74,11 +75,6 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     given = {part: getattr(federation, part) for part in parts} | {"model": built_in_only(federation.model)}
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
-    if federation.stop.plateau is not None:
-        raise ConfigError(
-            "stop.plateau: in a federation, the party that knows the objective changes with every hop, and some "
-            "methods have no such party. Stop by iterations, epochs, seconds or cost."
-        )
     if federation.stop.gap is not None:
         raise ConfigError(
             "stop.gap: the gap needs the optimum, which no party of a federation can compute. Stop by iterations, "
@@ -173,6 +169,34 @@ def _check_labels(federation: Federation, method: Method) -> None:
         raise ConfigError(
             f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
             "'shared_with: [parties, server]'."
+        )
+
+
+def _check_plateau(federation: Federation, method: Method) -> None:
+    """Refuse a plateau rule that no party can apply: the party that reports progress must know the objective."""
+    plateau = federation.stop.plateau
+    if plateau is None:
+        return
+    instead = "Stop by iterations, epochs, seconds or cost."
+    if isinstance(plateau, PlateauSection) and plateau.on != "objective":
+        raise ConfigError(
+            f"stop.plateau.on: in a federation only the objective is known while training, not {plateau.on!r}. Leave "
+            f"'on' out, or: {instead}"
+        )
+    if isinstance(federation.model, SplitSection):
+        raise ConfigError(
+            f"stop.plateau: no party of a federation knows the objective of a split network on all samples. {instead}"
+        )
+    if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
+        why = "mini-batches" if method.batch is not None else method.kind
+        raise ConfigError(
+            f"stop.plateau: with {why} no party of a federation knows the aggregate of all samples. Train with stcd, "
+            f"mtcd or svfl on the full batch, or: {instead}"
+        )
+    if method.has_server and "server" not in federation.labels.shared_with:
+        raise ConfigError(
+            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If the server may know "
+            f"them, write 'labels.shared_with: [parties, server]'; if not, use stcd, or: {instead}"
         )
 
 

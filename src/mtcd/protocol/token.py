@@ -16,7 +16,7 @@ from mtcd.schema.bounds import MOST, Bounds
 from mtcd.schema.fields import ClientSet, Optional, Row, Usually, WeightsByIteration, Whole
 from mtcd.schema.payloads import Nested, Payload, payload, stored
 from mtcd.schema.reading import REAL
-from mtcd.schema.types import Aggregate, Bool, Iteration, Number, TokenIndex, last_client
+from mtcd.schema.types import Aggregate, Bool, Count, Iteration, Number, TokenIndex, last_client
 
 NOTHING = np.zeros(0)
 SURVEYED = 5
@@ -84,6 +84,15 @@ class Tally:
         return not (len(self.products) or self.visited or any(REAL.pack(self.slope)))
 
 
+@stored
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """What the plateau rule (``mtcd.plateau``) remembers: the windows that have ended, and the best value so far."""
+
+    ended: Count
+    best: Number
+
+
 HOPS = "c>c c>itself c>s s>c c>m"
 """The routes of a token; to the monitor it reports progress."""
 
@@ -120,6 +129,8 @@ class Token(Payload):
     )
     extra: Annotated[int, Whole("extra")] = 0
     """The count of numbers that it carries beside its aggregates."""
+    windows: Annotated[Windows | None, Optional(Nested(Windows), lambda bounds: bounds.windows)] = None
+    """In a federation without a server that may end on a plateau. As little counted as the penalty."""
 
     @property
     def floats(self) -> int:

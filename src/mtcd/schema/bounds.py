@@ -50,6 +50,8 @@ class Bounds:
     """The most inner products that a message carries."""
     past: int = 0
     """With optimal sync: the most syncs whose weights a token carries."""
+    windows: bool = False
+    """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0
     """The most parameters of a client, where clients report them to the monitor."""
     split: SplitShapes | None = None

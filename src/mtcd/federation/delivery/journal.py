@@ -17,7 +17,7 @@ from mtcd.errors import JournalError
 from mtcd.federation.delivery.mapped import mapped_numbers
 from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
 
-MAGIC = b"MTCDJRN7"
+MAGIC = b"MTCDJRN8"
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")

@@ -136,7 +136,8 @@ _most_of_token = attrgetter("index", "t", "hop", "aggregate", "penalty", "sync_p
 def _token(token: Token) -> Any:
     """Most tokens carry no more than their aggregate: the rest is then as it is when nothing is said of it."""
     more = token.extra or token.past or token.tally.visited or token.tally.products.size or token.tally.slope
-    return _all_of_token(token) if more or token.instruction != NO_INSTRUCTION else _most_of_token(token)
+    more = more or token.windows is not None or token.instruction != NO_INSTRUCTION
+    return _all_of_token(token) if more else _most_of_token(token)
 
 
 SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}

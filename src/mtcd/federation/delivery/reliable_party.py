@@ -20,6 +20,7 @@ from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.party import MONITOR, Message, Party
+from mtcd.protocol.token import Windows
 
 Limit = Callable[[Any], str | None]
 """Given a report to the monitor, progress or a lone token: the status with which the training ends there, or None."""
@@ -74,6 +75,8 @@ class ReliableParty:
         self.judge: Judge = lambda report, status: status
         self.stop_request: tuple[str, int] | None = None
         """The status with which to end at the next report, from so many hops on."""
+        self.windows: Windows | None = None
+        """What the plateau rule remembers, at the server; without one, the token carries it."""
         self.ended: End | None = None
         self.ended_here = False
         """Whether this party has ended the training."""
@@ -93,6 +96,7 @@ class ReliableParty:
         self.outbox = {(envelope.to, envelope.sequence): envelope for envelope in kept["outbox"]}
         self.sent, self.seen, self.terms = kept["sent"], kept["seen"], kept["terms"]
         self.ledger, self.stop_request = kept["ledger"], kept["stop_request"]
+        self.windows = kept["windows"]
         self.ended, self.ended_here = kept["ended"], kept["ended_here"]
         self.policy.restore(kept)
         return self
@@ -108,6 +112,7 @@ class ReliableParty:
                 "terms": self.terms,
                 "ledger": self.ledger,
                 "stop_request": self.stop_request,
+                "windows": self.windows,
                 "ended": self.ended,
                 "ended_here": self.ended_here,
             }

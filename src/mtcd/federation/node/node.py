@@ -145,7 +145,7 @@ class Node:
         def make() -> ReliableParty:
             parties = self.participant.role(agreed, self.log).parties if self.trainer is not None else role.parties
             reliable = make_reliable_party(self.number, parties, journal, network)
-            reliable.limit, reliable.judge = role.watch.limit, role.watch.judge
+            reliable.limit, reliable.judge = partial(role.watch.limit, keeper=reliable), role.watch.judge
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
 

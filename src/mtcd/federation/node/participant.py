@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +187,7 @@ class LinearParticipant(ParticipantTable):
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
+        bounds = replace(bounds, windows=not method.has_server and self.stop.plateau is not None)
         self.labels, self.problem = labels, problem
         reads = problem if labels is not None and method.reads_objective else None
         rule = None if labels is None else Divergence(start_of(problem), worst_end_of(method, linear=True))

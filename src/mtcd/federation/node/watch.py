@@ -11,11 +11,13 @@ import numpy as np
 
 from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.federation.node.log import Log
+from mtcd.federation.node.windows import Keeper, PlateauWatch
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method
 from mtcd.methods.svfl import Shared
 from mtcd.network.topology import Network
 from mtcd.pace import Growing, Pace
+from mtcd.plateau import PLATEAU, Plateau
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.token import Token
 from mtcd.stop import Stop
@@ -68,6 +70,9 @@ class Watch:
         if stop.cost is not None and cost > 0:
             left = max(0.0, stop.cost - opening_cost)
             self.limits["cost"] = math.ceil(left / cost) * self.per_sync
+        self._plateau: PlateauWatch | None = None
+        if isinstance(stop.plateau, Plateau) and problem is not None and rule is not None:
+            self._plateau = PlateauWatch(stop.plateau, method.epoch(samples), rule.start)
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._logged = Growing(), 0.0, 0.0, 0.0
         self._next_check = 0.0
@@ -76,15 +81,15 @@ class Watch:
         self.report: Report | None = None
         """Called with each report to the monitor, and the status if it ends the run; returns the status."""
 
-    def limit(self, payload: Any) -> str | None:
-        """The status if this report ends the run, or None."""
+    def limit(self, payload: Any, keeper: Keeper | None = None) -> str | None:
+        """The status if this report ends the run, or None. ``keeper``: of what the plateau rule remembers."""
         hop = reached(payload)
         if hop is None:
             return None
-        status = self._limit(payload, hop)
+        status = self._limit(payload, hop, keeper)
         return status if self.report is None else self.report(payload, status)
 
-    def _limit(self, payload: Any, hop: int) -> str | None:
+    def _limit(self, payload: Any, hop: int, keeper: Keeper | None) -> str | None:
         self.iteration, self.syncs = hop, getattr(payload, "t", 0)
         if not math.isfinite(getattr(payload, "penalty", 0.0)):
             return DIVERGED
@@ -94,6 +99,8 @@ class Watch:
             known = self.rule is not None and (f := self._objective(payload)) is not None and self.rule.on_the_way(f)
             if known or looks_hopeless(self._seen()):
                 return DIVERGED
+        if status is None and self._plateau is not None and keeper is not None:
+            status = PLATEAU if self._plateau.reached(payload, keeper, self._objective) else None
         return status
 
     def judge(self, payload: Any, status: str) -> str:

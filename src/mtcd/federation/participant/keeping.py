@@ -16,6 +16,7 @@ from mtcd.federation.private_files import write_files
 from mtcd.files import COEFFICIENTS, plain
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
+from mtcd.plateau import PLATEAU
 from mtcd.version import VERSION
 
 SUMMARY = "summary.json"
@@ -60,6 +61,8 @@ class Summary:
             )
         if self.status == STOPPED:
             return f"Stopped by the operator {after}; the block is that of this moment."
+        if self.status == PLATEAU:
+            return f"Stopped on a plateau {after}."
         return f"Stopped at the limit of {self.status} {after}."
 
     def diverged(self) -> Summary:
