@@ -206,6 +206,6 @@ def test_where_clients_come_and_go_tokens_of_empty_clusters_take_no_time(tmp_pat
     setup = setup_of({"kind": "path", "changes": changes}, method={"kind": "stcd"})
     file = tmp_path / "links.csv"
     file.write_text("from,to,latency_ms,bandwidth_mbps\n*,*,1,100\nserver,*,1,100\n")
-    planned = plan(setup, target=TARGET, budget=1.0, links=mtcd.planner.read_links(file, setup.network))
+    planned = plan(setup, target=TARGET, budget=2.0, links=mtcd.planner.read_links(file, setup.network))
     assert any(proposal.method.kind == "mtcd" and proposal.arrives for proposal in planned.proposals)
     assert trained(planned).status == "converged"
