@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from mtcd.report.plain_text import plain_text
 
+INDENT = 2  # of the lines of a block
 GAPS = (2, 1)  # spaces between columns: as many as fit
 LINES = 6  # a column of words that would need more lines than this is too narrow
 LONG_WORD = 24  # longer ones may be broken
@@ -44,7 +46,7 @@ class ScreenTable:
                 yield self._side_by_side(self._widths(room), gap)
                 return
         for number, row in enumerate(self.rows):
-            yield from self._block(number, row)
+            yield from self._block(number, row, options.max_width)
 
     def _column(self, j: int) -> list[str]:
         return [self.titles[j], *(row[j] for row in self.rows)]
@@ -83,17 +85,23 @@ class ScreenTable:
             before = first
         return table
 
-    def _block(self, number: int, row: Sequence[str]) -> Iterator[RenderableType]:
-        """A row as lines, one for each column that is not empty."""
+    def _block(self, number: int, row: Sequence[str], room: int) -> Iterator[RenderableType]:
+        """A row as lines, one for each column that is not empty; two where a number does not fit beside its title."""
         if number:
             yield Text()
         yield Text(row[0], style="bold", overflow="fold")
-        lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-        lines.add_column(no_wrap=True, min_width=max(map(cell_len, self.titles[1:]), default=0) + 2)
+        indented = max(map(cell_len, self.titles[1:]), default=0) + INDENT
+        numbers = [cell_len(cell) for title, cell in zip(self.titles, row, strict=True) if title not in self.words]
+        stacked = indented + GAPS[0] + max(numbers, default=0) > room
+        lines = Table(box=None, show_header=False, pad_edge=False, padding=(0, GAPS[0], 0, 0))
+        lines.add_column(overflow="fold", no_wrap=not stacked, min_width=0 if stacked else indented)
         lines.add_column(overflow="fold")
         for title, cell in zip(self.titles[1:], row[1:], strict=True):
-            if cell:
-                lines.add_row(Text(f"  {title}"), Text(cell))
+            if cell and stacked:
+                lines.add_row(Padding(Text(title), (0, 0, 0, INDENT)))
+                lines.add_row(Padding(Text(cell), (0, 0, 0, 2 * INDENT)))
+            elif cell:
+                lines.add_row(Padding(Text(title), (0, 0, 0, INDENT)), Text(cell))
         yield lines
 
     def _style(self, number: int) -> str:
