@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mtcd.cli.options import ConfigOptions
 from mtcd.cli.show import live_progress, reading, screen, show_notes
 from mtcd.cli.train import RUNS
 from mtcd.config.build import Setup, build, model_for, resolved_yaml
@@ -28,34 +28,23 @@ FILES = {"path.csv", "coefficients.csv", "config.yaml", "path.png", "best"}
 KEYS: dict[str, Over] = {"model.l1": "l1", "model.l2": "l2", "model.alpha": "l2"}
 
 
-@dataclass(frozen=True)
-class SelectOptions:
-    """The options that both commands have."""
-
-    config: Path
-    out: Path | None
-    changes: list[str]
-    seed: int | None
-    as_json: bool
-    quiet: bool
-
-    def setup(self) -> Setup:
-        """The parts of the config."""
-        config = read_config(self.config, self.changes, self.seed)
-        with reading(config, self.quiet or self.as_json):
-            setup = build(config)
-        if not self.quiet:
-            unused = ["The callbacks of the config take no part here."] if setup.callbacks else []
-            show_notes((*setup.notes, *setup.data.notes, *unused))
-        return setup
+def _setup(options: ConfigOptions) -> Setup:
+    """The parts of the config."""
+    config = read_config(options.config, options.changes, options.seed)
+    with reading(config, options.quiet or options.as_json):
+        setup = build(config)
+    if not options.quiet:
+        unused = ["The callbacks of the config take no part here."] if setup.callbacks else []
+        show_notes((*setup.notes, *setup.data.notes, *unused))
+    return setup
 
 
-def path_config(options: SelectOptions, over: str, metric: str | None) -> int:
+def path_config(options: ConfigOptions, over: str, metric: str | None) -> int:
     """Train along a penalty; write and show the outcome."""
     name, values = parsed(over)
     out = options.out or RUNS / f"{options.config.stem}-path"
     check_path_folder(out)
-    setup = options.setup()
+    setup = _setup(options)
     data, model = setup.linear()
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = path(
@@ -84,11 +73,11 @@ def path_config(options: SelectOptions, over: str, metric: str | None) -> int:
     return 0
 
 
-def cv_config(options: SelectOptions, folds: int) -> int:
+def cv_config(options: ConfigOptions, folds: int) -> int:
     """Cross-validate; write and show the outcome."""
     out = options.out or RUNS / f"{options.config.stem}-cv.csv"
     check_writable(out.parent)
-    setup = options.setup()
+    setup = _setup(options)
     config = setup.config
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = cross_validate(

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mtcd.cli.options import ConfigOptions
 from mtcd.cli.show import aside, live_progress, metrics_table, reading, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
@@ -24,15 +25,9 @@ EXIT_CODES = {"diverged": 1, "interrupted": 130}
 
 
 @dataclass(frozen=True)
-class TrainOptions:
+class TrainOptions(ConfigOptions):
     """The options of ``mtcd train``."""
 
-    config: Path
-    out: Path | None
-    changes: list[str]
-    seed: int | None
-    as_json: bool
-    quiet: bool
     resume: bool = False
     style: str | None = None
 

@@ -1,0 +1,62 @@
+"""The options that several commands have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+ConfigFile = Annotated[
+    Path, typer.Argument(metavar="CONFIG.yaml", help="The data, the model, the network and the method.")
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change one key of the config, such as method.hops=16. Repeatable."
+    ),
+]
+Seed = Annotated[int | None, typer.Option(metavar="N", min=0, help="Use this seed instead of the config's.")]
+AsJson = Annotated[bool, typer.Option("--json", help="End with one line of JSON on standard output.")]
+StyleOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STYLE",
+        help="paper, or paper:INCHES,POINTS: pictures of that width and size of text, without a title, as PDF for "
+        "LaTeX. paper is a column of 3.5 inches with 8 points.",
+    ),
+]
+NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
+RunCode = Annotated[
+    bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]
+Code = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="FILE.py", help="A file with your own networks, if the federation file names some. Repeatable."
+    ),
+]
+AgreeCode = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SHA256",
+        help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
+    ),
+]
+RunDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
+]
+
+
+@dataclass(frozen=True)
+class ConfigOptions:
+    """The options of every command that trains what a config describes."""
+
+    config: Path
+    out: Path | None
+    changes: list[str]
+    seed: int | None
+    as_json: bool
+    quiet: bool
