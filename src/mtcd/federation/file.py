@@ -113,8 +113,11 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, SAMPLES))
     if isinstance(federation.model, GlmSection):
-        Glm(**federation.model.model_dump(), positive=federation.labels.positive)  # refuse one that is of no use
-        model = Glm(**federation.model.model_dump())
+        given = Glm(
+            **federation.model.model_dump(), positive=federation.labels.positive
+        )  # refuse one that is of no use
+        # synthetic labels are of other classes
+        model = replace(given, positive=None, class_weight=None if given.class_weight is None else "balanced")
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
         settled.parties(model.problem(data), network, federation.seed)
         return

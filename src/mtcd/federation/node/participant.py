@@ -27,7 +27,14 @@ from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.block import PartyBlock
 from mtcd.federation.participant.keeping import Summary, keep_block, read_metrics
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
-from mtcd.federation.participant.problem import glm_of, own_part, scale_of, server_problem, start_of
+from mtcd.federation.participant.problem import (
+    glm_of,
+    own_part,
+    scale_of,
+    server_problem,
+    start_of,
+    without_classes,
+)
 from mtcd.federation.participant.stepsize import Curvature, own_curvature, resolve_from_reports
 from mtcd.federation.participant.table import PartyTable, own_table
 from mtcd.federation.transport import MEGABYTE
@@ -154,10 +161,8 @@ class LinearParticipant(ParticipantTable):
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """The curvature of this party's block, from which the step size is resolved."""
-        positive = self.config.labels.positive
-        classes = [0.0, 1.0] if positive is None else [f"not {positive}", str(positive)]
-        stand_in = np.resize(classes, len(rows))  # the curvature does not depend on labels
-        return own_curvature(own_part(self.config, self.own, rows, stand_in)).to_bytes()
+        stand_in = np.resize([0.0, 1.0], len(rows))  # the curvature does not depend on labels
+        return own_curvature(own_part(without_classes(self.config), self.own, rows, stand_in)).to_bytes()
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and step size, and the labels, which this party holds."""

@@ -74,6 +74,13 @@ def glm_of(config: KitConfig) -> Glm:
     return Glm(**config.model.model_dump(), positive=config.labels.positive)
 
 
+def without_classes(config: KitConfig) -> KitConfig:
+    """The kit without what it says of classes, for stand-in labels, which are not of these."""
+    model = config.model.model_copy(update={"class_weight": None})
+    labels = config.labels.model_copy(update={"positive": None})
+    return config.model_copy(update={"model": model, "labels": labels})
+
+
 def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels) -> OwnPart:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their labels."""
     order = range(table.rows) if rows is None else rows

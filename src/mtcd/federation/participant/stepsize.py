@@ -18,7 +18,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtcd.arrays import Array
-from mtcd.errors import ConfigError, WireError
+from mtcd.errors import WireError
 from mtcd.federation.participant.problem import OwnPart
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import LinearProblem
@@ -56,35 +56,39 @@ class Curvature:
 
 
 def own_curvature(part: OwnPart) -> Curvature:
-    """The curvature of this party's block."""
-    own, loss, penalty = part.problem.blocks[part.number], part.problem.loss, part.problem.penalties[part.number]
-    return Curvature(float(block_smoothness([own], loss, penalty.l2)[0]), sample_norm([loss.scaled(own)]))
+    """The curvature of this party's block, without weights of classes: it is reported before labels are known."""
+    own, penalty = part.problem.blocks[part.number], part.problem.penalties[part.number]
+    return Curvature(float(block_smoothness([own], part.model.loss, penalty.l2)[0]), sample_norm([own]))
 
 
 @dataclass(frozen=True, eq=False)
 class ReportedSmoothness(Smoothness):
-    """Smoothness constants from the parties' reports. The problem is the label holder's, with only its own block."""
+    """Smoothness constants from the parties' reports. The problem is the label holder's, with only its own block.
+
+    With weights of classes they are bounds: as if all samples had the largest weight.
+    """
 
     reports: tuple[Curvature, ...]
     named: ClassVar[str] = "L (a bound: l2 + sum_k (L_k - l2))"
 
     @cached_property
     def overall(self) -> float:
-        return positive(self.l2 + math.fsum(one.block - self.l2 for one in self.reports))
+        return positive(self.l2 + self._largest_weight * math.fsum(one.block - self.l2 for one in self.reports))
 
     @cached_property
     def blocks(self) -> Array:
         L = np.array([one.block for one in self.reports])
         positive(float(L.max()))
-        return L
+        return L if self._largest_weight == 1.0 else self.l2 + self._largest_weight * (L - self.l2)
 
     @property
     def norm(self) -> float:
-        if isinstance(self.problem.loss, Weighted):
-            raise ConfigError(
-                "method.stepsize: in a federation, auto is not known for dcpa with model.class_weight: give a number."
-            )
-        return super().norm
+        return (float(self.blocks.max()) - self.l2) / self.problem.loss.curvature
+
+    @property
+    def _largest_weight(self) -> float:
+        loss = self.problem.loss
+        return float(loss.weights.max()) if isinstance(loss, Weighted) else 1.0
 
     @cached_property
     def longest(self) -> float:
