@@ -195,6 +195,17 @@ def test_mixed_types_are_texts_and_texts_among_numbers_are_missing() -> None:
     assert "'three'" in notes[0]
 
 
+@pytest.mark.parametrize("name", list(TRANSFORMERS))
+def test_new_values_that_are_no_numbers_are_noted_where_numbers_are_read(name: str) -> None:
+    values = {"dates": ["2024-01-01", "2024-01-02"]}.get(name, ["1", "0"])
+    ours, _, _ = fitted(values, name)
+    noted = ours.notes(pl.DataFrame({"x": [*values, "soon", None]}))
+    if name in ("bin", "clip", "impute", "keep", "standardise"):
+        assert noted == ["1 value(s) of column 'x' that are no numbers, such as 'soon', count as missing."]
+    else:
+        assert noted == []
+
+
 def test_missing_values_that_no_step_fills_are_told_once_with_counts() -> None:
     frame = pl.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None], "c": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match=r"3 values of client 'k'.* a \(2\), b \(1\).*impute"):

@@ -6,7 +6,7 @@ It belongs to one party, is fitted on that party's own training rows, and is kep
 from mtcd.prepare.preparation import ColumnPreparation, Preparation
 from mtcd.prepare.raw import Preparations, RawColumns
 from mtcd.prepare.recipe import Recipe, read_recipe
-from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Transformer
+from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Stateless, Transformer
 
 __all__ = [
     "TRANSFORMERS",
@@ -16,6 +16,7 @@ __all__ = [
     "Preparations",
     "RawColumns",
     "Recipe",
+    "Stateless",
     "Transformer",
     "read_recipe",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,7 +36,7 @@ class PreparedColumn:
         for step in automatic_steps(column) if steps is None else steps:
             states = tuple(step.fit(part) for part in parts)
             missing |= any(state.unseen(part).any() for state, part in zip(states, parts, strict=True))
-            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+            parts = _applied(states, parts)
             fitted.append(states)
         for part in parts:
             if is_text(part):
@@ -50,7 +51,7 @@ class PreparedColumn:
         """The columns that new samples become; null where a value is missing."""
         parts = [column]
         for states in self.steps:
-            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+            parts = _applied(states, parts)
         return parts
 
     def filled(self, column: pl.Series) -> list[pl.Series]:
@@ -64,7 +65,7 @@ class PreparedColumn:
             for state, part in zip(states, parts, strict=True):
                 if state.knows_categories or not self.had_missing:
                     odd |= state.unseen(part)
-            parts = [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
+            parts = _applied(states, parts)
         if odd.any():
             row = int(odd.arg_true()[0])
             what = f"holds {column[row]!r}, as no training row does" if column[row] is not None else "is missing"
@@ -106,6 +107,11 @@ def unread(column: pl.Series) -> str:
         return ""
     first = column[int(odd.arg_true()[0])]
     return f"{odd.sum()} value(s) of column {column.name!r} that are no numbers, such as {first!r}, count as missing."
+
+
+def _applied(states: Sequence[Fitted], parts: Sequence[pl.Series]) -> list[pl.Series]:
+    """The columns that these become by one step."""
+    return [out for state, part in zip(states, parts, strict=True) for out in state.apply(part)]
 
 
 def _mean(part: pl.Series) -> float:

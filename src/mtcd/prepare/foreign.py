@@ -68,6 +68,8 @@ class ForeignPreparation(Preparation):
     @staticmethod
     def from_json(stored: dict[str, Any], trusted: Sequence[str] = ()) -> ForeignPreparation:
         """The preparation again, if all its types are known to skops as harmless, or trusted by name."""
+        if stored["format"] != FORMAT:
+            raise ValueError(f"a preparation of format {stored['format']}")
         content = base64.b64decode(stored["skops"], validate=True)
         transformer = find("mtcd.prepare.skops_files").from_bytes(content, trusted)
         return ForeignPreparation(transformer, tuple(stored["inputs"]), tuple(stored["outputs"]))

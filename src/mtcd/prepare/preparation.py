@@ -14,9 +14,6 @@ from mtcd.arrays import Array
 from mtcd.errors import DataError, listing
 from mtcd.prepare.column import PreparedColumn, unread
 from mtcd.prepare.recipe import Recipe
-from mtcd.prepare.transformers.impute import Imputed
-from mtcd.prepare.transformers.standardise import Standardised
-from mtcd.prepare.values import is_time
 
 FORMAT = 1
 
@@ -128,9 +125,7 @@ def _notes(given: pl.Series, column: PreparedColumn) -> list[str]:
 
 
 def _unread(given: pl.Series, column: PreparedColumn) -> list[str]:
-    of_numbers = isinstance(column.steps[0][0], Standardised | Imputed) and not is_time(given)
-    is_filled_with_text = isinstance(column.steps[0][0], Imputed) and isinstance(column.steps[0][0].fill, str)
-    return [note] if of_numbers and not is_filled_with_text and (note := unread(given)) else []
+    return [note] if column.steps[0][0].reads_numbers and (note := unread(given)) else []
 
 
 def _block(parts: Sequence[pl.Series]) -> Array:

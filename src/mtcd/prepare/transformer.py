@@ -1,7 +1,8 @@
 """Transformers: the settings of one step of a column's preparation, and the state that it has after fitting.
 
 Each is a file in ``transformers``: a frozen dataclass of settings, registered under its name, whose ``fit`` gives a
-frozen dataclass of fitted state. Both are plain values, so that they are read from a config and kept as JSON.
+frozen dataclass of fitted state. Both are plain values, so that they are read from a config and kept as JSON. One class
+is both where there is nothing to fit (:class:`Stateless`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import asdict
 from datetime import date
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import polars as pl
 
@@ -26,6 +27,11 @@ class Fitted(ABC):
 
     knows_categories: ClassVar[bool] = False
     """Whether it knows all categories of the training rows, so that another one is unseen."""
+
+    @property
+    def reads_numbers(self) -> bool:
+        """Whether it takes values that are no numbers as missing."""
+        return False
 
     @abstractmethod
     def apply(self, column: pl.Series) -> list[pl.Series]:
@@ -44,6 +50,16 @@ class Transformer(ABC):
     @abstractmethod
     def fit(self, column: pl.Series) -> Fitted:
         """The state, from the training rows of a column."""
+
+
+class Stateless(Transformer, Fitted):
+    """A transformer that has nothing to fit: it is its own state."""
+
+    def __init_subclass__(cls) -> None:
+        cls.fitted = cls
+
+    def fit(self, column: pl.Series) -> Self:
+        return self
 
 
 TRANSFORMERS: Registry[type[Transformer]] = Registry(
@@ -88,7 +104,10 @@ def state_from_json(stored: dict[str, Any]) -> Fitted:
     kind = values.pop("kind")
     if not isinstance(kind, str) or kind not in TRANSFORMERS:
         raise ValueError(f"there is no transformer {kind!r}")
-    state: Fitted = _adapter(TRANSFORMERS[kind].fitted).validate_python(values)
+    try:
+        state: Fitted = _adapter(TRANSFORMERS[kind].fitted).validate_python(values)
+    except ConfigError as error:  # of a transformer that is its own state
+        raise ValueError(str(error)) from None
     return state
 
 

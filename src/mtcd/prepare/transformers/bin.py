@@ -20,6 +20,7 @@ class Binned(Fitted):
 
     edges: tuple[float, ...]
     one_hot: bool
+    reads_numbers = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = numbers(column)

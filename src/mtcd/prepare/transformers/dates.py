@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import polars as pl
@@ -77,7 +77,7 @@ class Dates(Transformer):
         if zone is None and has_zone(column, self.format):
             zone = column.dtype.time_zone if isinstance(column.dtype, pl.Datetime) else "UTC"
         known = times(column, zone, self.format).drop_nulls()
-        parts: tuple[Part, ...] = ("year", "month", "day", "weekday", "hour", "days")
+        parts: tuple[Part, ...] = get_args(Part)
         if len(known) == 0 or known.dt.hour().n_unique() == 1:
             parts = tuple(part for part in parts if part != "hour")
         first = known.min()

@@ -9,21 +9,25 @@ import numpy as np
 import polars as pl
 
 from mtcd.errors import ConfigError
-from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Transformer
+from mtcd.prepare.transformer import TRANSFORMERS, Stateless
 from mtcd.prepare.values import texts
 
 MOST_COLUMNS = 65_536
 
 
+@TRANSFORMERS.register("hash")
 @dataclass(frozen=True)
-class Hashed(Fitted):
-    """The number of columns."""
+class Hash(Stateless):
+    """1 in one of ``columns`` columns, chosen by a checksum (CRC-32) of the category; a missing value gives 0 in all.
 
-    columns: int
+    Categories may share a column. None has to be known before, so that none is unseen.
+    """
+
+    columns: int = 32
 
     def __post_init__(self) -> None:
         if not 2 <= self.columns <= MOST_COLUMNS:
-            raise ValueError(f"columns is {self.columns}")
+            raise ConfigError(f"prepare: hash: columns must be from 2 to {MOST_COLUMNS}, but is {self.columns}.")
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = texts(column)
@@ -34,22 +38,3 @@ class Hashed(Fitted):
         known = np.flatnonzero(found >= 0)
         flags[found[known], known] = 1.0
         return [pl.Series(f"{column.name}#{i}", row) for i, row in enumerate(flags)]
-
-
-@TRANSFORMERS.register("hash")
-@dataclass(frozen=True)
-class Hash(Transformer):
-    """1 in one of ``columns`` columns, chosen by a checksum (CRC-32) of the category; a missing value gives 0 in all.
-
-    Categories may share a column. None has to be known before, so that none is unseen.
-    """
-
-    fitted = Hashed
-    columns: int = 32
-
-    def __post_init__(self) -> None:
-        if not 2 <= self.columns <= MOST_COLUMNS:
-            raise ConfigError(f"prepare: hash: columns must be from 2 to {MOST_COLUMNS}, but is {self.columns}.")
-
-    def fit(self, column: pl.Series) -> Hashed:
-        return Hashed(self.columns)

@@ -19,16 +19,22 @@ class Imputed(Fitted):
     fill: float | str
     indicator: bool
 
+    @property
+    def reads_numbers(self) -> bool:
+        return not isinstance(self.fill, str)
+
     def apply(self, column: pl.Series) -> list[pl.Series]:
-        values = texts(column) if isinstance(self.fill, str) else numbers(column)
+        values = self._values(column)
         filled = [values.fill_null(self.fill)]
         if self.indicator:
             filled.append(values.is_null().cast(pl.Float64).alias(f"{column.name} (missing)"))
         return filled
 
     def unseen(self, column: pl.Series) -> pl.Series:
-        values = texts(column) if isinstance(self.fill, str) else numbers(column)
-        return column.is_not_null() & values.is_null()
+        return column.is_not_null() & self._values(column).is_null()
+
+    def _values(self, column: pl.Series) -> pl.Series:
+        return numbers(column) if self.reads_numbers else texts(column)
 
 
 @TRANSFORMERS.register("impute")

@@ -6,24 +6,16 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from mtcd.prepare.transformer import TRANSFORMERS, Fitted, Transformer
+from mtcd.prepare.transformer import TRANSFORMERS, Stateless
 from mtcd.prepare.values import numbers
-
-
-@dataclass(frozen=True)
-class Kept(Fitted):
-    """Nothing has to be known."""
-
-    def apply(self, column: pl.Series) -> list[pl.Series]:
-        return [numbers(column)]
 
 
 @TRANSFORMERS.register("keep")
 @dataclass(frozen=True)
-class Keep(Transformer):
+class Keep(Stateless):
     """Numbers as they are."""
 
-    fitted = Kept
+    reads_numbers = True
 
-    def fit(self, column: pl.Series) -> Kept:
-        return Kept()
+    def apply(self, column: pl.Series) -> list[pl.Series]:
+        return [numbers(column)]
