@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -139,7 +138,7 @@ class Observer:
         """The parties ended the training by their own stop rules, before the observer did."""
         if status != DIVERGED and self._latest is not None and self._latest.hop > self.rows[-1].iteration:
             with self.clock.paused():
-                self.rows.append(self._row(self._latest, self.problem.score(self.engine.parameters())))
+                self.rows.append(self._model_row(self._latest))
         return status
 
     def _interrupted(self, progress: Progress) -> str:
@@ -173,7 +172,7 @@ class Observer:
                 return DIVERGED
             ends = stop.reached(row) or stop.on_plateau([*self.rows, row], self.pace.epoch)
             if ends and progress.aggregate is not None:  # at the end, measure the model, not the token
-                row = self._row(progress, self.problem.score(self.engine.parameters()))
+                row = self._model_row(progress)
             self.rows.append(row)
             fraction, last = stop.fraction(row, self.rows[0].gap), True
             try:
@@ -193,8 +192,7 @@ class Observer:
             self._syncs = progress.t
             with self.clock.paused():
                 fraction = stop.fraction(self.rows[-1], self.rows[0].gap)
-                measure = partial(lambda at: self._row(at, self.problem.score(self.engine.parameters())), progress)
-                self.callbacks.synced(measure, fraction, self.engine.parameters)
+                self.callbacks.synced(lambda: self._model_row(progress), fraction, self.engine.parameters)
             if self.callbacks.stopped is not None:
                 self._due = progress.hop
 
@@ -203,7 +201,7 @@ class Observer:
         if self.callbacks.stopped is None:
             return None
         if progress.aggregate is not None:
-            self.rows[-1] = self._row(progress, self.problem.score(self.engine.parameters()))
+            self.rows[-1] = self._model_row(progress)
         return DIVERGED if self._rule().at_the_end(self.rows[-1].objective) else STOPPED
 
     def _next(self, iteration: int, stop: Stop) -> float:
@@ -241,6 +239,10 @@ class Observer:
         last = self._metrics_at
         spacing = len(progress.aggregate) / METRICS_SAMPLES if progress.aggregate is not None else 0.0
         return last is None or progress.hop >= max(METRICS_SPACING * last, last + spacing)
+
+    def _model_row(self, progress: Progress) -> Measurement:
+        """A measurement of the model that the parties hold, and not of the token."""
+        return self._row(progress, self.problem.score(self.engine.parameters()))
 
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger

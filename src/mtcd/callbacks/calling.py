@@ -16,7 +16,11 @@ from mtcd.run import Run
 class Calling:
     """The callbacks of one training, in order. ``trained`` makes the model of parameters."""
 
-    def __init__(self, callbacks: Sequence[Callback] = (), trained: Callable[[Sequence[Any]], Any] = id) -> None:
+    def __init__(
+        self,
+        callbacks: Sequence[Callback] = (),
+        trained: Callable[[Sequence[Any]], Any] = lambda parameters: None,
+    ) -> None:
         for one in callbacks:
             if not isinstance(one, Callback):
                 raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.files import check_writable, write_whole
-from mtcd.history import Measurement
+from mtcd.rows import Rows
+
+HEADER = b"iteration,"
+"""What a history begins with."""
 
 
 @CALLBACKS.register("csv")
@@ -24,15 +28,18 @@ class CsvWriter(Callback):
         path = Path(self.file)
         check_writable(path.parent)
         self._check_ours(path)
-        self._rows, self._columns = [row.row() for row in info.history], list[str]()
+        self._rows = Rows(row.row() for row in info.history)
         self._write_all()
 
     @staticmethod
     def _check_ours(path: Path) -> None:
         """Reject an existing file that is not such a history."""
         try:
-            if path.exists() and path.stat().st_size and not path.read_bytes().startswith(b"iteration,"):
-                raise ConfigError(f"{path} is another file, not a history: choose another name.")
+            if path.exists():
+                with path.open("rb") as file:
+                    start = file.read(len(HEADER))
+                if start not in (b"", HEADER):
+                    raise ConfigError(f"{path} is another file, not a history: choose another name.")
         except OSError as error:
             raise ConfigError(f"{path} cannot be used ({error.strerror}): choose another file.") from None
 
@@ -40,22 +47,17 @@ class CsvWriter(Callback):
         row = moment.measurement.row()
         self._rows.append(row)
         if set(row) <= set(self._columns):
-            self._append(moment.measurement)
+            self._append(row)
         else:  # the first row, or a metric that was not there before
             self._write_all()
 
-    def _append(self, measurement: Measurement) -> None:
+    def _append(self, row: Mapping[str, Any]) -> None:
         try:
             with Path(self.file).open("a", newline="") as file:
-                csv.DictWriter(file, self._columns).writerow(measurement.row())
+                csv.DictWriter(file, self._columns).writerow(row)
         except OSError as error:
             raise MtcdError(f"{self.file} could not be written: {error.strerror or error}.") from None
 
     def _write_all(self) -> None:
-        self._columns = list(dict.fromkeys(name for row in self._rows for name in row))
-        text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self._columns)
-        if self._columns:
-            writer.writeheader()
-        writer.writerows(self._rows)
-        write_whole(Path(self.file), text.getvalue())
+        self._columns = self._rows.columns
+        write_whole(Path(self.file), self._rows.to_csv() if self._rows else "")

@@ -23,13 +23,14 @@ class Metric(ABC):
     needs_probabilities = False
     higher_is_better = True
 
-    def fits(self, outputs: Outputs) -> bool:
-        """Whether it can be computed of such outputs at all."""
-        return self.of_classes == bool(outputs.classes) and (not self.needs_probabilities or outputs.has_probabilities)
+    def suits(self, classes: bool, probabilities: bool) -> bool:
+        """Whether it can be computed for a model that predicts classes, or values, with or without probabilities."""
+        return self.of_classes == classes and (probabilities or not self.needs_probabilities)
 
     def of(self, outputs: Outputs) -> float:
         """The value; NaN where it is not defined, as AUC is not with samples of one class only."""
-        if not self.fits(outputs) or not len(outputs.labels) or not outputs.finite:
+        suits = self.suits(bool(outputs.classes), outputs.has_probabilities)
+        if not suits or not len(outputs.labels) or not outputs.finite:
             return math.nan
         with np.errstate(all="ignore"):  # numbers too large for their squares
             value = float(self.value(outputs))

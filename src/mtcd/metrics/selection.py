@@ -38,19 +38,14 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
         raise ConfigError(f"metrics must be a list of names, such as [auc, log_loss], but is {names!r}.")
     found = {}
     for name in names:
-        metric = find_metric(name)
-        if metric.of_classes != bool(classes):
-            kind, other = ("classes", "values") if metric.of_classes else ("values", "classes")
-            raise ConfigError(
-                f"metrics: {name} is for models that predict {kind}, but this one predicts {other}. "
-                f"Choose among {', '.join(all_metrics(classes, probabilities).chosen)}."
-            )
-        if metric.needs_probabilities and not probabilities:
-            raise ConfigError(
-                f"metrics: {name} needs probabilities, which this model does not give. "
-                f"Choose among {', '.join(all_metrics(classes, probabilities).chosen)}."
-            )
-        found[name] = metric
+        found[name] = metric = find_metric(name)
+        if not metric.suits(bool(classes), probabilities):
+            why = "needs probabilities, which this model does not give"
+            if metric.of_classes != bool(classes):
+                kind, other = ("classes", "values") if metric.of_classes else ("values", "classes")
+                why = f"is for models that predict {kind}, but this one predicts {other}"
+            known = ", ".join(all_metrics(classes, probabilities).chosen)
+            raise ConfigError(f"metrics: {name} {why}. Choose among {known}.")
     return Metrics(found)
 
 
@@ -64,13 +59,7 @@ def chosen_metrics(names: Sequence[str] | None, classes: int, probabilities: boo
 def all_metrics(classes: int, probabilities: bool) -> Metrics:
     """All metrics that such a model has."""
     made = {name: kind() for name, kind in METRICS.usable().items()}
-    return Metrics(
-        {
-            name: metric
-            for name, metric in made.items()
-            if metric.of_classes == bool(classes) and (probabilities or not metric.needs_probabilities)
-        }
-    )
+    return Metrics({name: metric for name, metric in made.items() if metric.suits(bool(classes), probabilities)})
 
 
 def find_metric(name: str) -> Metric:

@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from mtcd.errors import DataError, MtcdError
 from mtcd.metrics import Outputs, find_metric
-from mtcd.metrics.ranking import Ranks, ranks
+from mtcd.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
+from mtcd.model.predicted import class_name
 from mtcd.report.styles import COLOURS, DASHES, plain
 
 BINS = 10
@@ -51,7 +52,7 @@ def _drawn(draw: Draw, outputs: Outputs, path: Path) -> Path:
 def _curves(outputs: Outputs) -> list[tuple[str, Ranks]]:
     """The ranks of each class against the rest, of two classes the second; without classes that have no sample."""
     names = outputs.classes[1:] if len(outputs.classes) == 2 else outputs.classes
-    found = [(str(name), ranks(*one)) for name, one in zip(names, outputs.rankings(), strict=False)]
+    found = [(class_name(name), ranks(*one)) for name, one in zip(names, outputs.rankings(), strict=False)]
     return [(name, one) for name, one in found if one.positive[-1] and one.negative[-1]][:CLASSES]
 
 
@@ -62,7 +63,7 @@ def _look(number: int) -> dict[str, object]:
 def _roc(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         up, right = np.append(0.0, one.positive), np.append(0.0, one.negative)
-        area = float(np.trapezoid(up, right) / (up[-1] * right[-1]))
+        area = Auc().of_ranks(one)
         axes.plot(right / right[-1], up / up[-1], label=plain(f"{name}: AUC {area:.3f}"), **_look(number))  # type: ignore[arg-type]
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
     axes.set(xlabel="false positive rate", ylabel="true positive rate", xlim=(0, 1), ylim=(0, 1.01))
@@ -72,7 +73,7 @@ def _precision_recall(axes: Axes, outputs: Outputs) -> None:
     for number, (name, one) in enumerate(_curves(outputs)):
         precision = one.positive / (one.positive + one.negative)
         recall = one.positive / one.positive[-1]
-        mean = float((precision * np.diff(recall, prepend=0.0)).sum())
+        mean = AveragePrecision().of_ranks(one)
         share = one.positive[-1] / (one.positive[-1] + one.negative[-1])
         axes.step(
             np.append(0.0, recall), np.append(precision[0], precision), where="pre",
@@ -101,7 +102,7 @@ def _calibration(axes: Axes, outputs: Outputs) -> None:
         p, hits = outputs.probabilities[:, column], outputs.labels == column
         bins = [rows for rows in np.array_split(np.argsort(p, kind="stable"), BINS) if len(rows)]
         mean, share = [p[rows].mean() for rows in bins], [hits[rows].mean() for rows in bins]
-        axes.plot(mean, share, marker="o", markersize=4, label=plain(str(name)), **_look(number))  # type: ignore[arg-type]
+        axes.plot(mean, share, marker="o", markersize=4, label=plain(class_name(name)), **_look(number))  # type: ignore[arg-type]
     axes.plot([0, 1], [0, 1], color="0.6", linewidth=1, linestyle=":")
     axes.set(xlabel="mean predicted probability", ylabel="share of the class", xlim=(0, 1), ylim=(0, 1))
 

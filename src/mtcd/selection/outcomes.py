@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DivergedError
-from mtcd.files import whole_file
+from mtcd.files import write_whole
 from mtcd.metrics import chosen_metrics
 from mtcd.rows import Rows
 from mtcd.run import Run
@@ -44,8 +44,7 @@ class Outcomes(ABC):
 
 def write_rows(path: Path, rows: Rows) -> None:
     """A CSV file of the rows: all of it, or nothing."""
-    with whole_file(path) as writing:
-        writing.write_text(rows.to_csv(), encoding="utf-8", newline="")
+    write_whole(path, rows.to_csv())
 
 
 def final_metrics(run: Run, data: AnyData, names: Sequence[str] | None) -> dict[str, float]:
