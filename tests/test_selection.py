@@ -144,12 +144,25 @@ def test_the_best_run_is_that_with_the_best_metric(tmp_path: Path) -> None:
         ({"l1": 1}, "number of points"),
         ({"l1": [-1.0]}, "0 or more"),
         ({"l2": []}, "list of numbers"),
+        ({"l2": ["strong"]}, "list of numbers"),
         ({"l2": [1.0], "metric": "auc"}, "no test set"),
     ],
 )
 def test_paths_that_are_refused(options, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         mtcd.path(DATA, mtcd.Glm("ridge"), method=mtcd.SVFL(), stop=mtcd.Stop(iterations=2), **options)
+
+
+def test_a_metric_that_the_test_set_does_not_define_decides_nothing() -> None:
+    labels = (np.quantile(Y, 0.5) < Y).astype(int)
+    rows = np.flatnonzero(labels == 1)[:8]
+    data = mtcd.split(X, labels, 3).parted(np.setdiff1d(np.arange(90), rows), rows, "one class")
+    how = {"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), "l2": [1.0, 2.0], "metrics": ["auc", "accuracy"]}
+    found = mtcd.path(data, mtcd.Glm("logistic"), **how)
+    assert found.metric == "test_accuracy"
+    assert np.isnan([one["test_auc"] for one in found.metrics]).all()
+    with pytest.raises(ConfigError, match="'auc' is not defined on this test set"):
+        mtcd.path(data, mtcd.Glm("logistic"), metric="auc", **how)
 
 
 def test_a_point_that_diverges_is_named() -> None:

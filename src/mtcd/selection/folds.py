@@ -29,7 +29,8 @@ def fold_numbers(folds: int | ArrayLike, labels: NDArray[Any], of_classes: bool,
     order = stream(seed, "folds").permutation(len(labels))
     if of_classes:
         classes, counts = np.unique(labels, return_counts=True)
-        if (few := int(counts.argmin())) is not None and counts[few] < folds:
+        few = int(counts.argmin())
+        if counts[few] < folds:
             raise DataError(
                 f"Class {classes[few].item()!r} has {counts[few]} sample(s), too few for {folds} folds: "
                 "ask for fewer folds, or leave the class out."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
@@ -142,6 +143,7 @@ def path(
     values = penalties(over, given, model, data, standardise)
     network = as_network(network, data.clients, seed)
     runs: list[Run] = []
+    found: list[dict[str, float]] = []
     for value in values.tolist():
         start = runs[-1] if runs and method is not None and method.warm_starts and not network.changes else None
         run = train(
@@ -158,8 +160,9 @@ def path(
             start=start,
         )
         runs.append(check_trained(run, f"{over} = {value:g}"))
-    found = tuple(final_metrics(run, data, metrics) for run in runs)
-    return Path(over, values, tuple(runs), found, _deciding(metric, found[0]))
+        found.append(final_metrics(run, data, metrics))
+        deciding = _deciding(metric, found[0])  # refused after the first training, not after all
+    return Path(over, values, tuple(runs), tuple(found), deciding)
 
 
 def with_penalty(model: Glm, over: Over, value: float) -> Glm:
@@ -174,12 +177,15 @@ def penalties(over: Over, given: int | ArrayLike, model: Glm, data: VerticalData
         data = standardised(data)[0] if standardise else data
         most = strongest(over, model, data)
         return np.geomspace(most, LEAST[over] * most, int(given))
-    values = np.atleast_1d(np.asarray(given, dtype=float))
+    try:
+        values = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        values = np.zeros(0)
     if values.ndim != 1 or not values.size:
         raise ConfigError(f"{over} must be a list of numbers, or the number of points.")
     for value in values.tolist():
         check_number(over, value)
-    return np.sort(np.unique(values))[::-1]
+    return np.unique(values)[::-1]
 
 
 def strongest(over: Over, model: Glm, data: VerticalData) -> float:
@@ -197,11 +203,15 @@ def strongest(over: Over, model: Glm, data: VerticalData) -> float:
 
 
 def _deciding(metric: str | None, found: dict[str, float]) -> str | None:
-    """The name of the metric by which the best run is chosen."""
-    tested = [name for name in found if name.startswith("test_")]
+    """The name of the metric by which the best run is chosen: one that is defined on the test set."""
+    tested = [name for name, value in found.items() if name.startswith("test_") and not math.isnan(value)]
     if metric is None:
         return tested[0] if tested else None
     name = metric if metric.startswith("test_") else f"test_{metric}"
+    if name in found and name not in tested:
+        raise ConfigError(
+            f"metric: {metric!r} is not defined on this test set: choose another, or hold out more samples."
+        )
     if name not in tested:
         known = [one.removeprefix("test_") for one in tested]
         hint = did_you_mean(metric, known) if known else "there is no test set: make one with data.holdout(0.2)."
