@@ -158,6 +158,8 @@ OTHER = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
         ({"start": {"client_0": np.ones(3)}}, "no parameters of client_1"),
         ({"start": {c: np.ones(4) for c in DATA.clients}}, "shape"),
         ({"start": {c: np.full(3, np.nan) for c in DATA.clients}}, "finite"),
+        ({"start": {c: ["a", "b", "c"] for c in DATA.clients}}, "are not numbers"),
+        ({"start": 0.5}, "must be a run, or parameters by client"),
         ({"start": {c: np.ones(3) for c in [*DATA.clients, "who"]}}, "parameters of who"),
         ({"start": mtcd.train(OTHER, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))}, "other clients"),
     ],

@@ -53,13 +53,14 @@ def write_run(run: Run, folder: Path) -> None:
 def read_run(folder: Path, model: SplitModel | None, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
     try:
-        return _with_preparations(_read(folder, model), folder / PREPARATION, trusted)
+        about = json.loads((folder / MARKER).read_text())
+        run = _read(folder, about, model)
+        return _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
 
-def _read(folder: Path, model: SplitModel | None) -> Run:
-    about = json.loads((folder / MARKER).read_text())
+def _read(folder: Path, about: dict[str, Any], model: SplitModel | None) -> Run:
     if about["format"] != FORMAT:
         raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
     return Run(
@@ -76,9 +77,8 @@ def _read(folder: Path, model: SplitModel | None) -> Run:
 
 
 def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
-    """The run with the preparations of its clients, if it has some."""
-    about = json.loads((path.parent / MARKER).read_text())
-    if run.model is None or not about.get("prepared"):
+    """The run with the preparations of its clients."""
+    if run.model is None:
         return run
     preparations = Preparations.from_json(json.loads(path.read_text()), trusted)
     if isinstance(run.model, TrainedModel) and preparations.outputs != run.model.columns:

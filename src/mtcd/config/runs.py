@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,16 +34,10 @@ def load_run(
     ``trusted`` names types of transformers of scikit-learn that skops does not know, and that may be loaded.
     """
     place = Path(folder)
-    if run_code:
-        with running_code(_code_folder(place)):
-            return _loaded(place, model, run_code, trusted)
-    return _loaded(place, model, run_code, trusted)
-
-
-def _loaded(place: Path, model: SplitModel | None, run_code: bool, trusted: Sequence[str]) -> Run:
-    if model is None and (place / CONFIG).exists():
-        model = _configured_model(place, run_code)
-    return Run.load(place, model, trusted)
+    with running_code(_code_folder(place)) if run_code else nullcontext():
+        if model is None and (place / CONFIG).exists():
+            model = _configured_model(place, run_code)
+        return Run.load(place, model, trusted)
 
 
 def _code_folder(place: Path) -> Path:

@@ -18,7 +18,7 @@ from mtcd.arrays import Array
 from mtcd.data.checks import is_missing
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import is_tensor, plain
-from mtcd.errors import DataError, listing
+from mtcd.errors import DataError, did_you_mean, listing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -144,13 +144,19 @@ def _kind(column: NDArray[Any]) -> str:
     return next((word for kind, word in words if isinstance(odd, kind)), type(odd).__name__)
 
 
+def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
+    """Refuse a table that lacks a column that the model was trained on."""
+    missing = [name for name in wanted if name not in frame.names]
+    if missing:
+        others = sorted(set(frame.names) - set(wanted))
+        raise DataError(
+            f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
+            f"trained on{f'; {did_you_mean(missing[0], others)}' if others else '.'}"
+        )
+
+
 def client_features(frame: Frame, columns: Mapping[str, Sequence[str]]) -> dict[str, Array]:
     """The columns of each client, found by name; other columns are ignored."""
     place = {name: j for j, name in enumerate(frame.names)}
-    held = [name for names in columns.values() for name in names]
-    if missing := [name for name in held if name not in place]:
-        raise DataError(
-            f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
-            "trained on."
-        )
+    check_has_columns(frame, [name for names in columns.values() for name in names])
     return {client: frame.matrix([place[name] for name in names]) for client, names in columns.items()}

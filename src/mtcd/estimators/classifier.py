@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
-import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
@@ -29,8 +28,7 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
 
     ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The other parameters and
     attributes are those of :class:`MTCDRegressor`, and ``class_weight``: 'balanced' or a weight for each class, 1 where
-    none is given. ``classes_`` are the classes, ``coef_`` has a row for each of them,
-    or one row for two.
+    none is given. ``classes_`` are the classes, ``coef_`` has a row for each of them, or one row for two.
 
     >>> import numpy as np
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
@@ -112,10 +110,8 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> Array:
         """The probability of every class."""
         scores = self._decision(X)
-        if scores.ndim == 1:
-            positive = scipy.special.expit(scores)
-            return np.column_stack([1.0 - positive, positive])
-        return np.asarray(scipy.special.softmax(scores, axis=1))
+        assert self.run_ is not None
+        return self.run_.linear().model.loss.probabilities(scores)
 
     @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:

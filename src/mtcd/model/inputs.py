@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 
 from mtcd.arrays import Array
-from mtcd.data.frames import Frame, as_frame
+from mtcd.data.frames import Frame, as_frame, check_has_columns
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import DataError, did_you_mean, listing
+from mtcd.errors import DataError
 from mtcd.prepare import Preparations
-from mtcd.prepare.values import as_column
+from mtcd.prepare.values import as_columns
 
 
 def prepared_blocks(preparations: Preparations, clients: Sequence[str], X: Any) -> tuple[Array, ...]:
@@ -27,8 +27,7 @@ def prepared_blocks(preparations: Preparations, clients: Sequence[str], X: Any) 
         raise DataError(
             "The new samples of the clients are not equally many: give every sample a value in each column."
         )
-    kept = [pl.DataFrame([as_column(column) for column in frame.get_columns()]) for frame in frames]
-    return preparations.apply(kept)
+    return preparations.apply([as_columns(frame) for frame in frames])
 
 
 def raw_frames(preparations: Preparations, clients: Sequence[str], X: Any) -> list[pl.DataFrame]:
@@ -54,17 +53,6 @@ def check_unambiguous(columns: Sequence[Sequence[str]]) -> None:
         twice = next(name for i, name in enumerate(wanted) if name in wanted[:i])
         raise DataError(
             f"Two clients have a column {twice!r}, which are ambiguous in one table: give vertical data or a matrix."
-        )
-
-
-def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
-    """Refuse a table that lacks a column that the model was trained on."""
-    missing = [name for name in wanted if name not in frame.names]
-    if missing:
-        others = sorted(set(frame.names) - set(wanted))
-        raise DataError(
-            f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
-            f"trained on{f'; {did_you_mean(missing[0], others)}' if others else '.'}"
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +12,7 @@ from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, listing
+from mtcd.model.coefficients import unscaled
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.model.trained import TrainedModel
 
@@ -22,6 +23,8 @@ def starting_at(
     start: Start, model: Glm, data: VerticalData, problem: LinearProblem, scaling: Scaling | None
 ) -> LinearProblem:
     """The problem with these parameters at the start. A mapping has those of the columns as they are trained on."""
+    if not isinstance(start, TrainedModel | Mapping):
+        raise ConfigError(f"start must be a run, or parameters by client, but is {start!r}.")
     own, constant = _earlier(start, data, problem, scaling) if isinstance(start, TrainedModel) else (start, 0.0)
     if missing := [client for client in data.clients if client not in own]:
         raise ConfigError(f"start has no parameters of {listing(missing)}: give those of every client.")
@@ -29,17 +32,25 @@ def starting_at(
         raise ConfigError(f"start has parameters of {listing(unknown)}, which this data has no client for.")
     thetas = []
     for client, columns in zip(data.clients, data.columns, strict=True):
-        theta, shape = np.array(own[client], dtype=float), (len(columns), *problem.labels.shape[1:])
-        if theta.shape != shape or not np.isfinite(theta).all():
-            raise ConfigError(
-                f"start: the parameters of {client!r} must be finite numbers of shape {shape}, "
-                f"but have the shape {theta.shape}."
-            )
-        thetas.append(theta)
+        thetas.append(_checked(client, own[client], (len(columns), *problem.labels.shape[1:])))
     if model.intercept:
         last = np.broadcast_to(constant, (1, *thetas[0].shape[1:]))
         thetas[0] = np.concatenate([thetas[0], last])
     return replace(problem, start=tuple(thetas))
+
+
+def _checked(client: str, given: ArrayLike, shape: tuple[int, ...]) -> Array:
+    try:
+        theta = np.array(given, dtype=float)
+    except (TypeError, ValueError):
+        raise ConfigError(f"start: the parameters of {client!r} are not numbers: give an array.") from None
+    if theta.shape != shape:
+        raise ConfigError(
+            f"start: the parameters of {client!r} must have the shape {shape}, but have the shape {theta.shape}."
+        )
+    if not np.isfinite(theta).all():
+        raise ConfigError(f"start: the parameters of {client!r} are not all finite numbers.")
+    return theta
 
 
 def _earlier(
@@ -54,8 +65,8 @@ def _earlier(
         )
     thetas, constant = trained.thetas, trained.trained_intercept
     if not _same(trained.scaling, scaling):
-        thetas, constant = _rescaled(thetas, constant, trained.scaling, -1.0)
-        thetas, constant = _rescaled(thetas, constant, scaling, 1.0)
+        thetas, constant = _as_given(trained)
+        thetas, constant = (thetas, constant) if scaling is None else _scaled(thetas, constant, scaling)
     return dict(zip(data.clients, thetas, strict=True)), constant
 
 
@@ -66,15 +77,17 @@ def _same(one: Scaling | None, two: Scaling | None) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
-def _rescaled(
-    thetas: Sequence[Array], constant: Array, scaling: Scaling | None, power: float
-) -> tuple[tuple[Array, ...], Array]:
-    """From columns as given to scaled ones (power 1), or back (-1): x . theta + constant stays as it is."""
-    if scaling is None:
-        return tuple(thetas), constant
-    found = []
-    for theta, mean, scale in zip(thetas, scaling.means, scaling.scales, strict=True):
-        other = theta * scale.reshape(-1, *(1,) * (theta.ndim - 1)) ** power
-        constant = constant + power * mean @ (theta if power > 0 else other)
-        found.append(other)
-    return tuple(found), np.asarray(constant)
+def _as_given(trained: TrainedModel) -> tuple[tuple[Array, ...], Array]:
+    """theta and the intercept of the columns as given."""
+    if trained.scaling is None:
+        return trained.thetas, trained.trained_intercept
+    pairs = zip(trained.thetas, trained.scaling.scales, strict=True)
+    return tuple(unscaled(theta, scale) for theta, scale in pairs), np.asarray(trained.intercept)
+
+
+def _scaled(thetas: tuple[Array, ...], constant: Array, scaling: Scaling) -> tuple[tuple[Array, ...], Array]:
+    """theta and the intercept of scaled columns, from those of the columns as given: the predictions stay the same."""
+    for theta, mean in zip(thetas, scaling.means, strict=True):
+        constant = constant + mean @ theta
+    pairs = zip(thetas, scaling.scales, strict=True)
+    return tuple(theta * scale.reshape(-1, *(1,) * (theta.ndim - 1)) for theta, scale in pairs), np.asarray(constant)

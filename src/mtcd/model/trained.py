@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.checks import check_values
-from mtcd.data.frames import Frame, as_frame
+from mtcd.data.frames import Frame, as_frame, check_has_columns
 from mtcd.data.scaling import Scaling
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
@@ -21,7 +21,7 @@ from mtcd.errors import DataError
 from mtcd.metrics import Outputs
 from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.model.evaluation import linear_outputs
-from mtcd.model.inputs import check_has_columns, check_unambiguous, prepared_blocks
+from mtcd.model.inputs import check_unambiguous, prepared_blocks
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns, predicted_columns, true_labels
 from mtcd.prepare import Preparations

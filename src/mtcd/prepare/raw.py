@@ -15,7 +15,7 @@ from mtcd.arrays import Array
 from mtcd.prepare.foreign import ForeignPreparation, fit_foreign
 from mtcd.prepare.preparation import ColumnPreparation, Preparation, fit_columns
 from mtcd.prepare.recipe import Recipe, client_recipes
-from mtcd.prepare.values import as_column
+from mtcd.prepare.values import as_columns
 
 Places = tuple[tuple[int, ...], ...]
 
@@ -82,8 +82,7 @@ class RawColumns:
     def of(clients: Sequence[str], frames: Sequence[pl.DataFrame], positions: Places, prepare: Any) -> RawColumns:
         """With ``prepare`` as in :func:`mtcd.split`."""
         recipes = client_recipes(prepare, clients, [frame.columns for frame in frames])
-        kept = tuple(pl.DataFrame([as_column(column) for column in frame.get_columns()]) for frame in frames)
-        return RawColumns(tuple(clients), kept, positions, recipes)
+        return RawColumns(tuple(clients), tuple(as_columns(frame) for frame in frames), positions, recipes)
 
     def take(self, rows: NDArray[np.intp]) -> RawColumns:
         """These rows, in this order."""

@@ -33,6 +33,11 @@ def as_column(column: pl.Series) -> pl.Series:
     return column
 
 
+def as_columns(frame: pl.DataFrame) -> pl.DataFrame:
+    """The columns of a frame as they are kept until they are prepared."""
+    return pl.DataFrame([as_column(column) for column in frame.get_columns()])
+
+
 def is_text(column: pl.Series) -> bool:
     """Whether a column holds texts."""
     return column.dtype in (pl.String, pl.Categorical, pl.Enum)
