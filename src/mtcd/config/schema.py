@@ -3,138 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Discriminator,
-    Field,
-    ModelWrapValidatorHandler,
-    SerializeAsAny,
-    Tag,
-    model_validator,
+from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+
+from mtcd.config.data_schema import (
+    Class,
+    DataSection,
+    DatasetData,
+    OwnTable,
+    Prepare,
+    SparseData,
+    SyntheticData,
+    TableData,
 )
-
-from mtcd.config.keys import Number, Whole, section_of
-from mtcd.data.svmlight import is_svmlight
-from mtcd.errors import ConfigError, MtcdError
-from mtcd.methods.method import METHODS
+from mtcd.config.keys import Number, Whole
+from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
+from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.own_code import is_own
-from mtcd.prepare import read_recipe
 
-
-def _names(value: Any) -> Any:
-    """One name is a list of one."""
-    names = [value] if isinstance(value, str) else value
-    if not names or not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError("should be the name of a data set, or a list of names")
-    return names
-
-
-Count = Annotated[Whole, Field(ge=1)]
-FromZero = Annotated[Whole, Field(ge=0)]
-Fraction = Annotated[Number, Field(gt=0, lt=1)]
-Seed = FromZero
-
-
-class Section(BaseModel):
-    """A section of the config: unknown keys are rejected."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=True)
-
-
-def _prepare(value: Any) -> Any:
-    """Check a recipe; it stays as it was written."""
-    try:
-        read_recipe(value)
-    except MtcdError as error:
-        raise ValueError(str(error)) from None
-    return value
-
-
-def _class(value: Any) -> Any:
-    if isinstance(value, bool):
-        raise ValueError(
-            "write the class in quotes, such as 'yes': without them, YAML reads yes and no as true and false"
-        )
-    return value
-
-
-Prepare = Annotated[Any, AfterValidator(_prepare)]
-Class = Annotated[str | int | float, BeforeValidator(_class)]
-
-
-class OwnTable(Section):
-    """A client that brings its own table; without columns, all of them."""
-
-    table: Path
-    columns: list[str] | None = None
-
-
-class TableData(Section):
-    """Features and labels from CSV or Parquet."""
-
-    table: Path
-    label: str
-    id: str | None = None
-    weight: str | None = None  # the column with the weights of the samples
-    clients: Count | dict[str, list[str] | OwnTable]
-    ignore: list[str] = []
-    prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
-    positive: Class | None = None  # of two classes: the second in sorted order, unless given
-    standardise: bool = False
-    test_samples: Count | None = None  # held out
-    holdout: Fraction | None = None
-
-
-class SparseData(TableData):
-    """Features and labels from a file in the svmlight (libsvm) format."""
-
-    label: str = Field(default="", exclude=True)
-    features: Count | None = None  # where the file does not use the last ones
-
-    @model_validator(mode="before")
-    @classmethod
-    def _labels_are_inside(cls, given: Any) -> Any:
-        if isinstance(given, dict) and (extra := [key for key in ("label", "id", "weight") if given.get(key)]):
-            raise ValueError(f"the labels are in an svmlight file, with nothing else: leave out {' and '.join(extra)}")
-        if isinstance(given, dict) and given.get("prepare"):
-            raise ValueError("an svmlight file holds numbers only: leave out prepare")
-        clients = given.get("clients") if isinstance(given, dict) else None
-        if isinstance(clients, dict) and any(isinstance(share, dict) for share in clients.values()):
-            raise ValueError("an svmlight file cannot be joined with other tables: give lists of columns as clients")
-        return given
-
-
-class SyntheticData(Section):
-    """Data made from the seed."""
-
-    synthetic: str
-    samples: Count
-    features: Count
-    clients: Count
-    noise: Number = 0.1
-    classes: Whole = 3
-    standardise: bool = False
-    test_samples: Count | None = None  # more of the same
-    holdout: Fraction | None = None
-    seed: Seed | None = None  # the config's own, unless given
-
-
-class DatasetData(Section):
-    """A public data set, or the first of several that is at hand: see mtcd.load_dataset."""
-
-    dataset: Annotated[list[str], BeforeValidator(_names)]
-    clients: Count
-    samples: Count | None = None
-    features: Count | None = None
-    standardise: bool = False
-    test_samples: Count | None = None  # a part of the test set; of a table, held out
-    holdout: Fraction | None = None
-    seed: Seed = 0  # not the config's own: a data set is the same in every run
+__all__ = [
+    "AnyMethodSection",
+    "CallbackSection",
+    "ChangeSection",
+    "Class",
+    "ComputeSection",
+    "Config",
+    "CostsSection",
+    "Count",
+    "DataSection",
+    "DatasetData",
+    "Fraction",
+    "FromZero",
+    "GlmSection",
+    "MethodSection",
+    "ModelSection",
+    "NetworkSection",
+    "OptimiserSection",
+    "OwnTable",
+    "PlateauSection",
+    "Prepare",
+    "ScheduleSection",
+    "Section",
+    "Seed",
+    "SparseData",
+    "SplitSection",
+    "StopSection",
+    "SyntheticData",
+    "TableData",
+    "section_for",
+]
 
 
 class GlmSection(Section):
@@ -163,9 +81,9 @@ class SplitSection(Section):
     kind: Literal["split"]
     code: Path | None = None  # the folder of such packages; where the config is, unless given
     client: str
-    client_settings: dict[str, Any] = {}
+    client_settings: dict[str, Any] = Field(default_factory=dict)
     fusion: str = "linear"
-    fusion_settings: dict[str, Any] = {}
+    fusion_settings: dict[str, Any] = Field(default_factory=dict)
     aggregation: str = "concat"
     loss: str | None = None
     optimiser: OptimiserSection = OptimiserSection()
@@ -199,8 +117,8 @@ class ChangeSection(Section):
     """Clients that leave and join at an iteration: see mtcd.Change."""
 
     iteration: FromZero
-    leave: Clients = []
-    join: Clients = []
+    leave: Clients = Field(default_factory=list)
+    join: Clients = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _some_client(self) -> ChangeSection:
@@ -228,71 +146,6 @@ class NetworkSection(Section):
         if self.seed is not None and self.kind != "erdos-renyi":
             raise ValueError("seed is for the kind 'erdos-renyi' only, as nothing else is drawn: leave it out")
         return self
-
-
-class ScheduleSection(Section):
-    """How the step size changes from epoch to epoch: see mtcd.Schedule."""
-
-    kind: str = "step"
-    every: Whole = 20
-    factor: Number = 0.5
-    warmup: Whole = 0
-
-
-def _method_kind(kind: str) -> str:
-    try:
-        METHODS[kind]
-    except ConfigError as error:
-        raise ValueError(str(error).removeprefix("method.kind: ")) from None
-    return kind
-
-
-class MethodSection(Section):
-    """How it is trained: see mtcd.MTCD, mtcd.STCD, mtcd.SVFL, mtcd.DCPA and mtcd.TreeCG.
-
-    A method with other settings has a section with these too: see ``section_of``.
-    """
-
-    kind: Annotated[str, AfterValidator(_method_kind)] = "mtcd"
-    tokens: Whole | None = None
-    hops: Whole = 16
-    local_updates: Whole = 1
-    stepsize: Number | Literal["auto"] = "auto"
-    batch: Whole | None = None
-    combine: str | None = None
-    walk: str = "lazy"
-    clusters: Literal["auto"] | list[list[str | int]] | None = None
-    start: str | int | dict[str, Number] | list[str | int | dict[str, Number]] | None = None
-    acceleration: str | None = None
-    depth: Whole | None = None
-    dual_stepsize: Number | None = None
-    consensus_stepsize: Number | None = None
-    variant: Literal["B", "A"] = "B"
-    schedule: ScheduleSection | None = None
-    fusion_updates: Whole | None = None
-    fusion_client: str | int | None = None
-    first_pass: bool = True
-    transport: str = "float64"
-    local_solver: str = "gradient"
-
-    @model_validator(mode="wrap")
-    @classmethod
-    def _of_its_kind(cls, given: Any, handler: ModelWrapValidatorHandler[MethodSection]) -> MethodSection:
-        section = section_for(given.get("kind")) if isinstance(given, dict) else cls
-        return handler(given) if cls is not MethodSection or section is cls else section.model_validate(given)
-
-
-AnyMethodSection = SerializeAsAny[MethodSection]
-
-
-def section_for(kind: object) -> type[MethodSection]:
-    """The section of a method by its name; the general one where no method has it."""
-    if not isinstance(kind, str) or kind not in METHODS:
-        return MethodSection
-    try:
-        return cast(type[MethodSection], section_of(kind, MethodSection))
-    except ConfigError as error:
-        raise ValueError(str(error)) from None
 
 
 class PlateauSection(Section):
@@ -340,24 +193,6 @@ class ComputeSection(Section):
 def _listed(value: Any) -> Any:
     """One metric is a list of one."""
     return [value] if isinstance(value, str) else value
-
-
-def _data_kind(value: Any) -> str:
-    given = value if isinstance(value, dict) else getattr(value, "model_fields_set", ())
-    # no words that could be keys
-    if "synthetic" in given or "dataset" in given:
-        return "<synthetic>" if "synthetic" in given else "<dataset>"
-    table = value.get("table", "") if isinstance(value, dict) else getattr(value, "table", "")
-    return "<sparse>" if is_svmlight(Path(str(table))) else "<table>"
-
-
-DataSection = Annotated[
-    Annotated[TableData, Tag("<table>")]
-    | Annotated[SparseData, Tag("<sparse>")]
-    | Annotated[SyntheticData, Tag("<synthetic>")]
-    | Annotated[DatasetData, Tag("<dataset>")],
-    Discriminator(_data_kind),
-]
 
 
 class CallbackSection(Section):
