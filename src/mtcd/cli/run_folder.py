@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mtcd.cli.show import measured, screen, show_notes
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
-from mtcd.config.schema import SparseData, TableData
+from mtcd.config.schema import TableData
 from mtcd.data.svmlight import is_svmlight, read_new_svmlight
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import labels_of
@@ -74,8 +74,8 @@ class OnTable:
         if not (self.run / CONFIG).exists():
             return None
         data = read_config(self.run / CONFIG).data
-        named: str | None = getattr(data, key, None) if isinstance(data, TableData) else None
-        return None if isinstance(data, SparseData) else named
+        named: str | None = getattr(data, key) if isinstance(data, TableData) else None
+        return named
 
     def labels(self, asked: str | None, samples: Samples) -> NDArray[Any]:
         """The labels of the samples: a column of the table, or those inside an svmlight file."""

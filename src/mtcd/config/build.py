@@ -16,6 +16,7 @@ from mtcd.config.schema import (
     ComputeSection,
     Config,
     DatasetData,
+    FileData,
     GlmSection,
     OwnTable,
     SparseData,
@@ -110,7 +111,7 @@ def build(config: Config) -> Setup:
 
 def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | SplitModel:
     """The model of a config for this data; networks depend on its shapes and classes."""
-    positive = config.data.positive if isinstance(config.data, TableData) else None
+    positive = config.data.positive if isinstance(config.data, FileData) else None
     if isinstance(config.model, GlmSection):
         return Glm(**config.model.model_dump(), positive=positive)
     if positive is not None:

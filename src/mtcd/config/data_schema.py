@@ -39,6 +39,7 @@ def _class(value: Any) -> Any:
     return value
 
 
+OF_TABLES = ("label", "id", "weight", "prepare")  # keys that a file of another format has no use for
 Prepare = Annotated[Any, AfterValidator(_prepare)]
 Class = Annotated[str | int | float, BeforeValidator(_class)]
 
@@ -50,39 +51,45 @@ class OwnTable(Section):
     columns: list[str] | None = None
 
 
-class TableData(Section):
-    """Features and labels from CSV or Parquet."""
+class FileData(Section):
+    """The keys of samples in files, whatever their format."""
 
     table: Path
-    label: str
-    id: str | None = None
-    weight: str | None = None  # the column with the weights of the samples
     clients: Count | dict[str, list[str] | OwnTable]
     ignore: list[str] = Field(default_factory=list)
-    prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
     positive: Class | None = None  # of two classes: the second in sorted order, unless given
     standardise: bool = False
     test_samples: Count | None = None  # held out
     holdout: Fraction | None = None
 
 
-class SparseData(TableData):
+class TableData(FileData):
+    """Features and labels from CSV or Parquet."""
+
+    label: str
+    id: str | None = None
+    weight: str | None = None  # the column with the weights of the samples
+    prepare: Prepare | None = None  # 'auto', or {columns: ..., default: ..., on_unseen: ...}: see mtcd.prepare
+
+
+class SparseData(FileData):
     """Features and labels from a file in the svmlight (libsvm) format."""
 
-    label: str = Field(default="", exclude=True)
     features: Count | None = None  # where the file does not use the last ones
 
     @model_validator(mode="before")
     @classmethod
     def _labels_are_inside(cls, given: Any) -> Any:
-        if isinstance(given, dict) and (extra := [key for key in ("label", "id", "weight") if given.get(key)]):
+        if not isinstance(given, dict):
+            return given
+        if extra := [key for key in ("label", "id", "weight") if given.get(key)]:
             raise ValueError(f"the labels are in an svmlight file, with nothing else: leave out {' and '.join(extra)}")
-        if isinstance(given, dict) and given.get("prepare"):
+        if given.get("prepare"):
             raise ValueError("an svmlight file holds numbers only: leave out prepare")
-        clients = given.get("clients") if isinstance(given, dict) else None
+        clients = given.get("clients")
         if isinstance(clients, dict) and any(isinstance(share, dict) for share in clients.values()):
             raise ValueError("an svmlight file cannot be joined with other tables: give lists of columns as clients")
-        return given
+        return {key: value for key, value in given.items() if key not in OF_TABLES}
 
 
 class SyntheticData(Section):

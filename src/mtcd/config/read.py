@@ -12,7 +12,7 @@ import yaml
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.schema import Config, OwnTable, SplitSection, TableData
+from mtcd.config.schema import Config, FileData, OwnTable, SplitSection
 from mtcd.errors import ConfigError
 from mtcd.own_code import look_in
 
@@ -126,7 +126,7 @@ def _apply(content: dict[str, Any], change: str) -> None:
 def table_files(config: Config) -> list[Path]:
     """The files that the data of a config is read from."""
     data = config.data
-    if not isinstance(data, TableData):
+    if not isinstance(data, FileData):
         return []
     shares = data.clients.values() if isinstance(data.clients, dict) else ()
     return list(dict.fromkeys([data.table, *(share.table for share in shares if isinstance(share, OwnTable))]))
@@ -140,7 +140,7 @@ def locate(config: Config, folder: Path) -> Config:
         return beside if os.path.exists(beside) or not os.path.exists(path) else path.resolve()
 
     data: Any = config.data
-    if isinstance(data, TableData):
+    if isinstance(data, FileData):
         data = data.model_copy(update={"table": found(data.table)})
         if isinstance(data.clients, dict):
             clients = {

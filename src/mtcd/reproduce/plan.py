@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mtcd.config.build import build_network
 from mtcd.config.read import check_config, locate
-from mtcd.config.schema import Config, DatasetData, SyntheticData, TableData
+from mtcd.config.schema import Config, DatasetData, FileData, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
@@ -185,7 +185,7 @@ def _data_name(config: Config) -> str:
 def _at_hand(config: Config) -> bool:
     """Whether the data is there; an unknown data set is an error even where it may be missing."""
     data = config.data
-    if isinstance(data, TableData):
+    if isinstance(data, FileData):
         return os.path.exists(data.table)
     return not isinstance(data, DatasetData) or any(is_present(name) for name in data.dataset)
 
