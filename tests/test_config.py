@@ -10,6 +10,7 @@ from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config, read_config
 from mtcd.config.schema import Config
 from mtcd.errors import ConfigError
+from mtcd.plateau import Plateau
 
 BASE = """
 data: {synthetic: ridge, samples: 30, features: 8, clients: 4}
@@ -34,6 +35,17 @@ def test_numbers_are_read_as_people_write_them(tmp_path) -> None:
     assert config.stop.iterations == 200_000
     assert config.stop.gap == 1e-4
     assert config.seed == 7
+
+
+def test_keys_are_texts_also_where_yaml_reads_true_and_false(tmp_path) -> None:
+    text = BASE.replace("ridge", "logistic").replace("alpha: 10", "class_weight: {no: 1, yes: 5}")
+    text = text.replace("stop: {", "stop: {plateau: {on: objective, patience: 3}, ")
+    text += "callbacks: [{kind: early-stopping, on: train_auc}, {kind: keep-best, on: train_auc}]"
+    setup = build(config := read_config(written(tmp_path, text), ["stop.plateau={on: train_auc}"]))
+    assert setup.stop.plateau == Plateau(on="train_auc")
+    assert [callback.on for callback in setup.callbacks] == ["train_auc", "train_auc"]
+    assert config.model.class_weight == {"no": 1, "yes": 5}
+    assert read_config(written(tmp_path, resolved_yaml(config))) == config
 
 
 def test_clients_called_by_numbers_are_found_by_their_names(tmp_path) -> None:

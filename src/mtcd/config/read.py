@@ -18,7 +18,7 @@ from mtcd.own_code import look_in
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as people write it: 1e-5 is a number, and a key given twice is an error."""
+    """YAML as people write it: 1e-5 is a number, the keys on and yes are texts, and a key given twice is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen = set()
@@ -28,6 +28,8 @@ class _Loader(yaml.SafeLoader):
                     problem = f"the key {key.value!r} is given twice"
                     raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
                 seen.add(key.value)
+                if key.tag == "tag:yaml.org,2002:bool":
+                    key.tag = "tag:yaml.org,2002:str"
         return super().construct_mapping(node, deep)
 
 
