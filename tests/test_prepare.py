@@ -163,6 +163,9 @@ AUTOMATIC = {
     "yes and no": (["yes", "no", ""], ["boolean", "impute"]),
     "dates": (DAYS, ["dates", "impute", "standardise"]),
     "dates as text": (["2024-01-01", None, "2023-02-03 10:00"], ["dates", "impute", "standardise"]),
+    "yes and no with gaps": (["yes", "no", "n/a", "NA"], ["boolean", "impute"]),
+    "dates with gaps": (["2024-01-01", "-", "2023-02-03"], ["dates", "impute", "standardise"]),
+    "only gaps": (["NA", "-"], ["impute", "standardise"]),
     "few texts": (["m", "f", None, "2024-01-01"], ["one-hot"]),
     "many texts": ([f"name {i}" for i in range(41)], ["hash"]),
 }
@@ -196,20 +199,44 @@ def test_mixed_types_are_texts_and_texts_among_numbers_are_missing() -> None:
 
 
 @pytest.mark.parametrize("name", list(TRANSFORMERS))
-def test_new_values_that_are_no_numbers_are_noted_where_numbers_are_read(name: str) -> None:
+def test_new_values_that_the_first_step_cannot_read_are_noted(name: str) -> None:
     values = {"dates": ["2024-01-01", "2024-01-02"]}.get(name, ["1", "0"])
     ours, _, _ = fitted(values, name)
     noted = ours.notes(pl.DataFrame({"x": [*values, "soon", None]}))
-    if name in ("bin", "clip", "impute", "keep", "standardise"):
-        assert noted == ["1 value(s) of column 'x' that are no numbers, such as 'soon', count as missing."]
-    else:
-        assert noted == []
+    what = {"dates": "no dates", "boolean": "neither yes nor no", "ordinal": "not in its order"}.get(name, "no numbers")
+    said = f"1 value(s) of column 'x' that are {what}, such as 'soon', count as missing."
+    assert noted == ([] if name in ("one-hot", "hash") else [said])
 
 
 def test_missing_values_that_no_step_fills_are_told_once_with_counts() -> None:
     frame = pl.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None], "c": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match=r"3 values of client 'k'.* a \(2\), b \(1\).*impute"):
         fit_columns("k", frame, read_recipe({"default": "standardise"}))
+
+
+UNREADABLE = {
+    "texts as numbers": (["Bern", "Graz"], ["impute"], "impute reads numbers, but none.*row 1 holds 'Bern'.*one-hot"),
+    "a later step": (["Bern", "Graz"], [{"impute": {"strategy": "most-frequent"}}, "clip"], "clip reads numbers"),
+    "no dates": ([None, "-", "02.03.2024"], ["dates", "impute"], "dates reads dates.*row 3 holds '02.03.2024'"),
+    "no yes": (["a", "b"], ["boolean", "impute"], "boolean reads yes and no"),
+    "no order": (["a", "b"], [{"ordinal": {"order": ["low", "high"]}}, "impute"], "ordinal reads the categories of"),
+}
+
+
+@pytest.mark.parametrize("case", UNREADABLE)
+def test_a_step_that_can_read_none_of_the_values_is_refused(case: str) -> None:
+    values, steps, words = UNREADABLE[case]
+    with pytest.raises(DataError, match=words):
+        fitted(values, *steps)
+
+
+def test_values_that_a_first_step_cannot_read_are_told() -> None:
+    _, _, notes = fitted(["2024-01-01", "soon", None, "2024-01-03"], "dates", "impute")
+    assert notes == ["1 value(s) of column 'x' that are no dates, such as 'soon', count as missing."]
+    _, _, notes = fitted(["yes", "-", "no"], "boolean", "impute")
+    assert notes == ["1 value(s) of column 'x' that are neither yes nor no, such as '-', count as missing."]
+    with pytest.raises(DataError, match=r"1 value of client 'k' is still missing.*x \(1, such as 'mid'\).*Add"):
+        fitted(["low", "mid", "high"], {"ordinal": {"order": ["low", "high"]}})
 
 
 UNSEEN = {
@@ -286,7 +313,12 @@ def test_json_gives_the_same_preparation_and_new_values_never_stop_it(values: An
     frame = pl.DataFrame([as_column(pl.Series("x", values, dtype=pl.String))])
     if steps == "boolean":
         steps = ["boolean", "impute"]
-    ours, block, _ = fit_columns("k", frame, read_recipe({"default": steps}))
+    try:
+        ours, block, _ = fit_columns("k", frame, read_recipe({"default": steps}))
+    except DataError as error:
+        if "none of the values" not in str(error):
+            raise
+        return
     again = ColumnPreparation.from_json(json.loads(json.dumps(ours.to_json(), allow_nan=False)))
     assert again == ours
     np.testing.assert_array_equal(again.apply(frame), block)

@@ -27,7 +27,7 @@ def _prepare(value: Any) -> Any:
     try:
         read_recipe(value)
     except MtcdError as error:
-        raise ValueError(str(error)) from None
+        raise ValueError(str(error).removeprefix("prepare: ")) from None
     return value
 
 

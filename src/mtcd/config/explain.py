@@ -43,13 +43,20 @@ def explain(error: ValidationError, content: dict[str, Any], schema: type[BaseMo
         elif problem["type"] == "missing":
             problems.setdefault(f"the key {key!r} is missing", [])
         else:
-            message = problem["msg"].removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0]
-            got = f" (got {problem['input']!r})" if isinstance(problem["input"], str | int | float | None) else ""
-            problems.setdefault(key, []).append(message[:1].lower() + message[1:] + got)
+            problems.setdefault(key, []).append(_message(problem["type"], problem["msg"], problem["input"]))
     text = "; ".join(
         ": ".join(filter(None, (key, " or ".join(dict.fromkeys(messages))))) for key, messages in problems.items()
     )
     return text if text.endswith("?") else f"{text}."
+
+
+def _message(kind: str, said: str, value: Any) -> str:
+    """What pydantic, or a check of ours, says of a value; with the value, unless it is in it."""
+    if kind == "string_type" and isinstance(value, bool):
+        return "write it in quotes: without them, YAML reads no, off and false as false, yes, on and true as true"
+    message = said.removeprefix("Value error, ").removeprefix("Input ").split(" or instance of")[0].removesuffix(".")
+    shown = isinstance(value, str | int | float | None) and repr(value) not in message
+    return message[:1].lower() + message[1:] + (f" (got {value!r})" if shown else "")
 
 
 def _keys(place: Sequence[str | int], content: Any) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import polars as pl
 
 from mtcd.prepare.transformer import Transformer, make_transformer
-from mtcd.prepare.values import MISSING, booleans, is_text, is_time, numbers, texts, times
+from mtcd.prepare.values import booleans, is_gap, is_text, is_time, numbers, texts, times
 
 MOST_CATEGORIES = 40
 """Texts with more distinct values are hashed."""
@@ -25,11 +25,12 @@ def automatic_steps(column: pl.Series) -> tuple[Transformer, ...]:
     if not is_text(column):
         return number
     known = texts(column).drop_nulls().unique()
-    if _all_read(numbers, known.filter(~known.str.to_lowercase().is_in(list(MISSING)))):
+    without_gaps = known.filter(~is_gap(known))
+    if _all_read(numbers, without_gaps):
         return number
-    if _all_read(booleans, known):
+    if _all_read(booleans, without_gaps):
         return yes_no
-    if _all_read(lambda values: times(values, None, None), known):
+    if _all_read(lambda values: times(values, None, None), without_gaps):
         return dated
     if len(known) <= MOST_CATEGORIES:
         return (make_transformer("one-hot", {}),)

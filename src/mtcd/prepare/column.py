@@ -12,7 +12,7 @@ from mtcd.errors import DataError
 from mtcd.prepare.automatic import automatic_steps
 from mtcd.prepare.recipe import Steps
 from mtcd.prepare.transformer import Fitted, name_of, state_from_json, state_to_json
-from mtcd.prepare.values import is_text, numbers
+from mtcd.prepare.values import is_gap, is_text
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ class PreparedColumn:
         parts, fitted, missing = [column], [], bool(column.null_count())
         for step in automatic_steps(column) if steps is None else steps:
             states = tuple(step.fit(part) for part in parts)
+            for state, part in zip(states, parts, strict=True):
+                _check_reads_some(state, part)
             missing |= any(state.unseen(part).any() for state, part in zip(states, parts, strict=True))
             parts = _applied(states, parts)
             fitted.append(states)
@@ -100,13 +102,21 @@ class PreparedColumn:
         return made
 
 
-def unread(column: pl.Series) -> str:
-    """A note on values of a column of numbers that are none, which count as missing; empty where there are none."""
-    odd = column.is_not_null() & numbers(column).is_null()
-    if not odd.any():
-        return ""
-    first = column[int(odd.arg_true()[0])]
-    return f"{odd.sum()} value(s) of column {column.name!r} that are no numbers, such as {first!r}, count as missing."
+def unread(column: pl.Series, state: Fitted) -> tuple[int, object]:
+    """How many values of a column its first step cannot read, and the first of them."""
+    odd = state.unseen(column)
+    return int(odd.sum()), column[int(odd.arg_true()[0])] if odd.any() else None
+
+
+def _check_reads_some(state: Fitted, column: pl.Series) -> None:
+    """Refuse a step that can read none of the values: all would count as missing."""
+    known = ~is_gap(column)
+    if known.any() and state.unseen(column).filter(known).all():
+        row = int(known.arg_true()[0])
+        raise DataError(
+            f"Column {column.name!r}: {name_of(type(state))} reads {state.reads}, but none of the values is such: row "
+            f"{row + 1} holds {column[row]!r}. Choose another step, such as one-hot for texts, or auto."
+        )
 
 
 def _applied(states: Sequence[Fitted], parts: Sequence[pl.Series]) -> list[pl.Series]:

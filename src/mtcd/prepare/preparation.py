@@ -97,14 +97,15 @@ def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[Colum
         columns.append(column)
         parts += made
         if lost := max(part.null_count() for part in made):
-            missing[name] = lost
+            odd, first = unread(frame[name], column.steps[0][0])
+            missing[name] = lost, f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})"
         notes += _notes(frame[name], column)
     if missing:
-        shown = listing([f"{name} ({count:,})" for name, count in missing.items()])
+        total, shown = sum(lost for lost, _ in missing.values()), listing([said for _, said in missing.values()])
+        values, are = ("value", "is") if total == 1 else ("values", "are")
         raise DataError(
-            f"{sum(missing.values()):,} values of client {client!r} are still missing after preparation, of "
-            f"{frame.height:,} rows each: {shown}. Begin the steps of these columns with impute, or prepare them "
-            "automatically (auto)."
+            f"{total:,} {values} of client {client!r} {are} still missing after preparation, of {frame.height:,} rows "
+            f"each: {shown}. Add impute to the steps of these columns, or prepare them automatically (auto)."
         )
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen)
     check_outputs(client, preparation.outputs)
@@ -125,7 +126,11 @@ def _notes(given: pl.Series, column: PreparedColumn) -> list[str]:
 
 
 def _unread(given: pl.Series, column: PreparedColumn) -> list[str]:
-    return [note] if column.steps[0][0].reads_numbers and (note := unread(given)) else []
+    """A note on values that the first step cannot read, which count as missing."""
+    first = column.steps[0][0]
+    count, value = unread(given, first) if first.unread else (0, None)
+    said = f"{count} value(s) of column {given.name!r} that are {first.unread}, such as {value!r}, count as missing."
+    return [said] if count else []
 
 
 def _block(parts: Sequence[pl.Series]) -> Array:

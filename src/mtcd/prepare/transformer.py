@@ -27,11 +27,9 @@ class Fitted(ABC):
 
     knows_categories: ClassVar[bool] = False
     """Whether it knows all categories of the training rows, so that another one is unseen."""
-
-    @property
-    def reads_numbers(self) -> bool:
-        """Whether it takes values that are no numbers as missing."""
-        return False
+    reads: ClassVar[str] = "numbers"
+    unread: ClassVar[str] = "no numbers"
+    """What it reads, and what a value is that it cannot read, for messages; empty where it has a place for all."""
 
     @abstractmethod
     def apply(self, column: pl.Series) -> list[pl.Series]:
@@ -84,7 +82,9 @@ def make_transformer(name: str, settings: dict[str, Any]) -> Transformer:
             raise ConfigError(f"prepare: {name} has no setting {key!r}; {did_you_mean(key, known)}") from None
         if not known:
             raise ConfigError(f"prepare: {name} has no settings: leave {key!r} out.") from None
-        raise ConfigError(f"prepare: {name}: {key} is {first['input']!r}: {first['msg']}.") from None
+        raise ConfigError(
+            f"prepare: {name}: {key} {first['msg'].removeprefix('Input ')}, but is {first['input']!r}."
+        ) from None
 
 
 @cache

@@ -11,7 +11,7 @@ import polars as pl
 from mtcd.errors import DataError
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "-", "."})
-"""Texts that stand for a missing number."""
+"""Texts that stand for a missing number, date, yes or no."""
 LARGEST = 1e100  # the squares of larger numbers could overflow
 YES = frozenset({"yes", "y", "true", "t", "on", "1"})
 NO = frozenset({"no", "n", "false", "f", "off", "0"})
@@ -36,6 +36,14 @@ def as_column(column: pl.Series) -> pl.Series:
 def as_columns(frame: pl.DataFrame) -> pl.DataFrame:
     """The columns of a frame as they are kept until they are prepared."""
     return pl.DataFrame([as_column(column) for column in frame.get_columns()])
+
+
+def is_gap(column: pl.Series) -> pl.Series:
+    """Whether each value is missing, or a text that stands for a missing one."""
+    if not is_text(column):
+        return column.is_null()
+    words = column.cast(pl.String).str.strip_chars().str.to_lowercase()
+    return words.is_in(list(MISSING)).fill_null(True)
 
 
 def is_text(column: pl.Series) -> bool:

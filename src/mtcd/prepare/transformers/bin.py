@@ -20,7 +20,6 @@ class Binned(Fitted):
 
     edges: tuple[float, ...]
     one_hot: bool
-    reads_numbers = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = numbers(column)

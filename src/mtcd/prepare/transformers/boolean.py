@@ -15,5 +15,7 @@ from mtcd.prepare.values import booleans
 class Boolean(Stateless):
     """1 for yes, y, true, t, on and 1; 0 for no, n, false, f, off and 0; anything else is missing."""
 
+    reads, unread = "yes and no", "neither yes nor no"
+
     def apply(self, column: pl.Series) -> list[pl.Series]:
         return [booleans(column)]

@@ -18,7 +18,6 @@ class Clipped(Fitted):
 
     least: float
     largest: float
-    reads_numbers = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         return [numbers(column).clip(self.least, self.largest)]

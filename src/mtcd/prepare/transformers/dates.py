@@ -25,6 +25,7 @@ class Dated(Fitted):
     origin: str
     zone: str | None
     format: str | None
+    reads, unread = "dates", "no dates"
 
     def __post_init__(self) -> None:
         ZoneInfo(self.zone or "UTC")  # raises an error if there is none

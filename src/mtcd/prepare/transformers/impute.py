@@ -19,10 +19,6 @@ class Imputed(Fitted):
     fill: float | str
     indicator: bool
 
-    @property
-    def reads_numbers(self) -> bool:
-        return not isinstance(self.fill, str)
-
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = self._values(column)
         filled = [values.fill_null(self.fill)]
@@ -34,7 +30,7 @@ class Imputed(Fitted):
         return column.is_not_null() & self._values(column).is_null()
 
     def _values(self, column: pl.Series) -> pl.Series:
-        return numbers(column) if self.reads_numbers else texts(column)
+        return texts(column) if isinstance(self.fill, str) else numbers(column)
 
 
 @TRANSFORMERS.register("impute")

@@ -15,7 +15,5 @@ from mtcd.prepare.values import numbers
 class Keep(Stateless):
     """Numbers as they are."""
 
-    reads_numbers = True
-
     def apply(self, column: pl.Series) -> list[pl.Series]:
         return [numbers(column)]

@@ -19,6 +19,7 @@ class OneHotted(Fitted):
     rare: tuple[str, ...]
     missing: bool
     knows_categories = True
+    unread = ""
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         values = texts(column)

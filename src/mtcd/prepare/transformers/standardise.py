@@ -16,7 +16,6 @@ class Standardised(Fitted):
 
     mean: float
     scale: float
-    reads_numbers = True
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         return [(numbers(column) - self.mean) / self.scale]
