@@ -214,7 +214,7 @@ def _copied(value: Any) -> Any:
 
 @pytest.mark.parametrize(("engine", "name"), [pair for pair in EVERYWHERE if pair[0] in IN_PROCESS])
 def test_linear_models_continue_from_a_snapshot(engine: str, name: str, tmp_path: Path) -> None:
-    case, made = BY_NAME[name], [BY_NAME[name].engine(engine, tmp_path) for _ in range(2)]
+    made = [BY_NAME[name].engine(engine, tmp_path) for _ in range(2)]
     made[0].start()
     observations = made[0].run()
     list(islice(observations, 4))
@@ -223,10 +223,11 @@ def test_linear_models_continue_from_a_snapshot(engine: str, name: str, tmp_path
     later = [(one.hop, [theta.copy() for theta in made[0].parameters()]) for one in islice(observations, 5)]
     made[1].start()
     made[1].resume(take(second))
-    again = ((one.hop, made[1].parameters()) for one in made[1].run() if one.hop >= later[0][0])
-    for (hop, thetas), (its_hop, its_thetas) in zip(later, again, strict=False):
-        assert hop == its_hop
-        assert all(np.array_equal(one, two) for one, two in zip(thetas, its_thetas, strict=True)), case.name
+    resumed = (one.hop for one in made[1].run() if one.hop >= later[0][0])
+    again = [(hop, [theta.copy() for theta in made[1].parameters()]) for hop in islice(resumed, len(later))]
+    assert [hop for hop, _ in again] == [hop for hop, _ in later]
+    for (_, thetas), (_, its_thetas) in zip(later, again, strict=True):
+        assert all(np.array_equal(one, two) for one, two in zip(thetas, its_thetas, strict=True))
 
 
 def test_an_engine_without_checkpoints_says_so() -> None:

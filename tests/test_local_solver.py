@@ -5,6 +5,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import mtcd
+from mtcd.config.build import build
+from mtcd.config.read import check_config
 from mtcd.errors import ConfigError
 from mtcd.objective.losses.logistic import Logistic
 
@@ -50,6 +52,10 @@ def test_for_the_squared_loss_both_solvers_are_the_same() -> None:
 
 def test_it_is_named_in_the_description_and_by_a_config() -> None:
     assert METHODS["stcd"].describe() == "STCD, Q=50, majorise"
+    data = {"synthetic": "logistic", "samples": 30, "features": 4, "clients": 2}
+    method = {"kind": "stcd", "local_updates": 50, "local_solver": "majorise"}
+    config = check_config({"data": data, "model": {"kind": "logistic"}, "method": method})
+    assert build(config).method == METHODS["stcd"]
 
 
 @pytest.mark.parametrize(
