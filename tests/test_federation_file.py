@@ -79,6 +79,12 @@ def test_mtcd_with_a_server_works_on_pieces(tmp_path: Path) -> None:
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     ({"nmae": "x"}, ["unknown key 'nmae'", "did you mean 'name'"]),
     ({"name": None}, ["'name' is missing"]),
+    ({"holdout": 0}, ["holdout", "greater than 0"]),
+    ({"holdout": 1}, ["holdout", "less than 1"]),
+    ({"holdout": -0.2}, ["holdout", "greater than 0"]),
+    ({"holdout": "a fifth"}, ["holdout", "number"]),
+    ({"holdout": 0.2, "predictions": {"seen_by": "a"}}, ["holdout: 'b' holds the labels", "for 'a' alone", "Leave"]),
+    ({"holdout": 0.2, "predictions": {"seen_by": "server"}}, ["for 'server' alone (predictions.seen_by)"]),
     ({"labels": None}, ["'labels' is missing"]),
     ({"labels__heldby": "b"}, ["labels.heldby", "did you mean 'held_by'"]),
     ({"network__links": [["a", "b"], ["b", "d"]]}, ["network.links.1", "no party is called 'd'"]),

@@ -140,7 +140,7 @@ def test_a_verdict_that_comes_late_still_counts_and_only_once(tmp_path: Path) ->
     link = SimpleNamespace(peers={HOLDER}, up=set())
     mail = SimpleNamespace(on=lambda kind, handler: None, link=link, seal=object())
     station: Any = SimpleNamespace(mail=mail, questions=SimpleNamespace(waits_for=set()), loop=loop, log=None)
-    one = verdict.Verdict(station, kit.config, "run-7", SimpleNamespace(), kept)  # type: ignore[arg-type]
+    one = verdict.Verdict(station, kit.config, "run-7", SimpleNamespace(term=0), kept)  # type: ignore[arg-type]
     one.begin(concluded.append)
     for told in ("missing " + HOLDER, "diverged", "fine"):
         asked: Any = Answering(sender=HOLDER, body=b"run-7 " + told.encode())

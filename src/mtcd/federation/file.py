@@ -54,6 +54,7 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     _check_labels(federation, method)
     _check_plateau(federation, method)
     _check_predictions(federation)
+    _check_holdout(federation)
     _check_given_order(federation)
     _rehearse(federation, method, network_of(federation))
     return (*notes, *_code_notes(federation))
@@ -208,6 +209,16 @@ def _check_predictions(federation: Federation) -> None:
     if seen_by is not None and seen_by not in federation.places:
         hint = "there is none" if seen_by == SERVER else did_you_mean(seen_by, federation.places)
         raise ConfigError(f"predictions.seen_by: {seen_by!r} is neither a party nor the server; {hint}")
+
+
+def _check_holdout(federation: Federation) -> None:
+    """Refuse a hold-out whose scores the label holder must not see: it evaluates them at the end."""
+    holder, seen_by = federation.labels.held_by, federation.predictions.seen_by
+    if federation.holdout is not None and seen_by not in (None, holder):
+        raise ConfigError(
+            f"holdout: {holder!r} holds the labels and would see the scores of the held-out samples, but predictions "
+            f"are for {seen_by!r} alone (predictions.seen_by). Leave holdout out, or let {holder!r} see predictions."
+        )
 
 
 def _check_given_order(federation: Federation) -> None:

@@ -12,6 +12,7 @@ from mtcd.config.schema import (
     AnyMethodSection,
     ComputeSection,
     CostsSection,
+    Fraction,
     ModelSection,
     Section,
     Seed,
@@ -70,6 +71,7 @@ class KitConfig(Section):
     predictions: PredictionsSection
     alignment: Alignment
     standardise: bool
+    holdout: Fraction | None = None  # kits of before it have none
     model: ModelSection
     method: AnyMethodSection
     stop: StopSection
@@ -113,7 +115,7 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
     else:
         near = [other for other in federation.places if other != name]
     holder = name == federation.labels.held_by
-    shared = ("alignment", "standardise", "model", "method", "stop", "costs", "compute", "limits", "seed")
+    shared = ("alignment", "standardise", "holdout", "model", "method", "stop", "costs", "compute", "limits", "seed")
     return KitConfig(
         protocol=PROTOCOL,
         federation=federation.name,

@@ -13,6 +13,7 @@ from mtcd.config.schema import (
     Class,
     ComputeSection,
     CostsSection,
+    Fraction,
     GlmSection,
     MethodSection,
     ModelSection,
@@ -130,6 +131,7 @@ class Federation(Section):
     predictions: PredictionsSection = PredictionsSection()
     alignment: Alignment = "psi"
     standardise: bool = False  # every party scales its own columns
+    holdout: Fraction | None = None  # of the common samples, for the metrics of the end
     network: LinksSection = LinksSection(kind="complete")
     model: ModelSection = GlmSection()
     method: AnyMethodSection = MethodSection()

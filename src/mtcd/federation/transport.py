@@ -14,6 +14,7 @@ from mtcd.federation.names import OPERATOR
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
 MEGABYTE = 1024 * 1024
+HEAD_BYTES = 4096  # of a masked sum, per party, at most: its name and certificate
 BATCHES = 16  # of 64 KB, Zenoh's maximum on a link, so that a large token is queued at once
 SESSIONS = 10_000  # Zenoh's default limit of 1000 is too low for a large server
 WRITE = ["put", "query"]

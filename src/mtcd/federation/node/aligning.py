@@ -35,6 +35,8 @@ class Samples(Protocol):
 def agreement(config: KitConfig, purpose: str) -> str:
     """A digest of all settings on which parties must agree: kits of different `federation init` do not mix."""
     content = {**config.model_dump(mode="json", include=set(COMMON)), "held_by": config.labels.held_by}
+    if config.holdout is not None:
+        content["holdout"] = config.holdout
     text = json.dumps([purpose, config.seen_by, content], sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -16,6 +16,7 @@ from mtcd.errors import ConfigError, DataError, WireError
 from mtcd.federation.code_files import SHA256
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
+from mtcd.federation.node.held_out import Drawn, advised, check_fits, drawn, held_out_of, with_held_out
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.participant import ParticipantTable, summary_of
@@ -50,11 +51,12 @@ from mtcd.federation.participant.networks import (
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import WEIGHTS
 from mtcd.methods.split_setup import opening_cost, split_sizes
-from mtcd.metrics import all_metrics
+from mtcd.metrics import all_metrics, class_numbers
 from mtcd.protocol.model import SplitStage
 from mtcd.protocol.party import Party
 from mtcd.split_training import check_split, outside_guarantee, pace_of
 from mtcd.splitnet.client import NetClient
+from mtcd.splitnet.labels import encode
 from mtcd.splitnet.outputs import split_outputs
 from mtcd.splitnet.own import OwnProblem
 
@@ -84,13 +86,16 @@ class SplitParticipant(ParticipantTable):
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """The width of this party's representation."""
-        return json.dumps(own_network(self.config, self.kit.code, self.own, rows).width).encode()
+        taken = drawn(self.config, rows)
+        made = own_network(self.config, self.kit.code, self.own, taken.training, taken.held_out)
+        return json.dumps(made.width).encode()
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The settings with the widths of all parties, and the labels, which this party holds."""
         widths = [_width(name, facts[name]) for name in self.config.parties]
-        labels = self.held_labels(rows)
-        notes = [*self.notes, *outside_guarantee(self.method)]
+        taken = drawn(self.config, rows)
+        labels = self.held_labels(taken.training)
+        notes = [*self.notes, *outside_guarantee(self.method), *taken.notes]
         stepsize = self.method.resolved_stepsize()
         settings = {"samples": len(labels), "widths": widths, "stepsize": stepsize, "notes": notes}
         return settings | {FUSION_CODE: fusion_code(self.config, self.kit.code)}, labels_to_bytes(labels)
@@ -106,8 +111,11 @@ class SplitParticipant(ParticipantTable):
         if self.table is None:
             self.problem = server_network(config, code, labels, widths)
         else:
-            self.own_network = own_network(config, code, self.table, self.rows(agreed))
+            taken = self.drawn(agreed)
+            self.own_network = own_network(config, code, self.table, taken.training, taken.held_out)
             self.problem = self.own_network.problem(labels, widths)
+            self.held_out = self._held_out_labels(taken)
+            check_fits((2 * samples + len(taken.held_out)) * self.problem.outputs, config)
         threads = threads_for(self.problem, self.method)
         if threads is not None:
             torch.set_num_threads(threads)
@@ -132,7 +140,8 @@ class SplitParticipant(ParticipantTable):
             seen=lambda: self.stage.epoch_loss(),
             pace=pace_of(method, self.stop, samples),
         )
-        evaluated = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)
+        fits = fits_into_message(samples, self.problem.outputs, len(widths), config.limits.message_mb)
+        evaluated = fits or config.holdout is not None  # with a hold-out, parties refuse what does not fit
         if evaluated and self.problem.own is not None:
             client = parties.clients[self.problem.own.k].network
             assert isinstance(client, NetClient)
@@ -143,28 +152,58 @@ class SplitParticipant(ParticipantTable):
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """This party's part of the aggregate of all training samples, at the start and at the end."""
-        return np.stack([part_of(self.problem, h) for h in (self.start, represented(self.problem))])
+        part = np.stack([part_of(self.problem, h) for h in (self.start, represented(self.problem))])
+        own = self.own_network
+        if own is None or own.held_out is None:
+            return part
+        held_out = part_of(self.problem, represented(self.problem, own.held_out))
+        return with_held_out(part, held_out, len(self.config.parties))
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Compare the objective at the end with that at the start, each with its theta_0."""
         problem = self.problem
         trained = NetworkBlock.of(problem, self.config, (), self.fusion).trained
-        start = objective(problem, problem.fusion.finished(), total[0])
+        before, after = self._aggregates(total)
+        start = objective(problem, problem.fusion.finished(), before)
         rule = Divergence(start, worst_end_of(self.method, linear=False))
-        return rule.at_the_end(objective(problem, trained.fusion, total[1]))
+        return rule.at_the_end(objective(problem, trained.fusion, after))
 
     def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """The aggregate of all training samples at the end, given the sum of all parts."""
-        return np.asarray(total[1])
+        return np.asarray(self._aggregates(total)[1])
+
+    def _aggregates(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Those of all training samples, at the start and at the end."""
+        return total.ravel()[: 2 * self._size].reshape(2, self.problem.samples, -1)
+
+    @property
+    def _size(self) -> int:
+        """The numbers of an aggregate of all training samples."""
+        return self.problem.samples * self.problem.outputs
 
     def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the training samples."""
+        return self._measured("train", self.problem.common.labels.cpu().numpy(), aggregate)
+
+    def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """All metrics on the held-out samples, given the sum of all parts; none if it has no outputs for them."""
+        outputs = held_out_of(total.ravel(), 2 * self._size)
+        if outputs is None:
+            return {}
+        return self._measured("test", self.held_out, outputs.reshape(-1, self.problem.outputs))
+
+    def _measured(self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]) -> dict[str, float]:
         trained = NetworkBlock.of(self.problem, self.config, (), self.fusion).trained
-        common = self.problem.common
-        outputs = split_outputs(
-            trained.fused(torch.as_tensor(aggregate, dtype=torch.float32)), common.labels.cpu().numpy(), common.classes
-        )
-        return all_metrics(len(common.classes or ()), outputs.has_probabilities).measured("train", outputs)
+        classes = self.problem.common.classes
+        outputs = split_outputs(trained.fused(torch.as_tensor(aggregate, dtype=torch.float32)), labels, classes)
+        return all_metrics(len(classes or ()), outputs.has_probabilities).measured(part, outputs)
+
+    def _held_out_labels(self, taken: Drawn) -> NDArray[Any]:
+        """The labels of the held-out samples, as numbers; none at parties that do not hold them."""
+        labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
+        classes = self.problem.common.classes
+        with advised():
+            return encode(labels, None).numpy() if classes is None else class_numbers(labels, classes)
 
     def _check_fusion_code(self, digest: Any) -> None:
         """Check that the label holder has the same fusion module: every party computes the loss with it."""

@@ -5,9 +5,10 @@ The run folder holds the agreement and the journal, from which a party resumes a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,10 @@ from mtcd.protocol.token import Token
 
 WAITING_NOTE_SECONDS = 5.0
 FINAL_MODULE = "words"
+NOT_TESTED = (
+    "There are no metrics on the held-out samples, as the outputs for some of them are too large to be added up: check "
+    "that their columns have the same units and scales as those of the training samples."
+)
 OTHER_RUN = (
     "The other parties are in a run that is not in this folder. If this party took part in it, start it with the "
     "folder of that run (--out); otherwise stop all parties, and start them with new folders."
@@ -252,24 +257,38 @@ class Node:
         """Whether this party knows the final fusion module, if the model has one."""
         return not self.participant.awaits_final_module
 
+    @property
+    def term(self) -> int | None:
+        """The term of the token with which the training has ended; None if it has not, or a stale token ended it."""
+        assert self.trainer is not None
+        reliable = self.trainer.reliable
+        if reliable.ended is None:
+            return None
+        return max(reliable.terms, default=0) if self.role.judged else 0
+
     def evidence(self) -> NDArray[np.float64]:
-        """This party's part of the sum from which the objective at the end is evaluated."""
+        """This party's part of the sum from which the model at the end is evaluated."""
         return self.participant.evidence(self.party)
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
         diverged = self.participant.has_diverged(total)
         if not diverged:
-            self._measure(self.participant.aggregate(total))
+            tested = self.participant.held_out_metrics(total)
+            self._measure(self.participant.aggregate(total), tested)
+            if self.kit.config.holdout is not None and not tested:
+                self.log.say("note", NOT_TESTED)
         return diverged
 
-    def _measure(self, aggregate: NDArray[np.float64]) -> None:
-        """Keep the metrics on the training samples, from their aggregate at the end."""
+    def _measure(self, aggregate: NDArray[np.float64], tested: Mapping[str, float] = MappingProxyType({})) -> None:
+        """Keep the metrics on the training samples, from their aggregate at the end, and on held-out ones."""
         metrics = self.participant.metrics(aggregate)
         if metrics:
-            keep_metrics(self.folder.path, metrics)
-            shown = ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
-            self.log.say("metrics", f"On the training samples at the end: {shown}.", **metrics)
+            known = {**metrics, **tested}
+            keep_metrics(self.folder.path, known)
+            held_out = f" On the held-out samples: {_shown(tested)}." if tested else ""
+            sentence = f"On the training samples at the end: {_shown(metrics)}.{held_out}"
+            self.log.say("metrics", sentence, **known)
 
     def _awaits_reports(self) -> bool:
         """Whether the final fusion module or the verdict is pending; not after divergence, which leaves no model."""
@@ -308,7 +327,7 @@ class Node:
     def _keep(self) -> Summary:
         assert self.trainer is not None
         assert self.watch is not None
-        unjudged = self.outcome.sentence
+        unjudged = self.outcome.sentence(self.role.judged)
         summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes, unjudged)
         self.status = summary.status
         return summary
@@ -326,6 +345,10 @@ class Node:
             else:
                 self._keep()
         request.answer()
+
+
+def _shown(metrics: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 class _Confirmed(set[str]):

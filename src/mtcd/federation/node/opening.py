@@ -171,9 +171,10 @@ class OpeningLeader:
         self.questions.ask("start", dict.fromkeys(missing, body), then, self.confirmed.add)
 
     def _prepare(self, announcement: bytes) -> None:
+        rows = agreed_rows(announcement, self.part)
+        own = {self.kit.config.name: self.part.facts(rows)}  # first: its errors end the opening with their reason
+
         def answered(answers: Answers) -> None:
-            rows = agreed_rows(announcement, self.part)
-            own = {self.kit.config.name: self.part.facts(rows)}
             settings, labels = self.part.resolve(rows, {**own, **answers})
             agreed = Agreed(secrets.token_hex(8), settings, labels, announcement)
             self.start_others(agreed, self.start(agreed))

@@ -20,6 +20,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.aligning import agreed_rows
+from mtcd.federation.node.held_out import Drawn, advised, check_fits, drawn, held_out_of, with_held_out
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.role import Participant, Role
@@ -98,14 +99,15 @@ class ParticipantTable:
         """Notes on the table."""
         return () if self.table is None else self.table.notes
 
-    def rows(self, agreed: Agreed) -> Sequence[int]:
-        """The agreed rows; the table must be the one that was aligned."""
+    def drawn(self, agreed: Agreed) -> Drawn:
+        """The agreed rows, in training and held-out ones; the table must be the one that was aligned."""
         try:
-            return agreed_rows(agreed.announcement, self)
+            rows = agreed_rows(agreed.announcement, self)
         except DataError as error:
             raise DataError(
                 f"{self.own.path} is not the table that was aligned: {error} Give the same table as before (--data)."
             ) from None
+        return drawn(self.config, rows)
 
     def held_labels(self, rows: Sequence[int]) -> NDArray[np.generic]:
         """The labels of these rows, at the party that holds them."""
@@ -161,17 +163,21 @@ class LinearParticipant(ParticipantTable):
 
     def facts(self, rows: Sequence[int]) -> bytes:
         """The curvature of this party's block, from which the step size is resolved."""
-        stand_in = np.resize([0.0, 1.0], len(rows))  # the curvature does not depend on labels
-        return own_curvature(own_part(without_classes(self.config), self.own, rows, stand_in)).to_bytes()
+        taken = drawn(self.config, rows)
+        stand_in = np.resize([0.0, 1.0], len(taken.training))  # the curvature does not depend on labels
+        part = own_part(without_classes(self.config), self.own, taken.training, stand_in, taken.held_out)
+        return own_curvature(part).to_bytes()
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and step size, and the labels, which this party holds."""
-        labels = self.held_labels(rows)
-        problem = own_part(self.config, self.own, rows, labels).problem
+        taken = drawn(self.config, rows)
+        labels = self.held_labels(taken.training)
+        problem = own_part(self.config, self.own, taken.training, labels).problem
         reported = [_curvature(name, facts[name]) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
-        return {**sizes, "stepsize": method.resolved_stepsize(), "notes": list(notes)}, labels_to_bytes(labels)
+        rest = {"stepsize": method.resolved_stepsize(), "notes": [*notes, *taken.notes]}
+        return sizes | rest, labels_to_bytes(labels)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
@@ -187,8 +193,11 @@ class LinearParticipant(ParticipantTable):
         elif labels is None:
             raise WireError("labels", "are missing")
         else:
-            self.part = own_part(config, self.table, self.rows(agreed), labels)
+            taken = self.drawn(agreed)
+            self.part = own_part(config, self.table, taken.training, labels, taken.held_out)
             problem = self.part.problem
+            self.held_out = self._held_out_labels(taken, problem.classes)
+            check_fits((samples + len(taken.held_out)) * outputs, config)
         if problem.outputs != outputs:
             raise WireError("outputs", "are not those of the labels")
         bounds = method.bounds(agreed.run, network, config.seed, samples, outputs)
@@ -204,7 +213,14 @@ class LinearParticipant(ParticipantTable):
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
-        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=not lone)
+        tested = config.holdout is not None
+        return Role(parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone)
+
+    def _held_out_labels(self, taken: Drawn, classes: tuple[str | float, ...]) -> NDArray[Any]:
+        """The labels of the held-out samples as metrics use them; none at parties that do not hold them."""
+        with advised():
+            labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
+            return known_labels(labels, classes)
 
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a pass."""
@@ -213,26 +229,42 @@ class LinearParticipant(ParticipantTable):
         model = problem.client(self.part.number)
         with np.errstate(all="ignore"):
             z = model.represent(theta).ravel() / scale_of(problem)
-            return np.append(z, model.penalty(theta) / start_of(problem))
+            part = np.append(z, model.penalty(theta) / start_of(problem))
+            if self.part.held_out is None:
+                return part
+            return with_held_out(part, self.part.held_out @ theta / scale_of(problem), len(self.config.parties))
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Apply the divergence rule to f at the end."""
         assert self.rule is not None  # this party holds the labels
         problem = self.part.problem
-        return self.rule.at_the_end(problem.read_off(self.aggregate(total), float(total[-1]) * start_of(problem)))
+        penalty = float(total[problem.labels.size]) * start_of(problem)
+        return self.rule.at_the_end(problem.read_off(self.aggregate(total), penalty))
 
     def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """The aggregate of all training samples, given the sum of all parts."""
         problem = self.part.problem
-        return np.asarray((total[:-1] * scale_of(problem)).reshape(problem.labels.shape))
+        return np.asarray((total[: problem.labels.size] * scale_of(problem)).reshape(problem.labels.shape))
 
     def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
         """All metrics on the training samples; none at a server that does not know the labels."""
         if self.labels is None:
             return {}
+        return self._measured("train", known_labels(self.labels, self.problem.classes), aggregate)
+
+    def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """All metrics on the held-out samples, given the sum of all parts; none if it has no outputs for them."""
+        problem = self.part.problem
+        outputs = held_out_of(total, problem.labels.size + 1)
+        if outputs is None:
+            return {}
+        z = (outputs * scale_of(problem)).reshape(-1, *problem.labels.shape[1:])
+        return self._measured("test", self.held_out, z)
+
+    def _measured(self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]) -> dict[str, float]:
         loss, classes = glm_of(self.config).loss, self.problem.classes
-        outputs = linear_outputs(loss, classes, known_labels(self.labels, classes), aggregate)
-        return all_metrics(len(classes), loss.gives_probabilities).measured("train", outputs)
+        outputs = linear_outputs(loss, classes, labels, aggregate)
+        return all_metrics(len(classes), loss.gives_probabilities).measured(part, outputs)
 
     def gap_part(self, party: Party, token: Any) -> float | None:
         """This party's part of the duality gap, for the model that the token aggregates."""

@@ -30,7 +30,10 @@ class Role:
     """Reads the objective off an aggregate of all samples; None if this party cannot."""
     notes: tuple[str, ...] = ()
     evaluated_at_end: bool = False
-    """Whether the label holder evaluates the objective after the end, as no token carries it."""
+    """Whether the label holder evaluates the model after the end: the objective, if no token carries it, and the
+    held-out samples."""
+    judged: bool = False
+    """Whether the token tells if the training has diverged: the evaluation after the end is not needed for it."""
 
 
 class Participant(Part, Protocol):
@@ -54,10 +57,13 @@ class Participant(Part, Protocol):
     def metrics(self, aggregate: NDArray[np.float64]) -> dict[str, float]:
         """Metrics on the training samples, from their aggregate, at a party that knows the labels."""
 
+    def held_out_metrics(self, total: NDArray[np.float64]) -> dict[str, float]:
+        """At the label holder: metrics on the held-out samples, given the sum of all parts."""
+
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the block and the summary of the run; called again when the final fusion module arrives.
 
-        ``unjudged``: the reason why it is unknown whether the training has diverged, or "".
+        ``unjudged``: what could not be evaluated after the end, why, and what to do, or "".
         """
 
     def restore(self, folder: Path) -> None:

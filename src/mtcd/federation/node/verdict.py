@@ -1,6 +1,6 @@
 """The verdict: the evaluation after the end whether the training has diverged.
 
-The objective depends on the blocks of all parties. The label holder asks the other parties whether they have ended;
+The model is in the blocks of all parties. The label holder asks the other parties whether they have ended;
 then a masked sum (``passing.py``) adds up their representations (and penalties, of a linear model), which only the
 holder learns. It evaluates the objective, as a training in one process does at its end, and announces the verdict to
 all parties. Before, no block is kept. Every party writes the verdict to its run folder, so that it survives a restart.
@@ -43,11 +43,18 @@ class Outcome:
     diverged: bool = False
     away: tuple[str, ...] = ()
 
-    @property
-    def sentence(self) -> str:
-        """The reason why the verdict is missing, and what to do; empty if there is a verdict."""
+    def sentence(self, judged: bool) -> str:
+        """What is not known, why, and what to do; empty if there is a verdict.
+
+        ``judged``: the token told whether the training has diverged, and only metrics are missing.
+        """
         if not self.away:
             return ""
+        if judged:
+            return (
+                f"The held-out samples are not evaluated: {', '.join(self.away)} took no part after the end. Start all "
+                "parties again at the same time, with the same folders, to evaluate them."
+            )
         return (
             f"Whether the training has diverged is not known: {', '.join(self.away)} took no part when the objective "
             "was evaluated at the end. Start all parties again at the same time, with the same folders, to evaluate "
@@ -85,8 +92,12 @@ class Evidence(Protocol):
     def complete(self) -> bool:
         """Whether this party knows the final theta_0, if the model has one."""
 
+    @property
+    def term(self) -> int | None:
+        """The term of the token that has ended the training, 0 without one; None while the training goes on."""
+
     def evidence(self) -> NDArray[np.float64]:
-        """This party's part of the sum from which the objective is evaluated."""
+        """This party's part of the sum from which the model is evaluated."""
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Whether the training has diverged, given the sum of all parts."""
@@ -141,7 +152,11 @@ class Verdict:
     def proceed(self) -> None:
         """Evaluate the objective, if this is the holder and it is complete; called when either may have changed."""
         if self.pending and self.name == self.holder and self.own.complete:
-            self.questions.ask(JUDGE, dict.fromkeys(self.parties, self.run), self._answered)
+            self.questions.ask(JUDGE, dict.fromkeys(self.parties, self._request()), self._answered)
+
+    def _request(self) -> bytes:
+        """The run, and the term of a token that was regenerated: blocks of an older term are not of this model."""
+        return self.run + (b" %d" % self.own.term if self.own.term else b"")
 
     def _give_up(self, awaited: set[str]) -> None:
         """End without a verdict if one of the awaited parties is unreachable."""
@@ -155,8 +170,8 @@ class Verdict:
         return self._then is not None and not self.known
 
     def _is_new(self, outcome: Outcome) -> bool:
-        """Whether the outcome counts: the first one, or a verdict after a missing one."""
-        return self.pending or (self._missing and not outcome.away)
+        """Whether the outcome counts: the first one, or a verdict after a missing one; none if the end was undone."""
+        return self.own.term is not None and (self.pending or (self._missing and not outcome.away))
 
     def _conclude(self, outcome: Outcome) -> None:
         if self._is_new(outcome) and self._then is not None:
@@ -226,10 +241,10 @@ class Verdict:
 
     def _send_certificate(self, request: IncomingRequest) -> None:
         """Answer with the certificate for the pass; or that this party's numbers are not finite, or too large."""
-        if request.sender != self.holder or request.body != self.run:
+        if request.sender != self.holder or request.body.partition(b" ")[0] != self.run:
             raise WireError("sender", "is not the label holder of this run")
-        if self._then is None:
-            request.drop()  # the run has not ended here: the holder retries
+        if self._then is None or self.own.term is None or request.body != self._request():
+            request.drop()  # the run has not ended here, or not with this token: the holder retries
         else:
             request.answer(self._certificate() if fits(self._evidence(), self.clients) else DIVERGED.encode())
 

@@ -21,7 +21,7 @@ from mtcd.arrays import Array
 from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DataError, MtcdError, listing
-from mtcd.federation.participant.problem import OwnPart
+from mtcd.federation.participant.problem import OwnPart, prepared_values
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import COEFFICIENTS, plain
 from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
@@ -143,14 +143,6 @@ class PartyBlock:
         content = io.BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         return content.getvalue()
-
-
-def prepared_values(preparation: ColumnPreparation | None, table: PartyTable) -> Array:
-    """The values of new samples as a block takes them."""
-    if preparation is None:
-        return table.values
-    assert table.frame is not None
-    return preparation.apply(table.frame)
 
 
 def read_block(folder: Path) -> PartyBlock:

@@ -42,9 +42,10 @@ class Summary:
     objective: float | None = None
     notes: tuple[str, ...] = ()
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics on the training samples, at a party that knows labels and aggregate of the end: 'train_auc', ..."""
+    """Metrics at a party that knows labels and aggregate of the end: 'train_auc', with a hold-out 'test_auc', ..."""
     unjudged: str = ""
-    """The reason why it is unknown whether the training has diverged, and what to do; empty if it is known."""
+    """What could not be evaluated after the end, why, and what to do: whether the training has diverged, or held-out
+    samples. Empty if nothing is missing."""
 
     @property
     def message(self) -> str:

@@ -25,8 +25,8 @@ from mtcd.data.samples import check_samples
 from mtcd.errors import DataError, MtcdError, WireError, listing
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.participant.block import prepared_values
 from mtcd.federation.participant.networks import in_single, own_fusion_maker, own_maker, section_of
+from mtcd.federation.participant.problem import prepared_values
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import WEIGHTS, plain
 from mtcd.model.predicted import Columns

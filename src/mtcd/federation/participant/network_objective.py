@@ -6,18 +6,20 @@ in its slot of the aggregation, so that the aggregate is the sum of all parts.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from mtcd.federation.transport import MEGABYTE
+from mtcd.federation.transport import HEAD_BYTES, MEGABYTE
 from mtcd.splitnet.client import NetClient
+from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.fusion import CHUNK
 from mtcd.splitnet.own import OwnProblem
 
 PART_BYTES = 2 * 8  # per number of the aggregate: at the start and at the end, each as a 64-bit integer
-HEAD_BYTES = 4096  # per party, at most: its name and certificate
 
 
 def fits_into_message(samples: int, width: int, parties: int, message_mb: int) -> bool:
@@ -25,14 +27,17 @@ def fits_into_message(samples: int, width: int, parties: int, message_mb: int) -
     return PART_BYTES * samples * width + HEAD_BYTES * parties <= message_mb * MEGABYTE
 
 
-def represented(problem: OwnProblem) -> Tensor:
-    """h_k of all training samples, in evaluation mode."""
+def represented(problem: OwnProblem, held_out: NDArray[Any] | None = None) -> Tensor:
+    """h_k of all training samples, or of held-out ones, in evaluation mode."""
     own, net = problem.own, problem.net
     assert own is not None
     assert net is not None
+    source, samples = own.source, problem.samples
+    if held_out is not None:
+        source, samples = make_source(held_out, own.client, torch.device("cpu")), len(held_out)
     with net.evaluating(), problem.around.precision():
-        chunks = torch.split(torch.arange(problem.samples), CHUNK)
-        return torch.cat([net.module(net.laid_out(own.source.rows(rows))).float() for rows in chunks])
+        chunks = torch.split(torch.arange(samples), CHUNK)
+        return torch.cat([net.module(net.laid_out(source.rows(rows))).float() for rows in chunks])
 
 
 def represented_at_start(problem: OwnProblem, client: NetClient, represents_first: bool) -> Tensor:

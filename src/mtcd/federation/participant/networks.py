@@ -21,7 +21,7 @@ from mtcd.data.samples import as_samples, check_samples
 from mtcd.errors import ConfigError, DataError
 from mtcd.federation.code import OwnCode
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.participant.problem import prepared_rows
+from mtcd.federation.participant.problem import held_out_values, prepared_rows
 from mtcd.federation.participant.table import PartyTable
 from mtcd.methods.method import Method
 from mtcd.prepare import ColumnPreparation
@@ -78,6 +78,8 @@ class OwnNetwork:
     width: int
     """The width of its representation, which the other parties have to know."""
     preparation: ColumnPreparation | None = None
+    held_out: NDArray[Any] | None = None
+    """The held-out samples, prepared as the training samples are."""
 
     def problem(self, labels: Labels, widths: Sequence[int]) -> OwnProblem:
         """The problem that the party trains, given the widths of all parties."""
@@ -91,11 +93,17 @@ class OwnNetwork:
         return OwnProblem(_common(self.config, self.code, labels, widths), own)
 
 
-def own_network(config: KitConfig, code: OwnCode, table: PartyTable, rows: Sequence[int] | None) -> OwnNetwork:
+def own_network(
+    config: KitConfig, code: OwnCode, table: PartyTable, rows: Sequence[int] | None, held_out: Sequence[int] = ()
+) -> OwnNetwork:
     """The network of a party, for these rows of its table (None: all)."""
     order = range(table.rows) if rows is None else rows
     preparation, columns, values, _ = prepared_rows(config.name, table, order)
-    return replace(network_for(config, code, values, columns), preparation=preparation)
+    apart = None
+    if len(held_out):
+        apart = in_single(held_out_values(config.name, table, held_out, preparation, columns))
+        check_samples(config.name, apart, len(held_out))
+    return replace(network_for(config, code, values, columns), preparation=preparation, held_out=apart)
 
 
 def network_for(config: KitConfig, code: OwnCode, features: NDArray[Any], columns: tuple[str, ...] = ()) -> OwnNetwork:

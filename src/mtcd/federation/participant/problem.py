@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.config.schema import GlmSection
+from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling, standardise
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError, MtcdError
@@ -36,6 +37,8 @@ class OwnPart:
     problem: LinearProblem
     scaling: Scaling | None
     preparation: ColumnPreparation | None = None
+    held_out: Array | None = None
+    """The block of the held-out samples, prepared and scaled as the training samples are."""
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -81,7 +84,9 @@ def without_classes(config: KitConfig) -> KitConfig:
     return config.model_copy(update={"model": model, "labels": labels})
 
 
-def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels) -> OwnPart:
+def own_part(
+    config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels, held_out: Sequence[int] = ()
+) -> OwnPart:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their labels."""
     order = range(table.rows) if rows is None else rows
     if len(order) != len(labels):
@@ -103,7 +108,11 @@ def own_part(config: KitConfig, table: PartyTable, rows: Sequence[int] | None, l
     K, nothing = len(config.parties), np.zeros((len(labels), 0))
     blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
     problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
-    return OwnPart(number, model, data, problem, scaling, preparation)
+    apart = None
+    if len(held_out):
+        X = held_out_values(config.name, table, held_out, preparation, columns)
+        apart = np.asarray(model.block(number, X if scaling is None else scaling.apply((X,))[0]))
+    return OwnPart(number, model, data, problem, scaling, preparation, apart)
 
 
 def prepared_rows(
@@ -115,6 +124,33 @@ def prepared_rows(
         return None, table.columns, taken.values, []
     preparation, values, notes = fit_columns(party, taken.frame, taken.recipe)
     return preparation, preparation.outputs, values, notes
+
+
+def held_out_values(
+    party: str,
+    table: PartyTable,
+    rows: Sequence[int],
+    preparation: ColumnPreparation | None,
+    columns: Sequence[str],
+) -> Array:
+    """The values of held-out rows, prepared as the training rows were. Errors, which others see, hold no value."""
+    try:
+        values = prepared_values(preparation, table.take(rows))
+        check_values(party, columns, values)
+    except DataError:
+        raise DataError(
+            f"The held-out rows of {party!r} cannot be prepared as its training rows were: a value is missing, too "
+            "large, or of a category that no training row has. Prepare with on_unseen: ignore, or mend the table."
+        ) from None
+    return values
+
+
+def prepared_values(preparation: ColumnPreparation | None, table: PartyTable) -> Array:
+    """The values of new samples as a block takes them."""
+    if preparation is None:
+        return table.values
+    assert table.frame is not None
+    return preparation.apply(table.frame)
 
 
 @dataclass(frozen=True, eq=False)
