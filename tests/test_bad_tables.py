@@ -16,7 +16,7 @@ from table_files import refused
     [
         ("t.csv", b"", ["t.csv is empty"]),
         ("t.csv", b"\n\n", ["t.csv is empty"]),
-        ("t.csv", b"x,y\n", ["t.csv is empty", "at least two rows"]),
+        ("t.csv", b"x,y\n", ["t.csv is empty", "rows below it"]),
         ("t.csv", b"x,y\n1,2\n3,4,5\n", ["t.csv cannot be read", "row 2 has 3 values", "header has 2"]),
         ("t.csv", b"x,y\n\xff\xfe,2\n", ["t.csv cannot be read", "UTF-8"]),
         ("t.csv", b'x,y\n"1,2\n3,4\n', ["t.csv cannot be read"]),

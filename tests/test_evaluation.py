@@ -209,6 +209,26 @@ def test_a_folder_that_is_no_run_and_a_run_without_a_table(folder: Path, tmp_pat
     assert "not a run folder" in capsys.readouterr().err
     assert command("predict", str(folder / "logistic")) == 2
     assert "Which new samples?" in capsys.readouterr().err
+    for nothing in (tmp_path, tmp_path / "none"):
+        assert command("predict", str(nothing), str(folder / "new.csv")) == 2
+        assert "neither a run folder, with run.json, nor a kit, with party.yaml" in " ".join(
+            capsys.readouterr().err.split()
+        )
+
+
+def test_tables_of_one_row_and_of_none(folder: Path, tmp_path, capsys) -> None:
+    for rows in (1, 0):
+        NEW.head(rows).write_csv(tmp_path / f"{rows}.csv")
+    out = str(tmp_path / "p.csv")
+    assert command("predict", str(folder / "logistic"), str(tmp_path / "1.csv"), "--out", out) == 0
+    assert "1 prediction is in" in capsys.readouterr().out
+    assert command("predict", str(folder / "logistic"), str(tmp_path / "0.csv"), "--out", out) == 2
+    assert "0.csv is empty: it needs a header and rows below it." in " ".join(capsys.readouterr().err.split())
+
+
+def test_the_help_names_the_extra_of_onnx(capsys) -> None:
+    assert command("export", "--help") == 0
+    assert "'.[onnx]'" in capsys.readouterr().out
 
 
 def test_metrics_are_in_the_table_of_mtcd_train(folder: Path, tmp_path, capsys) -> None:

@@ -14,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import mtcd
 from commands import outcome, run
+from mtcd.config.read import read_config
 from mtcd.errors import ConfigError, DataError, DivergedError
 from mtcd.selection.folds import fold_numbers
 
@@ -199,6 +200,10 @@ def test_the_commands(tmp_path: Path, monkeypatch, capsys) -> None:
         "path.png",
     }
     assert mtcd.load_run("p/best").status == "converged"
+    best = float(printed.split("l1 = ")[1].split(". ")[0])
+    assert read_config(Path("p/best/config.yaml")).model.l1 == best
+    assert run("train", "p/best/config.yaml", "--out", "again", "--quiet") == 0  # from 0, to the same optimum
+    np.testing.assert_allclose(mtcd.load_run("again").objective, mtcd.load_run("p/best").objective, rtol=2e-4)
     Path("p/other").touch()
     assert run("path", "c.yaml", "--over", "model.l1=1", "--out", "p") == 2
     for over in ("model.l3=1", "model.l1=a", "model.l1="):

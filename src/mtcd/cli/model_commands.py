@@ -52,6 +52,11 @@ def predict(
             raise ConfigError(f"Which new samples? Give a table: mtcd predict {folder} table.csv")
         predict_table(OnTable(folder, new, run_code), out, quiet)
         return
+    if not (folder / "party.yaml").is_file():
+        raise ConfigError(
+            f"{folder} is neither a run folder, with run.json, nor a kit, with party.yaml: give one that mtcd train or "
+            "mtcd federation init wrote."
+        )
     from mtcd.cli.predict import PredictOptions
     from mtcd.cli.predict import predict as take_part
 
@@ -92,7 +97,7 @@ def export(
     ] = False,
     run_code: RunCode = False,
 ) -> None:
-    """Write the model of a trained run for ONNX runtimes (pip install '.[onnx]')."""
+    r"""Write the model of a trained run for ONNX runtimes (pip install '.\[onnx]')."""
     from mtcd.cli.run_folder import export_run
 
     export_run(run, onnx, run_code, after_preparation)

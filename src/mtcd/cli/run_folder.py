@@ -107,7 +107,8 @@ def predict_table(given: OnTable, out: Path, quiet: bool) -> None:
         columns = {"id": new.table.ids.sort("row")["id"], **columns}
     write_whole(out, pl.DataFrame(columns).write_csv().encode())
     if not quiet:
-        screen.print(f"{new.rows:,} predictions are in {escape(str(out))}.", highlight=False, soft_wrap=True)
+        what = "1 prediction is" if new.rows == 1 else f"{new.rows:,} predictions are"
+        screen.print(f"{what} in {escape(str(out))}.", highlight=False, soft_wrap=True)
 
 
 def evaluate_table(given: OnTable, label: str | None, as_json: bool, plot: Path | None) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from mtcd.cli.options import ConfigOptions
 from mtcd.cli.show import live_progress, reading, screen, show_notes
-from mtcd.cli.train import RUNS
+from mtcd.cli.train import RUNS, write_run
 from mtcd.config.build import Setup, build, model_for, resolved_yaml
 from mtcd.config.read import read_config
+from mtcd.config.schema import Config
 from mtcd.errors import ConfigError, did_you_mean, listing
 from mtcd.files import check_writable
 from mtcd.history import PARTS
@@ -161,7 +163,13 @@ def write_path(found: RegularisationPath, setup: Setup, out: Path) -> None:
     (out / "config.yaml").write_text(resolved_yaml(setup.config), encoding="utf-8")
     found.plot(out / "path.png")
     if found.metric is not None:
-        found.best.save(out / "best")
+        write_run(found.best, replace(setup, config=_config_of_best(setup, found)), out / "best")
+
+
+def _config_of_best(setup: Setup, found: RegularisationPath) -> Config:
+    changed: dict[str, Any] = {found.over: found.best_value, **({"alpha": None} if found.over == "l2" else {})}
+    model = setup.config.model.model_copy(update=changed)
+    return setup.config.model_copy(update={"model": model, "callbacks": None})
 
 
 def shown(value: Any) -> str:

@@ -44,7 +44,7 @@ def read_table(path: Path, key: str | None) -> Table:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise DataError(f"{path} cannot be read ({reason}): is it a whole file, in UTF-8 if CSV?") from None
     if frame.height == 0 or frame.width == 0:
-        raise DataError(f"{path} is empty: it needs a header and at least two rows.")
+        raise DataError(f"{path} is empty: it needs a header and rows below it.")
     columns = {column.name: column for column in frame.get_columns()}
     if key is None:
         return Table(path, frame.height, columns, pl.DataFrame())
@@ -108,7 +108,7 @@ def _header(path: Path) -> tuple[str, list[str]]:
     separator = max(DELIMITERS, key=lambda d: len(headers[d]))
     header = headers[separator]
     if not header:
-        raise DataError(f"{path} is empty: it needs a header and at least two rows.")
+        raise DataError(f"{path} is empty: it needs a header and rows below it.")
     name, count = Counter(header).most_common(1)[0]
     if count > 1:
         raise DataError(f"{path} has {count} columns named {name!r}: rename or remove all but one.")
