@@ -43,7 +43,7 @@ def reordered(parties: Parties, pick: Pick) -> LocalEngine:
 
 
 def check_any_order(make: Callable[[], Parties], seed: int) -> None:
-    """The same models and ledgers, bit by bit, at the first five observations."""
+    """The same models and ledgers, bit for bit, at the first five observations."""
     outcomes = []
     for engine in in_orders(make, seed):
         observed = islice(engine.run(), 5)

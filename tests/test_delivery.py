@@ -1,4 +1,4 @@
-"""Exactly-once delivery: whatever is lost, duplicated, delayed or crashes, the training is the same, bit by bit."""
+"""Exactly-once delivery: whatever is lost, duplicated, delayed or crashes, the training is the same, bit for bit."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,7 @@ def moments_without_faults(parties: Parties, most: int) -> dict[int, tuple[Any, 
 
 
 def assert_same(name: str, world: World, most: int = 200) -> None:
-    """All moments told are those of a training without faults, bit by bit.
+    """All moments told are those of a training without faults, bit for bit.
 
     Where tokens cross, what they tell of the sync is added up in the order of their visits, in any engine: then the
     penalty is the same but for rounding, and with 'visitors' so is the aggregate.

@@ -1,4 +1,4 @@
-"""Split networks in a federation: each party makes its own part alone, and all is as in one process, bit by bit."""
+"""Split networks in a federation: each party makes its own part alone, and all is as in one process, bit for bit."""
 
 from itertools import islice
 from pathlib import Path

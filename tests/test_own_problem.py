@@ -1,4 +1,4 @@
-"""Each party with its own part only: together they do what the parties of one process do, bit by bit."""
+"""Each party with its own part only: together they do what the parties of one process do, bit for bit."""
 
 import json
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Delivery of every method: whatever fault passes, the training is the one without faults, bit by bit."""
+"""Delivery of every method: whatever fault passes, the training is the one without faults, bit for bit."""
 
 from collections import deque
 from collections.abc import Callable

@@ -85,7 +85,7 @@ def keep_at(moment: int) -> Any:
 
 
 def assert_same(found: mtcd.Run, expected: mtcd.Run) -> None:
-    """Bit by bit, but for the seconds."""
+    """Bit for bit, except for the seconds."""
     for name, theta in expected.parameters.items():
         assert found.parameters[name].tobytes() == theta.tobytes()
     assert found.ledger == expected.ledger

@@ -1,4 +1,4 @@
-"""The wire format: trainings whose messages travel as bytes are the same, bit by bit, and frames are as planned."""
+"""The wire format: trainings whose messages travel as bytes are the same, bit for bit, and frames are as planned."""
 
 import subprocess
 import sys

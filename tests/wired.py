@@ -106,7 +106,7 @@ def wired(parties: Parties, wire: Wire) -> Parties:
 
 
 def told(progress: Progress) -> tuple[Any, ...]:
-    """What progress says, bit by bit, as of now."""
+    """What progress says, bit for bit, as of now."""
     parts = getattr(progress, "parameters", None) or ()
     tell = [np.asarray(part).tobytes() for part in parts]
     z = progress.aggregate

@@ -1,4 +1,4 @@
-"""Checkpoints: the whole state of a training in one file, from which it is resumed bit by bit.
+"""Checkpoints: the whole state of a training in one file, from which it continues bit for bit as if never stopped.
 
 A checkpoint is taken at a measurement, when all parties hold one model. Everything random is a function of the seed
 and of the iteration, so it consists of the state of the parties, the messages under way, history and ledger.

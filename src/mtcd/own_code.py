@@ -1,8 +1,9 @@
 """Code of the user's own, which a config names as 'module:Class': it runs only where a person asked for that.
 
-``mtcd train`` and ``mtcd reproduce`` are asked by being started; ``mtcd inspect`` and ``mtcd plan`` by ``--run-code``,
-``mtcd.load_run`` by ``run_code=True``. Federations never load such a name: what others wrote does not choose the code
-of a party (:mod:`mtcd.federation.code` has the rules for networks).
+``mtcd train``, ``mtcd path``, ``mtcd cv`` and ``mtcd reproduce`` run it, as the user has started a training;
+``mtcd inspect`` and ``mtcd plan`` only with ``--run-code``, ``mtcd.load_run`` only with ``run_code=True``. Federations
+never load such a name: what others wrote does not choose the code of a party (:mod:`mtcd.federation.code` has the rules
+for networks).
 """
 
 from __future__ import annotations

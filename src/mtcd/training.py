@@ -66,7 +66,7 @@ def train(
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
     ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
     how far along it is. ``checkpoint`` names a folder in which the state of the training is kept, and with ``resume``
-    it goes on from there, to the same iterates. ``callbacks`` see the training on its way, and may end it
+    it goes on from there, to the same iterates. ``callbacks`` are called while it trains, and may end it
     (:class:`Callback`). ``compute`` says where split networks run.
 
     ``metrics`` are names such as ("auc", "log_loss"), computed on the training samples, and on the test set if the data

@@ -1,4 +1,4 @@
-"""Callbacks: objects that see a training on its way and may end it. Each has a file of its own."""
+"""Callbacks: objects that are called during a training and may end it. Each has a file of its own."""
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
 

@@ -64,7 +64,7 @@ class Moment:
 
 
 class Callback:
-    """Sees a training on its way: override what you need. A built-in one is a dataclass of its settings.
+    """Is called during a training: override what you need. A built-in one is a dataclass of its settings.
 
     >>> import mtcd
     >>> class UntilSmall(mtcd.Callback):

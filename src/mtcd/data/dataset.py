@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mtcd.arrays import Rows
 from mtcd.checks import check_whole
 from mtcd.data.checks import check_labels
-from mtcd.data.draws import drawn_apart
+from mtcd.data.draws import drawn_holdout
 from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
@@ -132,7 +132,7 @@ class VerticalDataset:
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
-        return self.parted(*drawn_apart(fraction, self.samples, seed))
+        return self.parted(*drawn_holdout(fraction, self.samples, seed))
 
     def parted(self, rows: Rows, others: Rows, note: str) -> VerticalDataset:
         """These rows to train on, with the others as the test set, and a note about it."""

@@ -10,7 +10,7 @@ from mtcd.errors import DataError
 from mtcd.seeding import stream
 
 
-def drawn_apart(fraction: float, samples: int, seed: int) -> tuple[Rows, Rows, str]:
+def drawn_holdout(fraction: float, samples: int, seed: int) -> tuple[Rows, Rows, str]:
     """The rows to train on, those to test on, both in order, and a note for the user."""
     check_whole("seed", seed, least=0)
     check_number("fraction", fraction, above=0)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array, Rows
 from mtcd.data.checks import check_blocks, check_clients, check_labels, check_weights
-from mtcd.data.draws import drawn_apart
+from mtcd.data.draws import drawn_holdout
 from mtcd.data.frames import as_frame, as_numbers, check_distinct, check_row_order
 from mtcd.data.shares import assigned
 from mtcd.data.sparse import is_sparse
@@ -104,7 +104,7 @@ class VerticalData:
         """
         if self.test is not None:
             raise DataError("There is a test set already: nothing more can be held out.")
-        rows, others, note = drawn_apart(fraction, self.samples, seed)
+        rows, others, note = drawn_holdout(fraction, self.samples, seed)
         return self.parted(rows, others, note)
 
     def parted(self, rows: Rows, others: Rows, note: str) -> VerticalData:

@@ -113,20 +113,19 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
         return data, run
 
     def _stop(self, clients: int) -> Stop:
-        """After ``max_iter``, or when two tours through all clients hardly improve f."""
-        method = self._method()
-        patience = 4 if getattr(method, "has_server", True) else 4 * clients
+        """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by ``tol`` or less."""
+        patience = 4 if getattr(self._method(), "has_server", True) else 4 * clients
         return Stop(iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol))
 
     def _split(self, X: Any, labels: NDArray[Any], weights: Array | None) -> VerticalData:
         clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
         return split(X, labels, clients=clients, columns=getattr(self, "feature_names_in_", None), weights=weights)
 
-    def _keep(
+    def _fit_coefficients(
         self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any = None
     ) -> tuple[Array, float | Array]:
-        """Train, and keep the run; returns the coefficients of all columns of X (0 where no client holds the column)
-        and the intercept.
+        """Train, and set ``run_`` and ``n_iter_``; returns the coefficients of all columns of X (0 for columns that no
+        client holds) and the intercept.
         """
         data, run = self._train(X, labels, kind, weights, class_weight)
         self.run_, self.n_iter_ = run, run.final.iteration

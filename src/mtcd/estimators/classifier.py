@@ -83,7 +83,7 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         if count > 2 and loss != "logistic":
             raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
         kind = loss if count == 2 else "multinomial"
-        coefficients, intercept = self._keep(X, numbers.astype(float), kind, weights, self._class_weight())
+        coefficients, intercept = self._fit_coefficients(X, numbers.astype(float), kind, weights, self._class_weight())
         self.coef_ = coefficients[None, :] if count == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)
         return self

@@ -40,7 +40,7 @@ class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]
         if (y == y[0]).all() and self.fit_intercept:  # nothing to learn, which mtcd.train refuses
             self.run_, self.coef_, self.intercept_, self.n_iter_ = None, np.zeros(X.shape[1]), float(y[0]), 1
             return self
-        self.coef_, self.intercept_ = self._keep(X, y, kind, checked_weights(sample_weight, X))
+        self.coef_, self.intercept_ = self._fit_coefficients(X, y, kind, checked_weights(sample_weight, X))
         return self
 
     def predict(self, X: Any) -> Array:

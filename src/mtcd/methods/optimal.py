@@ -68,14 +68,16 @@ class Along:
 
     def gradient(self, w: Array) -> Array:
         """d value / d w."""
-        return self.derivatives(w)[0]
+        return self._gradient_at(self.aggregate(w), w)
 
     def derivatives(self, w: Array) -> tuple[Array, Array]:
         """The first derivative, and the second plus a share of its bound."""
         Z = self.aggregate(w)
-        loss = self.fit.gradient(Z).ravel()
-        gradient = np.asarray(self.changes.T @ loss + self.slope + self.bend @ w)
-        return gradient, np.asarray(self.changes.T @ self._curved(Z) + CAUTION * self._worst + self.bend)
+        hessian = np.asarray(self.changes.T @ self._curved(Z) + CAUTION * self._worst + self.bend)
+        return self._gradient_at(Z, w), hessian
+
+    def _gradient_at(self, Z: Array, w: Array) -> Array:
+        return np.asarray(self.changes.T @ self.fit.gradient(Z).ravel() + self.slope + self.bend @ w)
 
     def _curved(self, Z: Array) -> Array:
         """The second derivative of the loss at Z, times every change."""

@@ -35,5 +35,5 @@ def unscaled(theta: Array, scales: Array) -> Array:
 
 
 def shift_of(theta: Array, means: Array, scales: Array) -> Array:
-    """What the means that were subtracted take off the intercept of the columns as given."""
+    """The intercept of scaled columns minus that of the columns as given."""
     return np.asarray((means / scales) @ theta)

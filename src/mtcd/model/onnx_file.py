@@ -64,7 +64,7 @@ def linear_onnx(trained: TrainedModel) -> bytes:
     return finished(model, about)
 
 
-NUMBERS: dict[str, Any] = {"zero": np.zeros(()), "last": np.array([1], dtype=np.int64)}
+NUMBERS: dict[str, Any] = {"zero": np.zeros(()), "axis": np.array([1], dtype=np.int64)}
 
 
 def _label(several: bool) -> list[onnx.NodeProto]:
@@ -86,7 +86,7 @@ def _softmax() -> list[onnx.NodeProto]:
 def _sigmoids() -> list[onnx.NodeProto]:
     """The sigmoids of -z and z, side by side."""
     return [
-        helper.make_node("Unsqueeze", ["z", "last"], ["column"]),
+        helper.make_node("Unsqueeze", ["z", "axis"], ["column"]),
         helper.make_node("Neg", ["column"], ["mirrored"]),
         helper.make_node("Concat", ["mirrored", "column"], ["sides"], axis=1),
         helper.make_node("Sigmoid", ["sides"], ["shares"]),

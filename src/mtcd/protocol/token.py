@@ -130,7 +130,7 @@ class Token(Payload):
     extra: Annotated[int, Whole("extra")] = 0
     """The count of numbers that it carries beside its aggregates."""
     windows: Annotated[Windows | None, Optional(Nested(Windows), lambda bounds: bounds.windows)] = None
-    """In a federation without a server that may end on a plateau. As little counted as the penalty."""
+    """Only in a federation without a server that may end on a plateau; like the penalty, it is not counted as sent."""
 
     @property
     def floats(self) -> int:

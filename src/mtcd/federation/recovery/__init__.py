@@ -16,7 +16,7 @@ Tests on simulated federations (``mtcd.federation.simulate``: envelopes lost, du
 before and after a commit, restart, hang; links are cut) show:
 
 - Faults that pass leave no trace: every report of STCD, MTCD (clusters, average, visitors, mini-batch) and SVFL is that
-  of a training without faults, bit by bit, but for what depends on the order in which tokens cross (the penalty with
+  of a training without faults, bit for bit, but for what depends on the order in which tokens cross (the penalty with
   average; penalty and aggregate with visitors: rounding). ``test_delivery``; other methods: ``test_recovery_methods``.
 - The server may restart an iteration at any moment, also needlessly, and nothing changes.
 - A client of MTCD (full batch) that stays down keeps its last contribution in Z; Z^t is the aggregate of theta^t of all
