@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.data.draws import drawn_apart
+from mtcd.data.draws import drawn_holdout
 from mtcd.errors import DataError
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.passing import fits
@@ -35,7 +35,7 @@ def drawn(config: KitConfig, rows: Sequence[int]) -> Drawn:
     if config.holdout is None:
         return Drawn(rows)
     with advised():
-        stay, apart, note = drawn_apart(config.holdout, len(rows), config.seed)
+        stay, apart, note = drawn_holdout(config.holdout, len(rows), config.seed)
     return Drawn([rows[i] for i in stay], [rows[i] for i in apart], (note,))
 
 
