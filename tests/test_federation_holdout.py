@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("zenoh")
 
 from live import Federated, engine_of, federate, in_process, make_kits, own_table_of, run_all, unobserved
-from mtcd.data.draws import drawn_apart
+from mtcd.data.draws import drawn_holdout
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError
@@ -116,7 +116,7 @@ def test_prepared_columns_are_fitted_on_the_training_rows(tmp_path: Path) -> Non
 def test_held_out_labels_stay_with_their_holder(method: str, tmp_path: Path) -> None:
     data = table("ridge")
     told = federate(tmp_path, data, **settings("ridge", method))
-    rows, apart, _ = drawn_apart(FRACTION, SAMPLES, SEED)
+    rows, apart, _ = drawn_holdout(FRACTION, SAMPLES, SEED)
     agreed = Agreed.unpacked((tmp_path / "runs" / OTHER / "agreed.bin").read_bytes())
     np.testing.assert_array_equal(labels_from_bytes(agreed.labels, len(rows)), data.labels[rows])
     secret = [float(label).hex().encode() for label in data.labels[apart]]
@@ -183,7 +183,7 @@ def test_a_holder_killed_after_the_evaluation_still_has_the_metrics(tmp_path: Pa
 def test_an_outlier_among_held_out_samples_is_no_divergence(tmp_path: Path) -> None:
     data = table()
     blocks = [np.array(X) for X in data.blocks]
-    blocks[1][drawn_apart(FRACTION, SAMPLES, SEED)[1][0], 0] = 1e14
+    blocks[1][drawn_holdout(FRACTION, SAMPLES, SEED)[1][0], 0] = 1e14
     told = federate(tmp_path, replace(data, blocks=tuple(blocks)), **settings("logistic", "mtcd"))
     assert {one.status for one in told.summaries.values()} == {"iterations"}
     assert "train_auc" in told.summaries[HOLDER].metrics
@@ -202,7 +202,7 @@ def test_a_diverged_training_has_no_metrics(tmp_path: Path) -> None:
 def test_a_metric_that_is_not_defined_is_left_out(tmp_path: Path) -> None:
     data = table()
     labels = np.array(data.labels)
-    labels[drawn_apart(FRACTION, SAMPLES, SEED)[1]] = 1.0
+    labels[drawn_holdout(FRACTION, SAMPLES, SEED)[1]] = 1.0
     told = federate(tmp_path, replace(data, labels=labels), **settings("logistic", "stcd"))
     metrics = told.summaries[HOLDER].metrics
     assert {"train_auc", "test_accuracy"} <= metrics.keys(), "held-out samples may be of one class"
@@ -211,7 +211,7 @@ def test_a_metric_that_is_not_defined_is_left_out(tmp_path: Path) -> None:
 
 def spoilt(data: VerticalData) -> VerticalData:
     labels = np.array(data.labels)
-    labels[drawn_apart(FRACTION, SAMPLES, SEED)[1][0]] = "z"
+    labels[drawn_holdout(FRACTION, SAMPLES, SEED)[1][0]] = "z"
     return replace(data, labels=labels)
 
 

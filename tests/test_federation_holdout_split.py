@@ -10,7 +10,7 @@ pytest.importorskip("zenoh")
 pytest.importorskip("torch")
 
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.draws import drawn_apart
+from mtcd.data.draws import drawn_holdout
 from mtcd.errors import DataError
 from split_problems import samples
 from test_engine_contract_split import CASES, assert_same_networks, federate, in_process
@@ -45,7 +45,7 @@ def test_networks_and_metrics_are_those_of_one_process_with_the_same_hold_out(ca
 def test_a_class_that_only_held_out_samples_have_is_refused(tmp_path: Path) -> None:
     data = clinics()
     labels = np.array(data.labels)
-    labels[drawn_apart(FRACTION, SAMPLES, SEED)[1][0]] = "new"
+    labels[drawn_holdout(FRACTION, SAMPLES, SEED)[1][0]] = "new"
     with pytest.raises(DataError, match="holdout: The label 'new' is of a class that no training sample has"):
         federate(
             tmp_path, VerticalDataset(data.features, labels), 12, model=MODEL, method=CASES["stcd"], holdout=FRACTION
