@@ -188,6 +188,11 @@ def test_the_commands(tmp_path: Path, monkeypatch, capsys) -> None:
     assert len(told["rows"]) == 3
     assert told["mean"].keys() == told["sd"].keys() >= {"test_auc", "train_auc"}
     assert len(Path("runs/c-cv.csv").read_text().splitlines()) == 4
+    sizes = ("--folds", "8", "--set", "data={synthetic: ridge, samples: 8, features: 4, clients: 2}")
+    assert run("cv", "c.yaml", *sizes, "--set", "model={kind: ridge}", "--out", "one.csv", "--json") == 0
+    text = capsys.readouterr().out
+    assert "NaN" not in text, "JSON has no such word"
+    assert json.loads(text.splitlines()[-1])["mean"]["test_r2"] is None, "of one sample there is no R2"
     assert run("path", "c.yaml", "--over", "model.l1=0.1,1,10", "--out", "p", "--metric", "accuracy") == 0
     printed = capsys.readouterr().out
     assert "Best test_accuracy" in printed

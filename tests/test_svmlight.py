@@ -190,7 +190,22 @@ def test_new_samples_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="an index twice"):
         svmlight.read_new_svmlight(path, ["x1", "x2"])
     path.write_text("1\n-1\n")
-    matrix, labels = svmlight.read_new_svmlight(path, ["x4", "x2"])
+    matrix, labels, _ = svmlight.read_new_svmlight(path, ["x4", "x2"])
     assert matrix.shape == (2, 2)
     assert not matrix.nnz
     assert labels.tolist() == [1, -1]
+
+
+def test_a_file_that_may_count_from_1_is_noted_for_a_model_that_counts_from_0(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    for content, names, noted in (("1 1:3", ["x0", "x1"], 1), ("1 0:3", ["x0", "x1"], 0), ("1 2:3", ["x1", "x2"], 0)):
+        path.write_text(f"{content}\n-1\n")
+        _, _, notes = svmlight.read_new_svmlight(path, names)
+        assert len(notes) == noted, content
+        assert all("has no index 0, but this model has a column x0" in note for note in notes)
+
+
+def test_labels_too_large_for_whole_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    path.write_text("1e30 1:2\n-1e30 2:1\n3 1:1\n")
+    assert mtcd.read_svmlight(path, 2).labels.tolist() == [1e30, -1e30, 3.0]

@@ -46,6 +46,7 @@ class Samples:
     X: Any
     table: Table | None
     labels: NDArray[Any] | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -64,8 +65,8 @@ class OnTable:
         if is_svmlight(self.table):
             if not isinstance(run.model, TrainedModel):
                 raise ConfigError("Samples for a split network are CSV or Parquet tables, not svmlight files.")
-            X, labels = read_new_svmlight(self.table, run.column_names)
-            return Samples(run, len(labels), X, None, labels)
+            X, labels, notes = read_new_svmlight(self.table, run.column_names)
+            return Samples(run, len(labels), X, None, labels, notes)
         table = read_table(self.table, self._named("id"))
         return Samples(run, table.rows, pl.DataFrame(list(table.columns.values())), table)
 
@@ -138,8 +139,8 @@ def export_run(folder: Path, path: Path, run_code: bool, after_preparation: bool
 
 
 def _notes(new: Samples) -> list[str]:
-    """Notes on values of a table that count as missing."""
+    """Notes on the numbers of columns, and on values of a table that count as missing."""
     preparations = new.run.trained().preparations
     if preparations is None or new.table is None:
-        return []
+        return list(new.notes)
     return [note for one in preparations.parts for note in one.notes(new.X.select(one.inputs))]

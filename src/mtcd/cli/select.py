@@ -100,7 +100,14 @@ def cv_config(options: ConfigOptions, folds: int) -> int:
     found.write(out)
     if options.as_json:
         print(  # noqa: T201
-            json.dumps({"rows": plain_rows(found.rows()), "mean": found.mean, "sd": found.sd, "out": str(out)})
+            json.dumps(
+                {
+                    "rows": plain_rows(found.rows()),
+                    "mean": plain_row(found.mean),
+                    "sd": plain_row(found.sd),
+                    "out": str(out),
+                }
+            )
         )
     elif not options.quiet:
         screen.print(cv_table(found))
@@ -177,9 +184,14 @@ def shown(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def plain_rows(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows for JSON: null for what is not a number."""
-    return [{name: None if value != value else value for name, value in row.items()} for row in rows]
+def plain_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Rows for JSON."""
+    return [plain_row(row) for row in rows]
+
+
+def plain_row(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row for JSON: null for what is not a number."""
+    return {name: None if value != value else value for name, value in row.items()}
 
 
 def coefficient_rows(found: RegularisationPath) -> Rows:

@@ -56,14 +56,15 @@ def read_svmlight(
     if ignore:
         kept = [j for j, name in enumerate(names) if name not in set(ignore)]
         matrix, names = matrix[:, kept], [names[j] for j in kept]
-    whole = labels.astype(np.int64)
+    with np.errstate(invalid="ignore"):  # of labels that are too large
+        whole = labels.astype(np.int64)
     data = split(matrix, whole if (whole == labels).all() else labels, clients, columns=names)
     share = matrix.nnz / (matrix.shape[0] * matrix.shape[1])
     return replace(data, notes=(f"{path.name} is sparse: {matrix.nnz:,} values, {share:.2%} of the matrix.",))
 
 
-def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array]:
-    """Samples for a model with columns of these names, as a sparse matrix, and their labels.
+def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array, tuple[str, ...]]:
+    """Samples for a model with columns of these names, as a sparse matrix, their labels, and notes for the user.
 
     Columns that the file does not use are 0; those that the model does not have are ignored.
     """
@@ -76,8 +77,14 @@ def read_new_svmlight(path: Path, names: Sequence[str]) -> tuple[Any, Array]:
     labels, rows, indices, values = _parsed(path)
     if min(places) > 0 and len(indices) and indices.min() == 0:
         raise DataError(f"{path} has an index 0, but the columns of this model begin at 1: number them as before.")
+    notes: tuple[str, ...] = ()
+    if min(places) == 0 and len(indices) and indices.min() > 0:  # a model of a matrix counts from 0, most files from 1
+        notes = (
+            f"{path.name} has no index 0, but this model has a column x0: the indices are taken as the numbers of its "
+            "columns. If the file counts from 1, write it with indices from 0.",
+        )
     width = max([*places, int(indices.max()) if len(indices) else 0]) + 1
-    return _matrix(path, values, indices, rows, width)[:, places], labels
+    return _matrix(path, values, indices, rows, width)[:, places], labels, notes
 
 
 def _matrix(path: Path, values: Array, indices: Any, rows: Any, width: int) -> Any:
