@@ -110,6 +110,12 @@ def test_one_class_in_the_table_is_nan_and_has_no_curves(tmp_path) -> None:
     assert not (tmp_path / "pictures").exists()
 
 
+def test_classes_in_any_script_are_drawn_without_warnings(tmp_path) -> None:
+    names = np.array(["良性", "悪性"])[NEW["y"].to_numpy()]
+    run = mtcd.train(mtcd.split(X_NEW, names, 2), mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP)
+    assert len(run.plot_evaluation(X_NEW, names, tmp_path)) == 4
+
+
 def test_data_with_labels_needs_no_y() -> None:
     data = mtcd.synthetic("logistic", samples=80, features=4, clients=2).holdout(0.25)
     run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP)

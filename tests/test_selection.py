@@ -132,6 +132,10 @@ def test_the_best_run_is_that_with_the_best_metric(tmp_path: Path) -> None:
     assert found.best_value == found.values[int(np.argmax(r2))]
     assert "best test_r2" in repr(found)
     found.plot(tmp_path / "path.png")
+    named = mtcd.split(X, Y, 3, columns=[f"東京 {j}" for j in range(9)])  # in no font of Matplotlib's: no warning
+    mtcd.path(named, mtcd.Glm("linear"), method=mtcd.STCD(2), l1=[1.0], stop=mtcd.Stop(iterations=3)).plot(
+        tmp_path / "names.png"
+    )
     assert (tmp_path / "path.png").stat().st_size > 10_000
     found.write(tmp_path / "path.csv")
     assert len((tmp_path / "path.csv").read_text().splitlines()) == 9

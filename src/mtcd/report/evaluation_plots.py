@@ -13,6 +13,7 @@ from mtcd.errors import DataError, MtcdError
 from mtcd.metrics import Outputs, find_metric
 from mtcd.metrics.ranking import Auc, AveragePrecision, Ranks, ranks
 from mtcd.model.predicted import class_name
+from mtcd.report.scripts import any_script
 from mtcd.report.styles import COLOURS, DASHES, plain
 
 BINS = 10
@@ -38,6 +39,7 @@ def plot_evaluation(outputs: Outputs, folder: Path) -> list[Path]:
         raise MtcdError(f"The pictures could not be written to {folder}: {error.strerror or error}.") from None
 
 
+@any_script()
 def _drawn(draw: Draw, outputs: Outputs, path: Path) -> Path:
     figure = Figure(figsize=(5.2, 4.6), layout="constrained")
     axes = figure.subplots()

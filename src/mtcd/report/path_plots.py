@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from mtcd.report.scripts import any_script
 from mtcd.report.styles import COLOURS, DASHES, plain
 from mtcd.selection.path import Path
 
@@ -15,6 +16,7 @@ NAMED = 8  # columns with a name in the legend: those with the largest coefficie
 SHORT = 24  # letters of a name
 
 
+@any_script()
 def plot_path(path: Path, file: FilePath) -> None:
     """Coefficients on the left; on the right the metric of training and test samples, if there is a test set."""
     tested = path.metric is not None
