@@ -16,6 +16,7 @@ import mtcd
 from commands import outcome
 from commands import run as command
 from mtcd.callbacks import CALLBACKS, Callback, Moment
+from mtcd.callbacks.calling import Calling
 from mtcd.errors import ConfigError
 from problems import MODELS, make_data
 
@@ -231,6 +232,12 @@ def test_a_file_of_something_else_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is another file"):
         train(mtcd.CsvWriter(tmp_path / "notes.csv"))
     assert (tmp_path / "notes.csv").read_text() == "a,b\n1,2\n"
+
+
+def test_callbacks_are_a_list() -> None:
+    for callbacks, said in ((mtcd.KeepBest(), "KeepBest"), ([mtcd.KeepBest], "KeepBest"), ("csv", "'csv'")):
+        with pytest.raises(ConfigError, match=rf"callbacks takes a list of Callback objects, .*{said}"):
+            Calling(callbacks)
 
 
 # --- configs --------------------------------------------------------------------------------------

@@ -67,6 +67,9 @@ def test_more_than_two_classes_by_name() -> None:
     assert list(ours.classes_) == ["setosa", "versicolor", "virginica"]
     np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(X), atol=2e-2)
     assert ours.score(X, names) > 0.96
+    assert ours.run_.classes == ("setosa", "versicolor", "virginica")
+    np.testing.assert_array_equal(ours.run_.predict(X), ours.predict(X))
+    assert ours.run_.score(X, names) == ours.score(X, names)
 
 
 def test_grid_search_over_l2_and_local_updates() -> None:

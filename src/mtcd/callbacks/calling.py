@@ -21,6 +21,8 @@ class Calling:
         callbacks: Sequence[Callback] = (),
         trained: Callable[[Sequence[Any]], Any] = lambda parameters: None,
     ) -> None:
+        if not isinstance(callbacks, Sequence) or isinstance(callbacks, str):
+            raise ConfigError(f"callbacks takes a list of Callback objects, but is {callbacks!r}.")
         for one in callbacks:
             if not isinstance(one, Callback):
                 raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")

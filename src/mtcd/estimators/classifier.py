@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -84,6 +85,9 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
             raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
         kind = loss if count == 2 else "multinomial"
         coefficients, intercept = self._fit_coefficients(X, numbers.astype(float), kind, weights, self._class_weight())
+        assert self.run_ is not None
+        named = replace(self.run_.linear(), classes=tuple(self.classes_.tolist()))  # trained as numbers
+        self.run_ = replace(self.run_, model=named)
         self.coef_ = coefficients[None, :] if count == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)
         return self
