@@ -68,8 +68,9 @@ def own_table_of(data: VerticalData, kit: Kit) -> PartyTable | None:
         return None
     k = data.clients.index(kit.config.name)
     ids = None if kit.config.alignment == "given order" else tuple(f"id{i}" for i in range(data.samples))
-    labels = data.labels if kit.config.name == kit.config.labels.held_by else None
-    return PartyTable(Path(f"{data.clients[k]}.csv"), ids, data.columns[k], np.asarray(data.blocks[k]), labels)
+    labels, weights = (data.labels, data.weights) if kit.config.name == kit.config.labels.held_by else (None, None)
+    path, block = Path(f"{data.clients[k]}.csv"), np.asarray(data.blocks[k])
+    return PartyTable(path, ids, data.columns[k], block, labels, weights=weights)
 
 
 def run_all(nodes: dict[str, Node]) -> dict[str, str]:

@@ -42,9 +42,9 @@ ONE_AT_A_TIME = Lock()
 class Participant(SplitParticipant):
     """Networks begin with numbers from PyTorch's one generator of a process, which parties in threads share."""
 
-    def facts(self, rows: Any) -> bytes:
+    def facts(self, *given: Any) -> bytes:
         with ONE_AT_A_TIME:
-            return super().facts(rows)
+            return super().facts(*given)
 
     def role(self, *given: Any) -> Role:
         with ONE_AT_A_TIME:

@@ -11,10 +11,14 @@ pytest.importorskip("torch")
 
 from cheats import Cheats
 from hubs import Done, Hub, Passing, holds
+from live import make_kits
+from mtcd.errors import WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.mail import OK
 from mtcd.federation.node.networks import SplitParticipant
 from mtcd.federation.node.node import FINAL_MODULE
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.federation.participant.network_block import read_network_block
 from mtcd.federation.participant.table import PartyTable
 from split_problems import samples
@@ -97,3 +101,16 @@ def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Pa
     assert cheats.sent["envelope"] >= 40
     assert cheats.sent["start"] >= 100
     assert cheats.sent["said again"]
+
+
+def test_weights_of_samples_are_refused(tmp_path: Path) -> None:
+    labels = {"held_by": "a", "shared_with": ["parties", "server"]}
+    kits = make_kits(tmp_path, CLIENTS, labels=labels, model={"kind": "split", "client": "mlp"}, method=CASES["mtcd"])
+    told = labels_to_bytes(np.arange(10) % 2, np.ones(10))
+    settings = {"samples": 10, "widths": [1, 1, 1], "stepsize": 0.05, "notes": [], "fusion_code": None}
+    log: Any = None
+    with pytest.raises(WireError, match="weights"):
+        brings(kits["b"]).facts(range(10), told)
+    for name in ("b", "server"):
+        with pytest.raises(WireError, match="weights"):
+            brings(kits[name]).role(Agreed("run", settings, told, b""), log)

@@ -30,6 +30,7 @@ class PartyOptions:
     code: Sequence[Path] = ()
     agreed: Sequence[str] = ()
     prepare: str | None = None
+    weights: str | None = None
 
 
 def run_party(options: PartyOptions, server: bool = False) -> int:
@@ -66,6 +67,7 @@ def _given(options: PartyOptions) -> dict[str, Any]:
         "columns": columns,
         "label": options.label,
         "prepare": _recipe(options.prepare),
+        "weights": options.weights,
     }
 
 

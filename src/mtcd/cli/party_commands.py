@@ -32,6 +32,9 @@ def party(
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="The column with the labels, for the party that holds them.")
     ] = None,
+    weights: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The column with the weights of samples, at the same party.")
+    ] = None,
     prepare: Annotated[
         str | None,
         typer.Option(
@@ -47,7 +50,7 @@ def party(
     """Take part in a federation."""
     from mtcd.cli.party import PartyOptions, run_party
 
-    options = PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or (), prepare)
+    options = PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or (), prepare, weights)
     raise typer.Exit(run_party(options))
 
 

@@ -16,7 +16,7 @@ from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.names import SERVER
-from mtcd.federation.schema import Federation
+from mtcd.federation.schema import NO_WEIGHTS, Federation
 from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -114,9 +114,7 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
     if settled.batch is not None:
         settled = replace(settled, batch=min(settled.batch, SAMPLES))
     if isinstance(federation.model, GlmSection):
-        given = Glm(
-            **federation.model.model_dump(), positive=federation.labels.positive
-        )  # refuse one that is of no use
+        given = Glm(**federation.model.model_dump(), positive=federation.labels.positive)
         # synthetic labels are of other classes
         model = replace(given, positive=None, class_weight=None if given.class_weight is None else "balanced")
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
@@ -153,10 +151,16 @@ def _check_labels(federation: Federation, method: Method) -> None:
     if labels.held_by not in federation.parties:
         hint = did_you_mean(labels.held_by, federation.parties)
         raise ConfigError(f"labels.held_by: no party is called {labels.held_by!r}; {hint}")
-    if labels.column in (federation.parties[labels.held_by].data.columns or []):
-        raise ConfigError(
-            f"parties.{labels.held_by}.data.columns: {labels.column!r} is the label, not a feature: leave it out."
-        )
+    data = federation.parties[labels.held_by].data
+    for role, name in (("label", labels.column), ("weight", labels.weights)):
+        if name in (data.columns or []):
+            raise ConfigError(
+                f"parties.{labels.held_by}.data.columns: {name!r} is the {role}, not a feature: leave it out."
+            )
+    if labels.weights is not None and labels.weights in (labels.column, data.id):
+        raise ConfigError(f"labels.weights: {labels.weights!r} is the label or the id: name another column.")
+    if labels.weights is not None and isinstance(federation.model, SplitSection):
+        raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
     if "server" in labels.shared_with and federation.server is None:
         raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
     if "parties" not in labels.shared_with:

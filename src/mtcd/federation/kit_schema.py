@@ -130,7 +130,7 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
             peer: PeerSection(address=federation.places[peer].address, certificate=certificates[peer]) for peer in near
         },
         data=PartyData() if party is None else party.data,
-        labels=federation.labels if holder else federation.labels.model_copy(update={"column": None}),
+        labels=federation.labels if holder else federation.labels.model_copy(update={"column": None, "weights": None}),
         predictions=PredictionsSection(seen_by=federation.predictions.seen_by or federation.labels.held_by),
         **{key: getattr(federation, key) for key in shared},
     )

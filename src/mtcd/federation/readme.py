@@ -76,7 +76,8 @@ def _labels(kit: KitConfig, has_server: bool) -> str:
     receivers = ["all parties"] if "parties" in kit.labels.shared_with else []
     receivers += ["the server"] if has_server and "server" in kit.labels.shared_with else []
     holder = "You hold" if kit.name == kit.labels.held_by else f"{kit.labels.held_by!r} holds"
-    return f"{holder} the labels. They are shared with: {' and '.join(receivers) or 'no other party'}."
+    weights = f" So are the weights in column {kit.labels.weights!r}." if kit.labels.weights is not None else ""
+    return f"{holder} the labels. They are shared with: {' and '.join(receivers) or 'no other party'}.{weights}"
 
 
 def _predictions(kit: KitConfig) -> str:

@@ -78,11 +78,15 @@ class PartySection(PlaceSection):
     data: PartyData = PartyData()
 
 
+NO_WEIGHTS = "split networks do not take weights of samples. Leave the weights out."
+
+
 class LabelsSection(Section):
-    """The label holder, the label column, and the receivers of the labels."""
+    """The label holder, the columns of labels and weights, and the receivers of both."""
 
     held_by: Name
     column: str | None = None
+    weights: str | None = None  # the column with the weights of the samples
     positive: Class | None = None  # of two classes
     shared_with: Annotated[tuple[Learner, ...], BeforeValidator(_as_list)] = ()
 

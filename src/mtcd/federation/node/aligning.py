@@ -56,11 +56,13 @@ class AlignmentFollower:
         if part is not None:
             mail.on("align", self._align)
 
-    def read(self, request: IncomingRequest, parts: int, *keys: str) -> tuple[dict[str, Any], list[bytes]]:
+    def read(
+        self, request: IncomingRequest, parts: int, *keys: str, more: int = 0
+    ) -> tuple[dict[str, Any], list[bytes]]:
         """Decode a request of the leader, and check the agreement digest."""
         if request.sender != self.leader:
             raise WireError("sender", "is not the leader")
-        head, found = unwrap(request.body, ("agreement", *keys), parts)
+        head, found = unwrap(request.body, ("agreement", *keys), parts, more)
         if head["agreement"] != self.agreement:
             problem = "is another one: the kits come from different 'federation init', one party trains and the other"
             raise WireError("agreement", f"{problem} predicts, or both predict with blocks of different runs")

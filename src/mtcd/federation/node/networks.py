@@ -84,8 +84,14 @@ class SplitParticipant(ParticipantTable):
         self.fusion: bytes | None = None
         """The final theta_0, once it is known."""
 
-    def facts(self, rows: Sequence[int]) -> bytes:
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """Nothing: the width does not depend on labels."""
+        return b""
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The width of this party's representation."""
+        if labels:
+            raise WireError("labels", "come with weights, which split networks do not take")
         taken = drawn(self.config, rows)
         made = own_network(self.config, self.kit.code, self.own, taken.training, taken.held_out)
         return json.dumps(made.width).encode()
@@ -107,7 +113,9 @@ class SplitParticipant(ParticipantTable):
         widths, samples = settings["widths"], settings["samples"]
         if not isinstance(widths, list) or not all(type(width) is int and 0 < width <= WIDEST for width in widths):
             raise WireError("widths", "are not those of networks")
-        labels = labels_from_bytes(agreed.labels, samples)
+        labels, weights = labels_from_bytes(agreed.labels, samples)
+        if weights is not None:
+            raise WireError("labels", "come with weights, which split networks do not take")
         if self.table is None:
             self.problem = server_network(config, code, labels, widths)
         else:

@@ -3,7 +3,8 @@
 The label holder leads. It sends these requests to every other party, and retries until each has answered:
 
 - ``align``: find the common ids (see ``aligning.py``);
-- ``prepare``: announces the common samples; the answer holds what resolves the step size;
+- ``prepare``: announces the common samples; the answer holds what resolves the step size. If samples or classes have
+  weights, it depends on them, and the labels come with the request;
 - ``start``: the id of the run, the settings and the labels. The server gets sizes only, and the labels if the
   federation file allows it.
 
@@ -34,7 +35,10 @@ WHICH = "which"
 class Part(Samples, Protocol):
     """A participant during the opening."""
 
-    def facts(self, rows: Sequence[int]) -> bytes:
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """At the label holder: the labels and weights, if the facts depend on them, otherwise nothing."""
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The facts about this party's block from which the label holder resolves the settings."""
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
@@ -80,9 +84,9 @@ class OpeningFollower:
             mail.on("prepare", self._prepare)
 
     def _prepare(self, request: IncomingRequest) -> None:
-        _, (announcement,) = self.alignment.read(request, 1)
+        _, (announcement, *labels) = self.alignment.read(request, 1, more=1)
         assert self.part is not None
-        request.answer(self.part.facts(self.alignment.rows(announcement)))
+        request.answer(self.part.facts(self.alignment.rows(announcement), *labels))
 
     def _start(self, request: IncomingRequest) -> None:
         _, (packed,) = self.alignment.read(request, 1)
@@ -172,12 +176,15 @@ class OpeningLeader:
 
     def _prepare(self, announcement: bytes) -> None:
         rows = agreed_rows(announcement, self.part)
-        own = {self.kit.config.name: self.part.facts(rows)}  # first: its errors end the opening with their reason
+        early = self.part.labels_for_facts(rows)
+        # first: its errors end the opening with their reason
+        own = {self.kit.config.name: self.part.facts(rows, early)}
 
         def answered(answers: Answers) -> None:
             settings, labels = self.part.resolve(rows, {**own, **answers})
             agreed = Agreed(secrets.token_hex(8), settings, labels, announcement)
             self.start_others(agreed, self.start(agreed))
 
-        bodies = dict.fromkeys(self.leader.others, self.leader.wrapped(announcement))
+        body = self.leader.wrapped(announcement, early) if early else self.leader.wrapped(announcement)
+        bodies = dict.fromkeys(self.leader.others, body)
         self.questions.ask("prepare", bodies, answered)

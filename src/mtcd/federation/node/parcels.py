@@ -17,8 +17,8 @@ def wrap(head: dict[str, Any], *parts: bytes) -> bytes:
     return b"".join([line.encode(), b"\n", *parts])
 
 
-def unwrap(data: bytes, keys: Sequence[str], parts: int) -> tuple[dict[str, Any], list[bytes]]:
-    """Decode a message that must have exactly these keys and this number of parts."""
+def unwrap(data: bytes, keys: Sequence[str], parts: int, more: int = 0) -> tuple[dict[str, Any], list[bytes]]:
+    """Decode a message that must have exactly these keys, this number of parts, and at most so many ``more``."""
     end = data.find(b"\n", 0, LONGEST_HEAD_BYTES)
     try:
         head = json.loads(data[:end]) if end >= 0 else None
@@ -29,9 +29,9 @@ def unwrap(data: bytes, keys: Sequence[str], parts: int) -> tuple[dict[str, Any]
     sizes = head.pop("sizes", None)
     if set(head) != set(keys):
         raise WireError("head", "has missing or unknown keys")
-    if not isinstance(sizes, list) or len(sizes) != parts or not all(type(size) is int and size >= 0 for size in sizes):
+    if not isinstance(sizes, list) or not all(type(size) is int and size >= 0 for size in sizes):
         raise WireError("sizes", "are not those of its parts")
-    if end + 1 + sum(sizes) != len(data):
+    if not parts <= len(sizes) <= parts + more or end + 1 + sum(sizes) != len(data):
         raise WireError("sizes", "are not those of its parts")
     found, at = [], end + 1
     for size in sizes:

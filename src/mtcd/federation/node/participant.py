@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.arrays import Array
 from mtcd.config.schema import Config, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.divergence import DIVERGED, Divergence, worst_end_of
@@ -31,6 +32,7 @@ from mtcd.federation.participant.labels import labels_from_bytes, labels_to_byte
 from mtcd.federation.participant.problem import (
     glm_of,
     own_part,
+    penalty_scale,
     scale_of,
     server_problem,
     start_of,
@@ -44,6 +46,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.token_parties import TokenClient
 from mtcd.metrics import all_metrics
 from mtcd.model.evaluation import known_labels, linear_outputs
+from mtcd.objective.weighted import Weighted
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 from mtcd.stop import Stop
@@ -159,25 +162,48 @@ class LinearParticipant(ParticipantTable):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         if table is not None and table.labels is not None:
-            glm_of(kit.config).weighted(table.labels)  # refuse early labels that the model cannot use
+            glm_of(kit.config).weighted(table.labels, table.weights)  # refuse early labels that the model cannot use
 
-    def facts(self, rows: Sequence[int]) -> bytes:
+    def held_weights(self, rows: Sequence[int]) -> Array | None:
+        """The weights of these rows to train on, at the label holder; None if samples have none."""
+        weights = None if self.own.weights is None else self.own.weights[list(rows)]
+        if weights is not None and not weights.any():
+            raise DataError(
+                "All common samples to train on have weight 0: give some of them more (labels.weights, --weights)."
+            )
+        return weights
+
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """The labels and weights of samples, if these or their classes have weights: the curvature depends on them."""
+        training, model = drawn(self.config, rows).training, glm_of(self.config)
+        labels, weights = self.held_labels(training), self.held_weights(training)
+        if weights is None and model.class_weight is None:
+            return b""
+        model.weighted(labels, weights)  # refuse here, where the labels may be told, what the model cannot use
+        return labels_to_bytes(labels, weights)
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
         """The curvature of this party's block, from which the step size is resolved."""
-        taken = drawn(self.config, rows)
-        stand_in = np.resize([0.0, 1.0], len(taken.training))  # the curvature does not depend on labels
-        part = own_part(without_classes(self.config), self.own, taken.training, stand_in, taken.held_out)
-        return own_curvature(part).to_bytes()
+        taken, config, weights = drawn(self.config, rows), self.config, None
+        if labels:
+            known, weights = labels_from_bytes(labels, len(taken.training))
+        elif glm_of(config).class_weight is not None:
+            raise WireError("labels", "are missing, on which the step size depends with model.class_weight")
+        else:  # without weights, the curvature does not depend on labels
+            config, known = without_classes(config), np.resize([0.0, 1.0], len(taken.training))
+        return own_curvature(own_part(config, self.own, taken.training, known, taken.held_out, weights)).to_bytes()
 
     def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
         """The settings with sizes and step size, and the labels, which this party holds."""
         taken = drawn(self.config, rows)
-        labels = self.held_labels(taken.training)
-        problem = own_part(self.config, self.own, taken.training, labels).problem
-        reported = [_curvature(name, facts[name]) for name in self.config.parties]
+        labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
+        problem = own_part(self.config, self.own, taken.training, labels, weights=weights).problem
+        weighted = isinstance(problem.loss, Weighted)
+        reported = [_curvature(name, facts[name], weighted) for name in self.config.parties]
         method, notes = resolve_from_reports(self.method, problem, reported)
         sizes = {"samples": problem.samples, "outputs": problem.outputs}
         rest = {"stepsize": method.resolved_stepsize(), "notes": [*notes, *taken.notes]}
-        return sizes | rest, labels_to_bytes(labels)
+        return sizes | rest, labels_to_bytes(labels, weights)
 
     def role(self, agreed: Agreed, log: Log) -> Role:
         """Client k with its own block, or the server."""
@@ -187,14 +213,15 @@ class LinearParticipant(ParticipantTable):
             raise WireError("outputs", "is out of range")
         method, network = self.method.with_resolved_stepsize(settings["stepsize"]), config.network
         self.resolved = method
-        labels = labels_from_bytes(agreed.labels, samples) if agreed.labels else None
+        labels, weights = labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
         if self.table is None:
-            problem = server_problem(config, samples, outputs, labels)
+            problem = server_problem(config, samples, outputs, labels, weights)
         elif labels is None:
             raise WireError("labels", "are missing")
         else:
             taken = self.drawn(agreed)
-            self.part = own_part(config, self.table, taken.training, labels, taken.held_out)
+            self._check_weights(taken.training, weights)
+            self.part = own_part(config, self.table, taken.training, labels, taken.held_out, weights)
             problem = self.part.problem
             self.held_out = self._held_out_labels(taken, problem.classes)
             check_fits((samples + len(taken.held_out)) * outputs, config)
@@ -222,6 +249,14 @@ class LinearParticipant(ParticipantTable):
             labels = self.held_labels(taken.held_out) if self.own.labels is not None else np.empty(0)
             return known_labels(labels, classes)
 
+    def _check_weights(self, rows: Sequence[int], agreed: Array | None) -> None:
+        """At the label holder after a restart: a column is not the weights in one start, and a feature in the next."""
+        if self.own.labels is None:
+            return
+        held = self.held_weights(rows)
+        if not (held is agreed is None or (held is not None and agreed is not None and np.array_equal(held, agreed))):
+            raise DataError("The weights are not those that this run began with: give the same --weights as before.")
+
     def evidence(self, party: Party) -> NDArray[np.float64]:
         """h_k on all samples and r(theta_k), scaled by the labels, so that sums of them fit into a pass."""
         assert isinstance(party, Client)
@@ -229,7 +264,7 @@ class LinearParticipant(ParticipantTable):
         model = problem.client(self.part.number)
         with np.errstate(all="ignore"):
             z = model.represent(theta).ravel() / scale_of(problem)
-            part = np.append(z, model.penalty(theta) / start_of(problem))
+            part = np.append(z, model.penalty(theta) / penalty_scale(problem))
             if self.part.held_out is None:
                 return part
             return with_held_out(part, self.part.held_out @ theta / scale_of(problem), len(self.config.parties))
@@ -238,7 +273,7 @@ class LinearParticipant(ParticipantTable):
         """Apply the divergence rule to f at the end."""
         assert self.rule is not None  # this party holds the labels
         problem = self.part.problem
-        penalty = float(total[problem.labels.size]) * start_of(problem)
+        penalty = float(total[problem.labels.size]) * penalty_scale(problem)
         return self.rule.at_the_end(problem.read_off(self.aggregate(total), penalty))
 
     def aggregate(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -313,8 +348,8 @@ def summary_of(
     )
 
 
-def _curvature(name: str, answer: bytes) -> Curvature:
+def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:
     try:
-        return Curvature.from_bytes(answer)
+        return Curvature.from_bytes(answer, weighted)
     except WireError as error:
         raise DataError(f"{name}: {error}") from None

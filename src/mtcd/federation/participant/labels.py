@@ -1,7 +1,8 @@
 """Encoding of labels, from the label holder to the parties that may know them. Every part is checked on arrival.
 
 A line of JSON names their kind and the distinct texts; then follows one number of eight bytes per sample: the label
-itself, or the index of its text.
+itself, or the index of its text. If samples have weights, the line has ``"weights": true``, and these follow, one
+number of eight bytes per sample.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.data.checks import check_labels
+from mtcd.arrays import Array
+from mtcd.data.checks import check_labels, check_weights
 from mtcd.errors import DataError, WireError
 
 Labels = NDArray[np.generic]
-TEXT = "text"
+TEXT, WEIGHTS = "text", "weights"
 KINDS = {"f": "<f8", "i": "<i8", "u": "<u8", TEXT: "<i8"}
 LONGEST_CHARACTERS = 1000
 
 
-def labels_to_bytes(labels: Labels) -> bytes:
-    """Encode the labels of the common samples, in the agreed order."""
+def labels_to_bytes(labels: Labels, weights: Array | None = None) -> bytes:
+    """Encode the labels of the common samples, in the agreed order, and their weights, if they have any."""
     check_labels(labels)
     head: dict[str, Any] = {"kind": {"b": "i", "U": TEXT}.get(labels.dtype.kind, labels.dtype.kind)}
     numbers: NDArray[Any] = labels
@@ -33,18 +35,23 @@ def labels_to_bytes(labels: Labels) -> bytes:
             raise DataError(
                 f"A label is empty, or longer than {LONGEST_CHARACTERS} letters: shorten it, or code the classes."
             )
-    return json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes()
+    weighed = b""
+    if weights is not None:
+        check_weights(weights, len(labels))
+        head[WEIGHTS], weighed = True, weights.astype("<f8").tobytes()
+    return json.dumps(head).encode() + b"\n" + numbers.astype(KINDS[head["kind"]]).tobytes() + weighed
 
 
-def labels_from_bytes(data: bytes, samples: int) -> Labels:
-    """Decode and check the labels of this number of samples. Errors contain no label."""
+def labels_from_bytes(data: bytes, samples: int) -> tuple[Labels, Array | None]:
+    """Decode and check the labels of this number of samples, and their weights. Errors contain neither."""
     line, mark, rest = bytes(data).partition(b"\n")
     if not mark:
         raise WireError("labels", "have no head")
-    kind, texts = _head(line)
-    if len(rest) != 8 * samples:
+    kind, texts, weighted = _head(line)
+    if len(rest) != 8 * samples * (2 if weighted else 1):
         raise WireError("labels", f"are not those of {samples} samples")
-    labels: Any = np.frombuffer(rest, KINDS[kind]).astype(KINDS[kind][1:])
+    weights = _weights(rest[8 * samples :], samples) if weighted else None
+    labels: Any = np.frombuffer(rest, KINDS[kind], samples).astype(KINDS[kind][1:])
     if kind == TEXT:
         if not np.array_equal(np.unique(labels), np.arange(len(texts))):
             raise WireError("labels", "name other texts than those that come with them")
@@ -53,10 +60,19 @@ def labels_from_bytes(data: bytes, samples: int) -> Labels:
         check_labels(labels)
     except DataError:
         raise WireError("labels", "are not finite numbers or texts, at least two of them different") from None
-    return np.asarray(labels)
+    return np.asarray(labels), weights
 
 
-def _head(line: bytes) -> tuple[str, list[str]]:
+def _weights(data: bytes, samples: int) -> Array:
+    weights = np.frombuffer(data, "<f8").astype(np.float64)
+    try:
+        check_weights(weights, samples)
+    except DataError:
+        raise WireError("weights", "are not finite numbers of 0 or more, at least one of them above 0") from None
+    return weights
+
+
+def _head(line: bytes) -> tuple[str, list[str], bool]:
     try:
         head = json.loads(line)
     except (ValueError, RecursionError):
@@ -64,12 +80,13 @@ def _head(line: bytes) -> tuple[str, list[str]]:
     kind = head.get("kind") if isinstance(head, dict) else None
     if not isinstance(kind, str) or kind not in KINDS:
         raise WireError("labels", "are of an unknown kind")
-    if head.keys() != ({"kind", "texts"} if kind == TEXT else {"kind"}):
+    weighted = WEIGHTS in head
+    if head.pop(WEIGHTS, True) is not True or head.keys() != ({"kind", "texts"} if kind == TEXT else {"kind"}):
         raise WireError("labels", "have missing or unknown keys")
     texts = head.get("texts", [])
     if kind == TEXT and not _are_texts(texts):
         raise WireError("labels", "come with texts that are not sorted, different and valid")
-    return kind, texts
+    return kind, texts, weighted
 
 
 def _are_texts(texts: Any) -> bool:

@@ -65,6 +65,11 @@ def start_of(problem: LinearProblem) -> float:
     return problem.read_off(np.zeros(problem.labels.shape), 0.0)
 
 
+def penalty_scale(problem: LinearProblem) -> float:
+    """The order of magnitude of r(theta) at the end; f is 0 at the start if no sample with a weight can be improved."""
+    return start_of(problem) or 1.0
+
+
 def scale_of(problem: LinearProblem) -> float:
     """The order of magnitude of representations."""
     return max(1.0, float(np.abs(problem.labels).max()))
@@ -78,16 +83,19 @@ def glm_of(config: KitConfig) -> Glm:
 
 
 def without_classes(config: KitConfig) -> KitConfig:
-    """The kit without what it says of classes, for stand-in labels, which are not of these."""
-    model = config.model.model_copy(update={"class_weight": None})
-    labels = config.labels.model_copy(update={"positive": None})
-    return config.model_copy(update={"model": model, "labels": labels})
+    """The kit without the positive class, for stand-in labels, which are of other classes."""
+    return config.model_copy(update={"labels": config.labels.model_copy(update={"positive": None})})
 
 
 def own_part(
-    config: KitConfig, table: PartyTable, rows: Sequence[int] | None, labels: Labels, held_out: Sequence[int] = ()
+    config: KitConfig,
+    table: PartyTable,
+    rows: Sequence[int] | None,
+    labels: Labels,
+    held_out: Sequence[int] = (),
+    weights: Array | None = None,
 ) -> OwnPart:
-    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels."""
+    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
     order = range(table.rows) if rows is None else rows
     if len(order) != len(labels):
         raise DataError(
@@ -101,10 +109,11 @@ def own_part(
         columns=(columns,),
         blocks=(np.asfortranarray(values),),
         labels=labels,
+        weights=weights,
         notes=(*table.notes, *notes),
     )
     data, scaling = standardise(data) if config.standardise else (data, None)
-    loss, encoded, classes = model.weighted(labels)
+    loss, encoded, classes = model.weighted(labels, weights)
     K, nothing = len(config.parties), np.zeros((len(labels), 0))
     blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
     problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
@@ -166,12 +175,14 @@ class SizedProblem(LinearProblem):
         )
 
 
-def server_problem(config: KitConfig, samples: int, outputs: int, labels: Labels | None = None) -> LinearProblem:
-    """The problem at the server: with the labels if it may know them, otherwise with sizes only."""
+def server_problem(
+    config: KitConfig, samples: int, outputs: int, labels: Labels | None = None, weights: Array | None = None
+) -> LinearProblem:
+    """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
     model, K = glm_of(config), len(config.parties)
     blocks, penalties = (np.zeros((samples, 0)),) * K, model.penalties(K)
     if labels is not None:
-        loss, encoded, classes = model.weighted(labels)
+        loss, encoded, classes = model.weighted(labels, weights)
         return LinearProblem(loss, encoded, classes, blocks, penalties)
     unknown = np.broadcast_to(0.0, samples if outputs == 1 else (samples, outputs))
     classes = tuple(float(c) for c in range(outputs)) if outputs > 1 else ()

@@ -1,9 +1,9 @@
-"""A party's table: its rows, their ids and, at the label holder, the labels. It stays on the party's host."""
+"""A party's table: its rows, their ids and, at the label holder, labels and weights. It stays on the party's host."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
+from mtcd.config.schema import SplitSection
+from mtcd.data.checks import check_weights
 from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
 from mtcd.data.table_values import check_features, feature, labels_of
 from mtcd.data.tables import listed_columns
-from mtcd.errors import DataError, did_you_mean
+from mtcd.errors import ConfigError, DataError, did_you_mean
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.schema import NO_WEIGHTS
 from mtcd.prepare import Recipe
 from mtcd.prepare.recipe import client_recipes
 from mtcd.prepare.values import as_column
@@ -41,6 +44,7 @@ class PartyTable:
     frame: pl.DataFrame | None = None
     """The columns as given, where they are to be prepared; ``values`` has no columns then."""
     recipe: Recipe | None = None
+    weights: Array | None = None
 
     @property
     def rows(self) -> int:
@@ -61,10 +65,11 @@ def own_table(
     columns: Sequence[str] | None = None,
     label: str | None = None,
     prepare: Any = None,
+    weights: str | None = None,
 ) -> PartyTable:
     """The table of the party whose kit (credentials bundle) is in ``folder``; arguments override the kit.
 
-    ``key`` is the id column. Without ``columns``, all columns but the id and the label are used.
+    ``key`` is the id column. Without ``columns``, all columns but those of ids, labels and weights are used.
     """
     path = data if data is not None else _beside(folder, config.data.table)
     if path is None:
@@ -77,6 +82,7 @@ def own_table(
         _label_column(config, label),
         HOW_TO_LEAVE_OUT,
         config.data.prepare if prepare is None else prepare,
+        _weight_column(config, weights),
     )
 
 
@@ -88,33 +94,48 @@ def read_party_table(
     label: str | None = None,
     way_out: str | None = None,
     prepare: Any = None,
+    weight: str | None = None,
 ) -> PartyTable:
     """Read a table with these columns; for new samples, those of the block, all of which are required.
 
     With ``prepare``, a recipe for the columns, they may hold anything.
     """
     table = read_table(Path(path), key)
-    if label is not None and label not in table.columns:
-        raise DataError(f"{path} has no label column {label!r}: {did_you_mean(label, table.columns)} (--label)")
-    used = _used_columns(table, party, key, columns, label)
+    if weight in (label, key) and weight is not None:
+        raise DataError(f"Column {weight!r} cannot be the weight and the label or the id: name another (--weights).")
+    for role, name, option in (("label", label, "--label"), ("weight", weight, "--weights")):
+        if name is not None and name not in table.columns:
+            raise DataError(f"{path} has no {role} column {name!r}: {did_you_mean(name, table.columns)} ({option})")
+    used = _used_columns(table, party, key, columns, {label: "the label", weight: "the weight"})
+    weights = None if weight is None else _weights(table, weight)
     labels, notes = labels_of(table.path, table.columns.pop(label)) if label is not None else (None, [])
     ids = None if key is None else tuple(table.ids["id"].to_list())
     if prepare is not None:
         (recipe,) = client_recipes(prepare, [party], [used])
         frame = pl.DataFrame([as_column(table.columns.pop(column)) for column in used])
         nothing = np.empty((table.rows, 0))
-        return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe)
+        return PartyTable(table.path, ids, tuple(used), nothing, labels, tuple(notes), frame, recipe, weights)
     check_features(table.path, [table.columns[column] for column in used], "--prepare auto", way_out)
     values = np.empty((table.rows, len(used)), order="F")
     for j, column in enumerate(used):
         values[:, j] = feature(table.path, table.columns.pop(column), way_out)
-    return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes))
+    return PartyTable(table.path, ids, tuple(used), values, labels, tuple(notes), weights=weights)
+
+
+def _weights(table: Table, column: str) -> Array:
+    """The weights of all rows of the table."""
+    weights = feature(table.path, table.columns.pop(column), None)
+    try:
+        check_weights(weights, table.rows)
+    except DataError as error:
+        raise DataError(f"Column {column!r} of {table.path}: {error}") from None
+    return weights
 
 
 def _used_columns(
-    table: Table, party: str, key: str | None, columns: Sequence[str] | None, label: str | None
+    table: Table, party: str, key: str | None, columns: Sequence[str] | None, roles: Mapping[str | None, str]
 ) -> list[str]:
-    barred = {} if label is None else {label: "the label"}
+    barred = {name: role for name, role in roles.items() if name is not None}
     if columns is None:
         used = [column for column in table.columns if column not in barred]
     else:
@@ -152,6 +173,19 @@ def _label_column(config: KitConfig, label: str | None) -> str | None:
             f"{config.name!r} holds the labels, but the kit does not name their column: name it, for example with "
             "--label outcome."
         )
+    return found
+
+
+def _weight_column(config: KitConfig, weights: str | None) -> str | None:
+    """The column of weights; None if there is none, or another party holds the labels."""
+    if config.name != config.labels.held_by and weights is not None:
+        raise DataError(
+            f"--weights {weights}: weights come with the labels, which {config.labels.held_by!r} holds. Leave "
+            "--weights out."
+        )
+    found = config.labels.weights if weights is None else weights
+    if found is not None and isinstance(config.model, SplitSection):
+        raise ConfigError(f"--weights {found}: {NO_WEIGHTS}")
     return found
 
 
