@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 import mtcd
+from mtcd import plateau as plateau_module
 from mtcd.config.build import build, resolved_yaml
 from mtcd.config.read import check_config
 from mtcd.errors import ConfigError
@@ -72,3 +74,23 @@ def test_the_last_measurement_has_the_metrics_of_the_model() -> None:
     assert data.test is not None
     assert run.final.metrics["test_auc"] == run.evaluate(data.test, data.test.labels)["auc"]
     assert run.final.metrics["train_auc"] == run.evaluate(data, data.labels)["auc"]
+
+
+def test_a_long_history_is_not_read_again_at_every_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    value_of = plateau_module.value_of
+    counted = lambda row, column: read.append(row.iteration) or value_of(row, column)  # noqa: E731
+    monkeypatch.setattr(plateau_module, "value_of", counted)
+    run = train({"patience": 2, "min_improvement": 0.0}, mtcd.STCD(stepsize=1e-5), iterations=600)
+    assert len(run.history) > 300
+    assert len(read) <= 3 * len(run.history)
+
+
+def test_a_resumed_training_ends_on_the_same_plateau(tmp_path: Path) -> None:
+    rule, method = {"patience": 4, "min_improvement": 1e-3}, mtcd.SVFL(2)
+    whole = train(rule, method)
+    how = {"checkpoint": tmp_path, "seed": 2}
+    half = mtcd.Stop(plateau=rule, iterations=whole.final.iteration // 2)
+    assert mtcd.train(DATA, LOGISTIC, "cycle", method, half, **how).status == "iterations"
+    rest = mtcd.train(DATA, LOGISTIC, "cycle", method, mtcd.Stop(plateau=rule), **how, resume=True)
+    assert (rest.status, rest.final.iteration) == ("plateau", whole.final.iteration)

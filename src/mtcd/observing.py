@@ -18,7 +18,7 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.model.score import Score
 from mtcd.pace import Growing, Pace
-from mtcd.plateau import PLATEAU
+from mtcd.plateau import PLATEAU, Plateau, PlateauHistory
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Progress
 from mtcd.stop import Stop
@@ -73,6 +73,7 @@ class Observer:
         self._latest: Progress | None = None
         self._due: float = 0
         self._metrics_at: int | None = None
+        self._plateau: PlateauHistory | None = None
         self._syncs = 0
         """The syncs that the callbacks have seen."""
 
@@ -170,7 +171,7 @@ class Observer:
             if diverged:
                 self.rows.append(row)
                 return DIVERGED
-            ends = stop.reached(row) or stop.on_plateau([*self.rows, row], self.pace.epoch)
+            ends = stop.reached(row) or self._on_plateau(stop, self.rows, row)
             if ends and progress.aggregate is not None:  # at the end, measure the model, not the token
                 row = self._model_row(progress)
             self.rows.append(row)
@@ -209,10 +210,19 @@ class Observer:
         usual = self.pace.next(iteration, stop.nearly(self.rows[-1]))
         return min(usual, stop.next_window(iteration, self.pace.epoch))
 
+    def _on_plateau(self, stop: Stop, earlier: Sequence[Measurement], row: Measurement) -> str | None:
+        """The status, if this measurement, after the earlier ones, has reached the plateau."""
+        rule, epoch = stop.plateau, self.pace.epoch
+        if not isinstance(rule, Plateau) or epoch is None:
+            return None
+        if self._plateau is None or self._plateau.rule != rule:
+            self._plateau = PlateauHistory(rule, epoch)
+        return PLATEAU if self._plateau.reached(earlier, row) else None
+
     def _ended(self, stop: Stop) -> str | None:
         """The status, if the last measurement ended the training."""
         now = self.rows[-1].objective
-        status = stop.reached(self.rows[-1]) or stop.on_plateau(self.rows, self.pace.epoch)
+        status = stop.reached(self.rows[-1]) or self._on_plateau(stop, self.rows[:-1], self.rows[-1])
         return DIVERGED if status and self._rule().at_the_end(now) else status
 
     def _is_hopeless(self, objective: float) -> bool:

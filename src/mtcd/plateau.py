@@ -35,16 +35,11 @@ class Plateau:
         """The end of the current window, where there must be a measurement."""
         return (iteration // (self.patience * epoch) + 1) * self.patience * epoch
 
-    def reached(self, rows: Sequence[Measurement], epoch: int) -> bool:
-        """Whether the last measurement ends a window without an improvement."""
-        check_column(self.on, len(rows) - 1, rows[-1])
-        seen: Windows | None = None
-        reached = False
-        for row in rows:
-            reached, value = False, value_of(row, self.on)
-            if value is not None and self.is_due(seen, row.iteration, epoch):
-                seen, reached = self.end_window(seen, row.iteration, value, epoch)
-        return reached
+    def after(self, seen: Windows | None, row: Measurement, epoch: int) -> tuple[Windows | None, bool]:
+        """What to remember after this measurement, and whether it ends a window without an improvement."""
+        if not self.is_due(seen, row.iteration, epoch) or (value := value_of(row, self.on)) is None:
+            return seen, False
+        return self.end_window(seen, row.iteration, value, epoch)
 
     def is_due(self, seen: Windows | None, iteration: int, epoch: int) -> bool:
         """Whether a window has ended at this iteration, or since the last one that was seen."""
@@ -56,3 +51,20 @@ class Plateau:
         improved = best.improves(value)
         assert best.value is not None
         return Windows(iteration // (self.patience * epoch), best.value), not improved
+
+
+class PlateauHistory:
+    """The rule on a history that grows: every measurement is looked at once."""
+
+    def __init__(self, rule: Plateau, epoch: int) -> None:
+        self.rule, self.epoch = rule, epoch
+        self._seen: Windows | None = None
+        self._counted = 0
+
+    def reached(self, earlier: Sequence[Measurement], row: Measurement) -> bool:
+        """Whether this measurement, after the earlier ones, ends a window without an improvement."""
+        check_column(self.rule.on, len(earlier), row)
+        for one in earlier[self._counted :]:
+            self._seen, _ = self.rule.after(self._seen, one, self.epoch)
+        self._counted = len(earlier)
+        return self.rule.after(self._seen, row, self.epoch)[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
-from mtcd.plateau import PLATEAU, Plateau
+from mtcd.plateau import Plateau
 
 FOR_EVER = 10_000_000
 # limits, and the columns of a measurement to which they apply
@@ -80,11 +80,6 @@ class Stop:
             if limit is not None and value is not None and value >= limit:
                 return name
         return None
-
-    def on_plateau(self, rows: Sequence[Measurement], epoch: int | None) -> str | None:
-        """The status, if the measurements have reached the plateau."""
-        found = isinstance(self.plateau, Plateau) and epoch is not None and self.plateau.reached(rows, epoch)
-        return PLATEAU if found else None
 
     def next_window(self, iteration: int, epoch: int | None) -> float:
         """The iteration that the plateau rule needs a measurement of."""
