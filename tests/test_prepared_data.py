@@ -362,3 +362,10 @@ def test_held_out_rows_do_not_leak_into_the_preparation() -> None:
     assert leaky.test.blocks[0][:, leaky.columns[0].index("sex=other")].all()
     run = trained(leaky)
     np.testing.assert_allclose(run.model.decision(leaky.test), run.model.decision(spoilt[held_out]))
+
+
+def test_the_reason_of_a_transformer_that_cannot_be_fitted_is_told_whole() -> None:
+    with pytest.raises(
+        DataError, match=r"SimpleImputer of client '\w+' could not be fitted: .*could not convert string"
+    ):
+        mtcd.split({"sex": ["m", "f", "m"]}, [0, 1, 0], 1, prepare=SimpleImputer())

@@ -64,6 +64,15 @@ def test_unusual_lines(tmp_path: Path) -> None:
     assert mtcd.read_svmlight(path, 1, ignore=["x2"]).columns == (("x1", "x3"),)
 
 
+def test_query_ids_are_no_features(tmp_path: Path) -> None:
+    path = tmp_path / "x.svm"
+    path.write_bytes(b"1 qid:1 1:0.5 3:-1 # of qid:9\n-1\tqid:12  2:7\n0.5 3:1\n2 qid:4\n")
+    X, y = load_svmlight_file(path)
+    data = mtcd.read_svmlight(path, 1)
+    assert data.labels.tolist() == y.tolist()
+    assert data.blocks[0].toarray().tolist() == X.toarray().tolist()
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -75,7 +84,9 @@ def test_unusual_lines(tmp_path: Path) -> None:
         (b"1 1:1.2.3\n", "Line 1"),
         (b"1 1:nan\n", "Line 1"),
         (b"1,2 1:3\n", "Line 1"),
-        (b"1 qid:3 1:3\n", "Line 1"),
+        (b"1 qid:x 1:3\n", "Line 1"),
+        (b"1 1:3 qid:3\n", "Line 1"),
+        (b"qid:3 1:3\n", "Line 1"),
         (b"1 -1:3\n", "Line 1"),
         (b"1 1:2 1:3\n0 1:1\n", "index twice"),
         (b"1 1:2\n0 99999999999:1\n", "index of 99,999,999,999"),
@@ -127,6 +138,7 @@ def test_training_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFi
     [
         ({"label": "y"}, "labels are in an svmlight file.*leave out label"),
         ({"clients": {"a": {"table": "other.csv"}}}, "cannot be joined"),
+        ({"prepare": "auto"}, "yaml: data: an svmlight file holds numbers only"),
         ({"feature": 3}, "unknown key 'data.feature', did you mean 'features'"),
     ],
 )

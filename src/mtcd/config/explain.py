@@ -63,6 +63,8 @@ def _keys(place: Sequence[str | int], content: Any) -> list[str]:
     """The keys of the user's on the way to a problem; pydantic also names the types that it tried."""
     keys = []
     for i, part in enumerate(place):
+        if part in KINDS:
+            continue
         if (isinstance(content, dict) and part in content) or (isinstance(content, list) and isinstance(part, int)):
             content = content[part]  # type: ignore[index]
         elif i < len(place) - 1 or not isinstance(content, dict) or str(part).endswith("]"):

@@ -23,6 +23,7 @@ _OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open}
 _CHUNK = 1 << 24  # bytes that are parsed at once
 _NUMBER = rb"[-+]?+(?:\d++\.?+\d*+|\.\d++)(?:[eE][-+]?+\d++)?+"
 _LINE = rb"[ \t]*+(?:" + _NUMBER + rb"(?:[ \t]++\d++:" + _NUMBER + rb")*+)?+[ \t\r]*+\n"
+_QUERY = re.compile(rb"^([ \t]*+" + _NUMBER + rb")[ \t]++qid:\d++(?=[ \t\r\n])", re.MULTILINE)
 _LINES = re.compile(rb"(?:" + _LINE + rb")*+")
 
 
@@ -136,11 +137,12 @@ def _parsed(path: Path) -> tuple[Array, Any, Any, Array]:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """Whole lines, without comments."""
+    """Whole lines, without comments and the ids of queries, which are no features."""
     while chunk := file.read(_CHUNK):
         chunk += file.readline()
         chunk = chunk if chunk.endswith(b"\n") else chunk + b"\n"
-        yield re.sub(rb"#[^\n]*+", b"", chunk) if b"#" in chunk else chunk
+        chunk = re.sub(rb"#[^\n]*+", b"", chunk) if b"#" in chunk else chunk
+        yield _QUERY.sub(rb"\1", chunk) if b"qid:" in chunk else chunk
 
 
 def _unreadable(path: Path, rest: bytes, line: int) -> DataError:

@@ -142,5 +142,5 @@ def _name(transformer: Any) -> str:
 
 
 def _failed(what: str, transformer: Any, error: Exception) -> DataError:
-    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    reason = " ".join(str(error).split()[:60]) or type(error).__name__
     return DataError(f"{_name(transformer)} {what}: {reason}")
