@@ -141,6 +141,8 @@ def test_names_that_do_not_fit_are_refused_with_those_that_do() -> None:
         find_metrics(["log_loss"], 2, False)
     with pytest.raises(ConfigError, match="list of names"):
         find_metrics("auc", 2, True)
+    with pytest.raises(ConfigError, match="list of names"):
+        find_metrics(3, 2, True)  # type: ignore[arg-type]
 
 
 def test_defaults_by_model() -> None:

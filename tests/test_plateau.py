@@ -55,6 +55,8 @@ def test_short_form_metrics_and_mistakes() -> None:
         train({"patience": 0}, mtcd.SVFL(2))
     with pytest.raises(ConfigError, match=r"stop\.plateau"):
         train("often", mtcd.SVFL(2))
+    with pytest.raises(ConfigError, match=r"stop\.plateau has no key 'patienc'; did you mean 'patience'"):
+        train({"patienc": 3}, mtcd.SVFL(2))
     with pytest.raises(ConfigError, match="no column 'test_auc'"):
         train({"on": "test_auc"}, mtcd.SVFL(2))
 

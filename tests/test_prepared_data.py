@@ -319,6 +319,8 @@ def test_two_classes_of_any_numbers(labels: list[float]) -> None:
     assert y.tolist() == [1, -1, -1]
     with pytest.raises(DataError, match="positive class is to be 7"):
         mtcd.Glm("logistic", positive=7).loss.encode(np.array(labels))
+    with pytest.raises(DataError, match="positive class is to be \\[1\\]"):
+        mtcd.Glm("logistic", positive=[1]).loss.encode(np.array(labels))  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="ridge has no use"):
         mtcd.Glm("ridge", positive=1)
 

@@ -40,9 +40,16 @@ def test_folds_that_are_refused() -> None:
         fold_numbers(3, np.array(["a"] * 9 + ["b"] * 2), True, 0)
     with pytest.raises(DataError, match="too few for 5 folds"):
         fold_numbers(5, np.arange(4.0), False, 0)
-    for wrong in ([0, 1], [0, 0, 0]):
+    for wrong in ([0, 1], [0, 0, 0], [None, 1, 2], [[1], [1, 2], [3]]):
         with pytest.raises(ConfigError, match="folds"):
             fold_numbers(wrong, np.arange(3.0), False, 0)
+
+
+def test_what_cannot_be_cross_validated_is_refused() -> None:
+    with pytest.raises(ConfigError, match="VerticalDataset, but got ndarray"):
+        mtcd.cross_validate(X, mtcd.Glm("ridge"), method=mtcd.TreeCG())  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="a Glm or a SplitModel.*'ridge'"):
+        mtcd.cross_validate(DATA, "ridge", method=mtcd.TreeCG())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("standardise", [False, True])

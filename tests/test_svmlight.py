@@ -108,7 +108,9 @@ def test_bad_requests(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="'x77' is to be ignored"):
         mtcd.read_svmlight(path, 2, ignore=["x77"])
     with pytest.raises(DataError, match="There is no file"):
-        mtcd.read_svmlight(tmp_path / "y.svm", 2)
+        mtcd.read_svmlight(str(tmp_path / "y.svm"), 2)
+    with pytest.raises(ConfigError, match="features must be a whole number"):
+        mtcd.read_svmlight(path, 2, features="5")  # type: ignore[arg-type]
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(DataError, match="cannot be read.*whole file"):
         mtcd.read_svmlight(path, 2)

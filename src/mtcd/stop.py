@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from mtcd.checks import check_number, check_whole
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, did_you_mean
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
@@ -40,6 +40,9 @@ class Stop:
 
     def __post_init__(self) -> None:
         if isinstance(self.plateau, Mapping):
+            known = [field.name for field in fields(Plateau)]
+            if unknown := [name for name in self.plateau if name not in known]:
+                raise ConfigError(f"stop.plateau has no key {unknown[0]!r}; {did_you_mean(str(unknown[0]), known)}")
             object.__setattr__(self, "plateau", Plateau(**self.plateau))
         elif self.plateau is not None and not isinstance(self.plateau, Plateau):
             check_number("stop.plateau", self.plateau)

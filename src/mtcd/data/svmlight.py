@@ -14,6 +14,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used
 
 from mtcd.arrays import Array
+from mtcd.checks import check_whole
 from mtcd.data.vertical import VerticalData, split
 from mtcd.errors import DataError
 
@@ -40,13 +41,19 @@ def is_svmlight(path: Path) -> bool:
 
 
 def read_svmlight(
-    path: Path, clients: int | Mapping[str, Sequence[str]], features: int | None = None, ignore: Sequence[str] = ()
+    path: str | Path,
+    clients: int | Mapping[str, Sequence[str]],
+    features: int | None = None,
+    ignore: Sequence[str] = (),
 ) -> VerticalData:
     """The samples of a file, with sparse blocks; columns are named after their indices: x1, x2, ...
 
     ``clients`` as in :func:`mtcd.split`. Indices start at 1, or at 0 where the file has an index 0. ``features`` is the
     number of columns, where the file does not use the last ones. ``ignore`` names columns that are no features.
     """
+    path = Path(path)
+    if features is not None:
+        check_whole("features", features, least=1)
     labels, rows, indices, values = _parsed(path)
     first = 0 if len(indices) and indices.min() == 0 else 1
     width = _width(path, int(indices.max()) + 1 - first if len(indices) else 0, features)

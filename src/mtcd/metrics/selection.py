@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtcd.errors import ConfigError
@@ -34,7 +34,8 @@ def find_metrics(names: Sequence[str], classes: int, probabilities: bool) -> Met
 
     ``classes`` is their number, 0 of a model that predicts values; ``probabilities``: whether it gives them.
     """
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+    listed = isinstance(names, Iterable) and not isinstance(names, str)
+    if not listed or not all(isinstance(name, str) for name in names):
         raise ConfigError(f"metrics must be a list of names, such as [auc, log_loss], but is {names!r}.")
     found = {}
     for name in names:

@@ -11,6 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mtcd.arrays import Rows as Numbers
+from mtcd.data.dataset import VerticalDataset
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm
@@ -92,6 +95,8 @@ def cross_validate(
     >>> len(found.runs), round(found.mean["test_r2"], 2)
     (3, 1.0)
     """
+    if not isinstance(data, VerticalData | VerticalDataset):
+        raise ConfigError(f"cross_validate needs VerticalData or a VerticalDataset, but got {type(data).__name__}.")
     model = Glm() if model is None else model
     whole = replace(data, test=None)
     maker = model if callable(model) else None
@@ -113,6 +118,10 @@ def has_classes(model: Any, data: AnyData) -> bool:
     """Whether the model predicts classes of this data."""
     if isinstance(model, Glm):
         return bool(model.loss.encode(data.labels)[1])
+    if not hasattr(model, "loss"):
+        raise ConfigError(
+            f"cross_validate needs a Glm or a SplitModel, or a function that makes one, but got {model!r}."
+        )
     from mtcd.splitnet.labels import find_loss
 
     return find_loss(model.loss, data.labels)[1]

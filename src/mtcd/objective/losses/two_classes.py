@@ -43,7 +43,7 @@ class TwoClasses(Loss):
             return str(label) == str(self.positive)
         try:
             return float(label) == float(self.positive)  # type: ignore[arg-type]
-        except ValueError:
+        except (TypeError, ValueError):
             return False
 
     def _coded(self, positive: Array) -> Array:
