@@ -17,7 +17,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.participant import settings_of
+from mtcd.federation.node.participant_table import settings_of
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.model.linear import Glm, LinearProblem

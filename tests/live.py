@@ -17,7 +17,8 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant, settings_of
+from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.node.participant_table import settings_of
 from mtcd.federation.participant.block import NPZ, PartyBlock, read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
 from mtcd.federation.participant.problem import glm_of

@@ -17,7 +17,7 @@ from mtcd.errors import MtcdError
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.networks import SplitParticipant
-from mtcd.federation.node.participant import settings_of
+from mtcd.federation.node.participant_table import settings_of
 from mtcd.federation.node.role import Role
 from mtcd.federation.participant.network_block import read_network_block
 from mtcd.federation.participant.networks import section_of

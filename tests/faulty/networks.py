@@ -8,7 +8,7 @@ from faulty.federation import Faulty
 from mtcd.config.split import split_model
 from mtcd.data.dataset import VerticalDataset
 from mtcd.federation.kit import read_kit
-from mtcd.federation.node.participant import settings_of
+from mtcd.federation.node.participant_table import settings_of
 from mtcd.federation.participant.network_block import read_network_block
 from mtcd.federation.participant.networks import section_of
 from mtcd.training import train

@@ -19,7 +19,7 @@ from mtcd.federation.kit import Kit
 from mtcd.federation.node.held_out import Drawn, advised, check_fits, drawn, held_out_of, with_held_out
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.opening import Agreed
-from mtcd.federation.node.participant import ParticipantTable, summary_of
+from mtcd.federation.node.participant_table import ParticipantTable, summary_of
 from mtcd.federation.node.role import Role
 from mtcd.federation.node.watch import Watch
 from mtcd.federation.participant.keeping import Summary, keep_run
