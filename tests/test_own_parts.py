@@ -57,6 +57,16 @@ def config(place: Path, **changes: Any) -> str:
     return str(place / "config.yaml")
 
 
+def test_a_part_that_fails_is_named_with_its_line(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "from mtcd.network.walks import Walk\nclass W(Walk):\n    def next(self, *where):\n        return 1 / 0\n"
+    (place / "broken.py").write_text(text)
+    assert run("train", config(place, method__walk="broken:W"), "--out", "first", "--quiet") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "broken.py, line 4, in next: ZeroDivisionError: division by zero. This is code that the config names" in said
+    assert "Traceback" not in said
+    assert not (place.parent / "first" / "run.json").exists()
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "walk": {"method__walk": "myparts:SleepyWalk"},
     "loss": {"model__kind": "myparts:LogCosh"},

@@ -14,11 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, MtcdError
 
 _folder: ContextVar[Path | None] = ContextVar("folder of the user's code", default=None)  # None: nothing may run
+
+_imported: set[str] = set()  # the modules, or packages, of names that were loaded
 
 
 def is_own(name: object) -> bool:
@@ -32,12 +35,30 @@ def is_own(name: object) -> bool:
 
 @contextmanager
 def running_code(folder: Path | None = None) -> Iterator[None]:
-    """The context in which names in configs may run code; it is looked for in ``folder`` first."""
+    """The context in which names in configs may run code; it is looked for in ``folder`` first.
+
+    An error in that code becomes one that names its file and line.
+    """
     before = _folder.set(folder or Path.cwd())
     try:
         yield
+    except MtcdError:
+        raise
+    except Exception as error:
+        if place := _own_place(error):
+            raise MtcdError(
+                f"{place}: {type(error).__name__}: {error}. This is code that the config names: correct it."
+            ) from error
+        raise
     finally:
         _folder.reset(before)
+
+
+def _own_place(error: Exception) -> str:
+    """The innermost place in the user's code that an error passed; empty if there is none."""
+    frames = [(frame.f_globals.get("__name__", ""), frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(code, line) for module, code, line in frames if module.partition(".")[0] in _imported]
+    return f"{own[-1][0].co_filename}, line {own[-1][1]}, in {own[-1][0].co_name}" if own else ""
 
 
 def look_in(folder: Path) -> None:
@@ -70,6 +91,7 @@ def imported(name: str, where: str, folders: Sequence[Path]) -> Any:
         _forget(module.partition(".")[0], folders)
         with _importable(folders):
             found: Any = importlib.import_module(module)
+            _imported.update({module.partition(".")[0]} - {__package__})
             for part in path.split("."):
                 found = getattr(found, part)
     except (Exception, SystemExit) as error:  # the user's code may raise anything

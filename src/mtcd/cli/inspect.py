@@ -34,7 +34,7 @@ def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bo
     """Show what a config would train. Custom networks are built, which runs their code, only with ``run_code``."""
     config = read_config(path, changes, seed)
     if not run_code:
-        refuse_code(config, f"inspect it with its networks: mtcd inspect {path} --run-code")
+        refuse_code(config, f"inspect it with its code: mtcd inspect {path} --run-code")
     setup = build(config)
     split = isinstance(setup.config.model, SplitSection)
     found = examine_split(setup) if split else examine(setup)
