@@ -114,8 +114,10 @@ class History:
         return tuple(dict.fromkeys(name for row in self.rows for name in row.metrics))
 
     def __getitem__(self, column: str) -> Array:
-        absent = {} if column not in self.metrics else {column: None}
-        values = [(absent | row.row())[column] for row in self.rows]
+        rows = self.to_rows()
+        if rows and column not in rows.columns:
+            raise KeyError(column)
+        values = [row.get(column) for row in rows]  # a metric is not in every row
         return np.array([np.nan if value is None else value for value in values], dtype=float)
 
     def to_rows(self) -> Rows:

@@ -11,7 +11,7 @@ from mtcd.metrics.outputs import Outputs
 
 @METRICS.register("accuracy")
 class Accuracy(Metric):
-    """The share of samples whose class is predicted."""
+    """The share of samples whose class is predicted correctly."""
 
     def value(self, outputs: Outputs) -> float:
         return float(np.mean(outputs.labels == outputs.predicted))
@@ -19,7 +19,9 @@ class Accuracy(Metric):
 
 @METRICS.register("balanced_accuracy")
 class BalancedAccuracy(Metric):
-    """The mean over classes of the share of their samples that are predicted; classes without samples are left out."""
+    """The mean over classes of the share of their samples that are predicted correctly; a class without samples is left
+    out.
+    """
 
     def value(self, outputs: Outputs) -> float:
         counts = confusion(outputs)
