@@ -67,6 +67,16 @@ def test_a_part_that_fails_is_named_with_its_line(place: Path, capsys: pytest.Ca
     assert not (place.parent / "first" / "run.json").exists()
 
 
+@pytest.mark.parametrize("to", ["2", "99", "-1", "'a'", "None"])
+def test_a_walk_that_leaves_the_links_is_refused(place: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
+    text = f"from mtcd.network.walks import Walk\nclass W(Walk):\n    def next(self, *where):\n        return {to}\n"
+    (place / "broken.py").write_text(text)
+    start = {"start": "client_0", "walk": "broken:W"}
+    assert run("train", config(place, method={**CONFIG["method"], **start}), "--out", "first", "--quiet") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"The walk W goes from client 0 to {to}, which is neither a neighbour (1, 3) nor client 0" in said
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "walk": {"method__walk": "myparts:SleepyWalk"},
     "loss": {"model__kind": "myparts:LogCosh"},

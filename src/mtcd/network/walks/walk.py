@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from mtcd.errors import NetworkError
+from mtcd.errors import NetworkError, listing
 from mtcd.network.topology import Network
 from mtcd.network.walks.declared import DeclaredFacts
 from mtcd.network.walks.facts import Facts
@@ -50,6 +50,16 @@ class Walk(ABC):
         ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration ``t``, and ``hop`` the
         number of this hop in it, counted from 1. ``draw`` is uniform in [0, 1).
         """
+
+    def hop(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
+        """The client that follows, as ``next`` says; that of a walk which is not ours is checked."""
+        to = self.next(client, previous, start, t, hop, draw)
+        if not type(self).__module__.startswith("mtcd.") and to != client and to not in self._neighbours[client]:
+            raise NetworkError(
+                f"The walk {type(self).__name__} goes from client {client} to {to!r}, which is neither a neighbour "
+                f"({listing(self._neighbours[client])}) nor client {client} itself: correct its next()."
+            )
+        return to
 
     def transitions(self, client: int) -> Mapping[int, float] | None:
         """The probability of each next client, if it depends on ``client`` alone; None: not declared.
