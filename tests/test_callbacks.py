@@ -168,6 +168,13 @@ def test_the_best_model_is_kept_by_objective_or_metric(tmp_path: Path) -> None:
     assert f"train_auc: {np.nanmax(aucs):.6g}" in by_auc.notes[-1]
 
 
+def test_a_training_resumes_with_other_callbacks(tmp_path: Path) -> None:
+    train(mtcd.CsvWriter(tmp_path / "log.csv"), stop=30, checkpoint=tmp_path / "kept")
+    run = train(mtcd.KeepBest(), checkpoint=tmp_path / "kept", resume=True)
+    assert run.final.objective == train().final.objective
+    assert "with the best objective" in run.notes[-1]
+
+
 def test_the_best_split_network_is_kept(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     from split_problems import case, same_weights, weights_of

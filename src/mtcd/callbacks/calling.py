@@ -64,17 +64,21 @@ class Calling:
         states = [one.state() for one in self.callbacks]
         named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
         tensors = {f"callback/{i}/{name}": value for i, name, value in named}
-        return Snapshot({"callbacks": [dict(state.facts) for state in states]}, tensors)
+        return Snapshot(
+            {"callbacks": [dict(state.facts) for state in states], "callback_kinds": self._kinds()}, tensors
+        )
 
     def restore(self, state: Snapshot) -> None:
-        """Restore the callbacks from a checkpoint that was written with the same ones."""
-        kept = state.facts.get("callbacks", [])
-        if len(kept) != len(self.callbacks):
+        """Restore the callbacks from a checkpoint that was written with ones of the same kinds; others start anew."""
+        if state.facts.get("callback_kinds") != self._kinds():
             return
-        for i, (one, facts) in enumerate(zip(self.callbacks, kept, strict=True)):
+        for i, (one, facts) in enumerate(zip(self.callbacks, state.facts["callbacks"], strict=True)):
             prefix = f"callback/{i}/"
             own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
             one.restore(Snapshot(facts, own))
+
+    def _kinds(self) -> list[str]:
+        return [type(one).__name__ for one in self.callbacks]
 
     def _each(self, hook: str, told: Callable[[Stopping], Any] | None = None) -> None:
         for one in self.callbacks:
