@@ -115,6 +115,14 @@ def test_a_callback_that_fails_is_named_and_the_training_can_be_resumed(hook: st
         assert resumed.parameters["c1"].tobytes() == train().parameters["c1"].tobytes()
 
 
+@pytest.mark.parametrize("hook", ["state", "restore", "chosen"])
+def test_one_that_fails_beside_the_training_is_named_too(hook: str, tmp_path: Path) -> None:
+    train(mtcd.KeepBest(), stop=30, checkpoint=tmp_path)
+    broken = type("KeepBest", (mtcd.KeepBest,), {hook: lambda self, *given: 1 / 0})
+    with pytest.raises(mtcd.MtcdError, match=f"callback KeepBest failed in {hook}: ZeroDivisionError"):
+        train(broken(), checkpoint=tmp_path, resume=True)
+
+
 def test_what_is_no_callback_is_refused() -> None:
     with pytest.raises(ConfigError, match="takes a list of Callback objects"):
         train("csv")  # type: ignore[arg-type]

@@ -54,14 +54,14 @@ class Calling:
     def chosen(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
         """The parameters of the model of the run, and notes on them."""
         for one in self.callbacks:
-            found = one.chosen()
+            found = _called(one, "chosen")
             if found is not None:
                 return found[0], (found[1],)
         return parameters, ()
 
     def state(self) -> Snapshot:
         """What a checkpoint keeps of all callbacks."""
-        states = [one.state() for one in self.callbacks]
+        states = [_called(one, "state") for one in self.callbacks]
         named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
         tensors = {f"callback/{i}/{name}": value for i, name, value in named}
         return Snapshot(
@@ -75,24 +75,28 @@ class Calling:
         for i, (one, facts) in enumerate(zip(self.callbacks, state.facts["callbacks"], strict=True)):
             prefix = f"callback/{i}/"
             own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
-            one.restore(Snapshot(facts, own))
+            _called(one, "restore", Snapshot(facts, own))
 
     def _kinds(self) -> list[str]:
         return [type(one).__name__ for one in self.callbacks]
 
     def _each(self, hook: str, told: Callable[[Stopping], Any] | None = None) -> None:
         for one in self.callbacks:
-            name = type(one).__name__
-            try:
-                getattr(one, hook)(*() if told is None else (told(partial(self._stop, name)),))
-            except MtcdError:
-                raise
-            except Exception as error:  # the user's code may raise anything
-                raise MtcdError(
-                    f"The callback {name} failed in {hook}: {type(error).__name__}: {error}. "
-                    "Correct it, or leave it out."
-                ) from error
+            _called(one, hook, *() if told is None else (told(partial(self._stop, type(one).__name__)),))
 
     def _stop(self, name: str, reason: str = "") -> None:
         if self.stopped is None:
             self.stopped = f"{name}: {reason}" if reason else name
+
+
+def _called(one: Callback, hook: str, *given: Any) -> Any:
+    """What a method of a callback returns; an error names both."""
+    try:
+        return getattr(one, hook)(*given)
+    except MtcdError:
+        raise
+    except Exception as error:  # the user's code may raise anything
+        raise MtcdError(
+            f"The callback {type(one).__name__} failed in {hook}: {type(error).__name__}: {error}. "
+            "Correct it, or leave it out."
+        ) from error
