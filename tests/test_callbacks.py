@@ -104,7 +104,7 @@ def test_a_callback_ends_the_training_with_its_reason(hook: str, tmp_path: Path)
     assert train(checkpoint=tmp_path, resume=True).parameters["c1"].tobytes() == train().parameters["c1"].tobytes()
 
 
-@pytest.mark.parametrize("hook", ["on_start", "on_measure", "on_sync", "on_end"])
+@pytest.mark.parametrize("hook", ["on_start", "on_measure", "on_sync", "on_end", "close"])
 def test_a_callback_that_fails_is_named_and_the_training_can_be_resumed(hook: str, tmp_path: Path) -> None:
     failing, other = Recorder(fail=hook), Recorder()
     with pytest.raises(mtcd.MtcdError, match=f"callback Recorder failed in {hook}: RuntimeError: a mistake"):

@@ -264,6 +264,13 @@ def test_missing_values_without_preparation_are_told_once_with_columns_and_count
         mtcd.read_tables(tmp_path / "t.csv", "outcome", 2)
 
 
+def test_columns_to_leave_out_are_listed_to_copy_if_they_are_not_too_many(tmp_path: Path) -> None:
+    for count, words in ((12, r"ignore: \[t0, .*, t11\]"), (100, r"\(data.ignore\)")):
+        pl.DataFrame({f"t{i}": ["a", "b"] for i in range(count)} | {"y": [0, 1]}).write_csv(tmp_path / "t.csv")
+        with pytest.raises(DataError, match=words):
+            mtcd.read_tables(tmp_path / "t.csv", "y", 2)
+
+
 def test_a_config_prepares_and_names_the_positive_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     TABLE.write_csv("t.csv")

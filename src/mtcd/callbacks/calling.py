@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -48,8 +49,10 @@ class Calling:
         self._each("on_end", lambda stop: run)
 
     def close(self) -> None:
-        """Release what the callbacks hold."""
-        self._each("close")
+        """Release what the callbacks hold; one that fails does not keep the others from it."""
+        with ExitStack() as stack:
+            for one in reversed(self.callbacks):  # a stack is unwound from its end
+                stack.callback(_called, one, "close")
 
     def chosen(self, parameters: Sequence[Any]) -> tuple[Sequence[Any], tuple[str, ...]]:
         """The parameters of the model of the run, and notes on them."""
@@ -80,9 +83,9 @@ class Calling:
     def _kinds(self) -> list[str]:
         return [type(one).__name__ for one in self.callbacks]
 
-    def _each(self, hook: str, told: Callable[[Stopping], Any] | None = None) -> None:
+    def _each(self, hook: str, told: Callable[[Stopping], Any]) -> None:
         for one in self.callbacks:
-            _called(one, hook, *() if told is None else (told(partial(self._stop, type(one).__name__)),))
+            _called(one, hook, told(partial(self._stop, type(one).__name__)))
 
     def _stop(self, name: str, reason: str = "") -> None:
         if self.stopped is None:

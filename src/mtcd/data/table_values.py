@@ -13,6 +13,8 @@ from mtcd.arrays import Array
 from mtcd.data.checks import missing_values
 from mtcd.errors import DataError, listing
 
+MOST_TO_LIST = 30  # columns in a key that is to be copied
+
 
 def parsed(text: pl.Series) -> pl.Series:
     """The texts as numbers, null where they are none."""
@@ -29,8 +31,7 @@ def check_features(path: Path, columns: Sequence[pl.Series], how: str, way_out: 
         shown = listing(
             [f"{column.name} (row {row} holds {value!r})" for column in texts for row, value in [_first_text(column)]]
         )
-        names = listing([column.name for column in texts])
-        out = f"ignore: [{names}]" if way_out == "" else way_out
+        out = _ignored([column.name for column in texts]) if way_out == "" else way_out
         raise DataError(
             f"{len(texts)} columns of {path} are not numeric: {shown}. Have them prepared ({how})"
             + ("." if out is None else f", or leave them out ({out}).")
@@ -38,8 +39,13 @@ def check_features(path: Path, columns: Sequence[pl.Series], how: str, way_out: 
     counts = {column.name: _missing(column) for column in columns if _is_numeric(column)}
     counts = {name: count for name, count in counts.items() if count}
     if sum(counts.values()) > 1:
-        out = f"ignore: [{listing(list(counts))}]" if way_out == "" else way_out
+        out = _ignored(list(counts)) if way_out == "" else way_out
         raise DataError(missing_values(f" of {path}", counts, len(columns[0]), how, f" ({out})" if out else ""))
+
+
+def _ignored(names: Sequence[str]) -> str:
+    """The key of a config that leaves columns out, to copy, unless they are too many to list."""
+    return f"ignore: [{', '.join(names)}]" if len(names) <= MOST_TO_LIST else "data.ignore"
 
 
 def _missing(column: pl.Series) -> int:
@@ -53,7 +59,7 @@ def feature(path: Path, column: pl.Series, way_out: str | None = "") -> Array:
     """
     where = f"Column {column.name!r} of {path}"
     if way_out == "":
-        way_out = f"ignore: [{column.name}]"
+        way_out = _ignored([column.name])
     if not _is_numeric(column):
         row, value = _first_text(column)
         raise DataError(
