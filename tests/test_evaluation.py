@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib import image
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from sklearn import metrics as sk
 from sklearn.linear_model import LogisticRegression
@@ -19,7 +21,8 @@ from commands import outcome
 from commands import run as command
 from mtcd.errors import ConfigError, DataError
 from mtcd.report.metric_panel import plot_metrics
-from mtcd.report.plots import plot_runs
+from mtcd.report.paper import Paper
+from mtcd.report.plots import draw_runs, plot_runs
 
 STOP = mtcd.Stop(iterations=200)
 METHOD = mtcd.MTCD(tokens=2, hops=4, local_updates=5)
@@ -279,6 +282,25 @@ def test_the_picture_of_a_run_has_a_panel_of_its_metrics(tmp_path) -> None:
     plot_runs({"one": run, "two": run}, tmp_path / "two.png")
     wide, two = (image.imread(tmp_path / name).shape[1] for name in ("wide.png", "two.png"))
     assert wide > two
+
+
+@pytest.mark.parametrize("width", [3.5, 7.0, 7.16])
+@pytest.mark.parametrize("metrics", [("auc", "accuracy"), ("auc", "log_loss")])
+def test_nothing_overlaps_in_the_picture_for_a_paper(width: float, metrics: tuple[str, ...]) -> None:
+    data = mtcd.split(X_NEW, NEW["y"].to_numpy(), 2).holdout(0.3)
+    run = mtcd.train(data, mtcd.Glm("logistic", l2=1.0), "path", METHOD, STOP, metrics=metrics)
+    paper = Paper(width, 9.0)
+    with paper.fonts():
+        figure = draw_runs({"one": run}, "", paper)
+        canvas = FigureCanvasAgg(figure)
+        canvas.draw()
+        texts = [axes.xaxis.label for axes in figure.axes] + [axes.yaxis.label for axes in figure.axes]
+        boxes = [text.get_window_extent() for text in texts if text.get_text() and text.get_visible()]
+        boxes += [legend.get_window_extent() for axes in figure.axes if (legend := axes.get_legend())]
+        panels = [axes.get_window_extent() for axes in figure.axes]
+    assert not [(one, other) for one, other in itertools.combinations(boxes, 2) if one.overlaps(other)]
+    assert all(figure.bbox.x0 <= box.x0 < box.x1 <= figure.bbox.x1 for box in boxes)
+    assert min(panel.width for panel in panels) > figure.bbox.width * (0.6 if width < 4 else 0.2)
 
 
 def test_errors_are_on_an_axis_of_their_own() -> None:

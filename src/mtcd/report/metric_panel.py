@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 
@@ -12,10 +14,11 @@ from mtcd.report.styles import COLOURS, plain
 LOWEST = -0.05  # an R2 at the start of a training may be far below
 
 
-def plot_metrics(axes: Axes, history: History, far: str) -> None:
+def plot_metrics(axes: Axes, history: History, far: str, roomy: bool = True) -> None:
     """Metrics of which more is better on the left axis, errors on the right; solid on the test set, dashed in training.
 
-    ``far`` is the column to draw them against: iteration or epoch.
+    ``far`` is the column to draw them against: iteration or epoch. The legend is beside the panel where that is
+    ``roomy``, else inside, or above where two axes leave it no place that is certain to be free.
     """
     names = list(dict.fromkeys(name.partition("_")[2] for name in history.metrics))
     better = [name for name in names if name in METRICS and METRICS[name].higher_is_better]
@@ -40,5 +43,8 @@ def plot_metrics(axes: Axes, history: History, far: str) -> None:
     axes.set_xlim(left=0)
     axes.grid(alpha=0.25)
     drawn = [one for on in dict.fromkeys((axes, other)) for one in zip(*on.get_legend_handles_labels(), strict=True)]
-    beside = (1.02 if other is axes else 1.22, 0.5)
-    other.legend(*zip(*drawn, strict=True), frameon=False, fontsize=8, loc="center left", bbox_to_anchor=beside)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.02 if other is axes else 1.22, 0.5)}
+    if not roomy:
+        above = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2, "columnspacing": 1.0}
+        place = {"loc": "best"} if other is axes else above
+    other.legend(*zip(*drawn, strict=True), frameon=False, fontsize=8, **place)

@@ -60,7 +60,7 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     stacked = paper is not None and paper.stacked(panels)
     figure = Figure(figsize=(15 if wide else 9.5, 3.8), layout="constrained")
     if paper is not None:
-        figure.set_size_inches(paper.width, paper.width * (0.65 * panels if stacked else 0.85 / panels))
+        figure.set_size_inches(paper.width, paper.width * (0.65 * panels if stacked else 1.05 / panels))
     left, right, *third = figure.subplots(*((panels, 1) if stacked else (1, panels)))
     right.sharey(left)
     right.tick_params(which="both", labelleft=stacked)
@@ -87,7 +87,10 @@ def draw_runs(runs: Mapping[str, Run], title: str = "", paper: Paper | None = No
     if paper is None or len(runs) > 1:
         right.legend(frameon=False, fontsize=9 if paper is None else None)
     if measured is not None and third:
-        plot_metrics(third[0], measured, far)
+        plot_metrics(third[0], measured, far, roomy=paper is None)
+    if paper is not None:
+        for axes in figure.axes:  # what is in brackets stands below
+            axes.set_xlabel(axes.get_xlabel().replace(" (", "\n("))
     if title:
         figure.suptitle(title, fontsize=11)
     return figure
