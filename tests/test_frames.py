@@ -193,6 +193,8 @@ def test_bad_frames_to_predict_are_refused(make: MakeFrame) -> None:
         run.predict(make({"Age": TABLE["age"], **fewer, "weight": TABLE["weight"]}))
     with pytest.raises(DataError, match="no column 'age', 'weight'.*did you mean 'Age'"):  # of the first, if of several
         run.predict(make({"Age": TABLE["age"], **fewer}))
+    with pytest.raises(DataError, match="no column 'age'.*; they also have: zzzz$"):
+        run.predict(make({"zzzz": TABLE["age"], **fewer}))
     with pytest.raises(DataError, match=r"Column 'age' \(text\) does not hold numbers"):
         run.predict(make({**TABLE, "age": ["1"] * 30}))
     with pytest.raises(DataError, match="Column 'dose' of client 'client_0' is missing in row 30"):

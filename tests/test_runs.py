@@ -207,3 +207,18 @@ def test_what_people_print_is_short_however_large_it_is() -> None:
     assert "40 samples for the test" in repr(samples)
     assert f"{sum(w.numel() for w in nets.trained().weights().values()):,} parameters" in repr(nets.model)
     assert f"{len(run.history)} measurements" in repr(run.history)
+
+
+def test_folders_that_are_no_runs_are_told_in_words(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    for nothing in (tmp_path / "none", tmp_path, file):
+        with pytest.raises(mtcd.MtcdError, match=r"is not a complete run folder, as it has no run.json: give one"):
+            mtcd.load_run(nothing)
+    data = mtcd.synthetic("ridge", samples=20, features=4, clients=2)
+    mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(), mtcd.Stop(iterations=5)).save(tmp_path / "run")
+    (tmp_path / "run" / "parameters.npz").write_bytes(b"x")
+    with pytest.raises(mtcd.MtcdError, match="not a complete run folder") as said:
+        mtcd.load_run(tmp_path / "run")
+    assert "pickle" not in str(said.value)  # NumPy's advice for other files
+    assert "train it again" in str(said.value)

@@ -45,15 +45,15 @@ class JournalError(MtcdError):
     """A party cannot write or read its journal: it must stop."""
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint to append to an error: the nearest known word, or all of them if none is near.
+def did_you_mean(word: str, known: Iterable[str], otherwise: str = "known") -> str:
+    """A hint to append to an error: the nearest known word, or all of them if none is near, after ``otherwise``.
 
     >>> did_you_mean("tokns", ["tokens", "hops"])
     "did you mean 'tokens'?"
     """
     words = [str(k) for k in known]
     near = difflib.get_close_matches(str(word), words, n=1, cutoff=0.6)
-    return f"did you mean '{near[0]}'?" if near else f"known: {listing(words)}"
+    return f"did you mean '{near[0]}'?" if near else f"{otherwise}: {listing(words)}"
 
 
 def listing(items: Sequence[object], limit: int = 8) -> str:

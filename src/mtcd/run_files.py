@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from zipfile import BadZipFile, is_zipfile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,12 +52,19 @@ def write_run(run: Run, folder: Path) -> None:
 
 def read_run(folder: Path, model: SplitModel | None, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
+    if not (folder / MARKER).is_file():
+        raise MtcdError(
+            f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd train or run.save wrote."
+        )
     try:
         about = json.loads((folder / MARKER).read_text())
         run = _read(folder, about, model)
         return _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
-        raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
+        raise MtcdError(
+            f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it again, or take another "
+            "copy."
+        ) from None
 
 
 def _read(folder: Path, about: dict[str, Any], model: SplitModel | None) -> Run:
@@ -123,7 +130,10 @@ def _arrays(trained: TrainedModel) -> dict[str, NDArray[Any]]:
 def _read_model(about: dict[str, Any], path: Path) -> TrainedModel:
     columns = tuple(tuple(names) for names in about["columns"])
     bounds = np.cumsum([len(names) for names in columns])[:-1]
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as arrays:
+    content = io.BytesIO(path.read_bytes())
+    if not is_zipfile(content):  # NumPy would take it for a pickle, and say how to load that
+        raise ValueError(f"{path.name} is not a file of arrays")
+    with np.load(content, allow_pickle=False) as arrays:
         scaling = None
         if about["scaled"]:
             scaling = Scaling(*(tuple(np.split(arrays[name], bounds)) for name in ("means", "scales")))

@@ -149,9 +149,10 @@ def check_has_columns(frame: Frame, wanted: Sequence[str]) -> None:
     missing = [name for name in wanted if name not in frame.names]
     if missing:
         others = sorted(set(frame.names) - set(wanted))
+        hint = f"; {did_you_mean(missing[0], others, 'they also have')}" if others else "."
         raise DataError(
             f"The new samples have no column {listing([repr(name) for name in missing])}, which this model was "
-            f"trained on{f'; {did_you_mean(missing[0], others)}' if others else '.'}"
+            f"trained on{hint}"
         )
 
 
