@@ -208,6 +208,16 @@ def test_new_values_that_the_first_step_cannot_read_are_noted(name: str) -> None
     assert noted == ([] if name in ("one-hot", "hash") else [said])
 
 
+def test_values_of_many_columns_that_cannot_be_read_are_told_in_one_note() -> None:
+    frame = pl.DataFrame({f"c{j}": ["1", "2", "-", "n/a"] for j in range(12)} | {"none": [None] * 4})
+    preparation, _, notes = fit_columns("k", frame, read_recipe("auto"))
+    assert len(notes) == 2
+    said = "24 values of 12 columns cannot be read and count as missing: c0 (2, such as '-'), c1 (2, such as '-'), "
+    assert said in " ".join(notes)
+    assert "'none' has no value" in " ".join(notes)
+    assert preparation.notes(frame) == [note for note in notes if "24 values" in note]
+
+
 def test_missing_values_that_no_step_fills_are_told_once_with_counts() -> None:
     frame = pl.DataFrame({"a": [1.0, None, None], "b": [1.0, 2.0, None], "c": [1.0, 2.0, 3.0]})
     with pytest.raises(DataError, match=r"3 values of client 'k'.* a \(2\), b \(1\).*impute"):

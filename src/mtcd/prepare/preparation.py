@@ -16,6 +16,7 @@ from mtcd.prepare.column import PreparedColumn, unread
 from mtcd.prepare.recipe import Recipe
 
 FORMAT = 1
+FEW = 3  # columns of a client with a note each on values that cannot be read
 
 
 class Preparation(ABC):
@@ -70,7 +71,17 @@ class ColumnPreparation(Preparation):
         return _block([part for column in self.columns for part in column.filled(frame[column.name])])
 
     def notes(self, frame: pl.DataFrame) -> list[str]:
-        return [note for column in self.columns for note in _unread(frame[column.name], column)]
+        odd = [(column, *unread(frame[column.name], column.steps[0][0])) for column in self.columns]
+        odd = [(column, count, value) for column, count, value in odd if count and column.steps[0][0].unread]
+        if len(odd) > FEW:
+            shown = listing([f"{column.name} ({count:,}, such as {value!r})" for column, count, value in odd])
+            total = sum(count for _, count, _ in odd)
+            return [f"{total:,} values of {len(odd)} columns cannot be read and count as missing: {shown}."]
+        return [
+            f"{count} value(s) of column {column.name!r} that are {column.steps[0][0].unread}, such as {value!r}, "
+            "count as missing."
+            for column, count, value in odd
+        ]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -99,7 +110,8 @@ def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[Colum
         if lost := max(part.null_count() for part in made):
             odd, first = unread(frame[name], column.steps[0][0])
             missing[name] = lost, f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})"
-        notes += _notes(frame[name], column)
+        if frame[name].null_count() == frame.height:
+            notes.append(f"Column {name!r} has no value in any training row.")
     if missing:
         total, shown = sum(lost for lost, _ in missing.values()), listing([said for _, said in missing.values()])
         values, are = ("value", "is") if total == 1 else ("values", "are")
@@ -109,7 +121,7 @@ def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[Colum
         )
     preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen)
     check_outputs(client, preparation.outputs)
-    return preparation, _block(parts), notes
+    return preparation, _block(parts), [*notes, *preparation.notes(frame)]
 
 
 def check_outputs(client: str, names: Sequence[str]) -> None:
@@ -117,20 +129,6 @@ def check_outputs(client: str, names: Sequence[str]) -> None:
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"Preparation gives client {client!r} two columns {twice!r}: rename one of its columns.")
-
-
-def _notes(given: pl.Series, column: PreparedColumn) -> list[str]:
-    if given.null_count() == len(given):
-        return [f"Column {given.name!r} has no value in any training row."]
-    return _unread(given, column)
-
-
-def _unread(given: pl.Series, column: PreparedColumn) -> list[str]:
-    """A note on values that the first step cannot read, which count as missing."""
-    first = column.steps[0][0]
-    count, value = unread(given, first) if first.unread else (0, None)
-    said = f"{count} value(s) of column {given.name!r} that are {first.unread}, such as {value!r}, count as missing."
-    return [said] if count else []
 
 
 def _block(parts: Sequence[pl.Series]) -> Array:
