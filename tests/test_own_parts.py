@@ -77,6 +77,24 @@ def test_a_walk_that_leaves_the_links_is_refused(place: Path, capsys: pytest.Cap
     assert f"The walk W goes from client 0 to {to}, which is neither a neighbour (1, 3) nor client 0" in said
 
 
+@pytest.mark.parametrize(
+    ("gradient", "words"),
+    [
+        ("np.tanh(z - y)[:3]", "has the shape (3,), but must have that of z, (40,)"),
+        ("np.tanh(y - z)", "does not point uphill: check the sign"),
+        ("np.tanh(z - y) * np.nan", "is not finite"),
+    ],
+)
+def test_a_loss_whose_gradient_is_wrong_is_refused(
+    place: Path, capsys: pytest.CaptureFixture[str], gradient: str, words: str
+) -> None:
+    text = "import numpy as np\nimport myparts\nclass L(myparts.LogCosh):\n    def gradient(self, z, y):\n"
+    (place / "broken.py").write_text(f"{text}        return {gradient}\n")
+    assert run("train", config(place, model__kind="broken:L"), "--out", "first", "--quiet") == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert f"The gradient of the loss L {words}" in said
+
+
 PARTS: dict[str, dict[str, Any]] = {
     "walk": {"method__walk": "myparts:SleepyWalk"},
     "loss": {"model__kind": "myparts:LogCosh"},

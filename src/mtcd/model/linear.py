@@ -21,6 +21,7 @@ from mtcd.model.fit import LabelFit
 from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
 from mtcd.objective.losses import LOSSES, Labels, Loss
+from mtcd.objective.losses.own import check_own_loss
 from mtcd.objective.penalty import Penalty
 from mtcd.objective.smoothness import block_smoothness
 from mtcd.objective.weighted import ClassWeight, Weighted, check_class_weight, with_class_weights
@@ -80,6 +81,7 @@ class Glm:
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
         loss, labels, classes = self.weighted(data.labels, data.weights)
+        check_own_loss(self.loss, labels, self.loss.outputs(classes))
         blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
         return LinearProblem(loss, labels, classes, blocks, self.penalties(len(blocks)))
 
