@@ -56,7 +56,7 @@ class ChangingRoaming(Roaming):
         if self.hops is None:
             return self._next_alone(hop, client, previous)
         walk, draw = self.view(t).walks[token], uniform(self.seed, "walk", (token,), t * self.hops + hop)
-        return walk.hop(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
+        return walk.next(client, previous, self.first(token, t) if walk.needs_start else NOWHERE, t, hop, draw)
 
     def _next_alone(self, hop: int, client: int, previous: int) -> int:
         """Without a server. The first hop of a view leads to its entry, possibly through absent clients."""
@@ -66,7 +66,7 @@ class ChangingRoaming(Roaming):
             if view.entry != NOWHERE or entry != client:
                 return next_on_way(self.network, client, entry)
         draw = uniform(self.seed, "walk", (0,), hop)
-        return view.walks[0].hop(client, previous, view.entry, view.begins, hop - view.begins, draw)
+        return view.walks[0].next(client, previous, view.entry, view.begins, hop - view.begins, draw)
 
     def all_walks(self) -> Sequence[Walk]:
         return [walk for view in self.views for walk in view.walks]

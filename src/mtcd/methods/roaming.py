@@ -74,7 +74,7 @@ class Roaming:
         walk = self.walks[token]
         start = self.first(token, t) if walk.needs_start else NOWHERE
         position = t * self.hops + hop if self.hops else hop
-        return walk.hop(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
+        return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
 
     def all_walks(self) -> Sequence[Walk]:
         """The walks of all tokens, in all membership views."""

@@ -17,7 +17,7 @@ class Pieces(Walk):
         self.length = max(walk.length or 0 for walk in tours.values())
 
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
-        return self._around[client].hop(client, previous, start, t, hop, draw)
+        return self._around[client].next(client, previous, start, t, hop, draw)
 
     def around(self, client: int) -> Walk:
         return self._around[client]

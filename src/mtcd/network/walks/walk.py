@@ -7,8 +7,9 @@ position that the token carries.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, Literal
 
 from mtcd.errors import NetworkError, listing
 from mtcd.network.topology import Network
@@ -17,6 +18,23 @@ from mtcd.network.walks.facts import Facts
 from mtcd.registry import Registry
 
 NOWHERE = -1
+PACKAGE = __name__.partition(".")[0]
+
+
+def _checked(following: Callable[..., int]) -> Callable[..., int]:
+    """``next`` of a walk, which refuses a hop that follows no link."""
+
+    @wraps(following)
+    def checked(walk: Walk, client: int, *where: Any) -> int:
+        to = following(walk, client, *where)
+        if to != client and to not in walk._neighbours[client]:
+            raise NetworkError(
+                f"The walk {type(walk).__name__} goes from client {client} to {to!r}, which is neither a neighbour "
+                f"({listing(walk._neighbours[client])}) nor client {client} itself: correct its next()."
+            )
+        return to
+
+    return checked
 
 
 class Walk(ABC):
@@ -43,6 +61,12 @@ class Walk(ABC):
         self._neighbours = network.neighbours
         self._within = None if within is None else frozenset(within)
 
+    def __init_subclass__(cls) -> None:
+        """Check the hops of walks of one's own; those of the package are tested."""
+        super().__init_subclass__()
+        if "next" in vars(cls) and cls.__module__.partition(".")[0] != PACKAGE:
+            setattr(cls, "next", _checked(cls.next))  # noqa: B010
+
     @abstractmethod
     def next(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
         """The client that follows ``client``.
@@ -50,16 +74,6 @@ class Walk(ABC):
         ``previous`` is the client before (NOWHERE at first), ``start`` the first of iteration ``t``, and ``hop`` the
         number of this hop in it, counted from 1. ``draw`` is uniform in [0, 1).
         """
-
-    def hop(self, client: int, previous: int, start: int, t: int, hop: int, draw: float) -> int:
-        """The client that follows, as ``next`` says; that of a walk which is not ours is checked."""
-        to = self.next(client, previous, start, t, hop, draw)
-        if not type(self).__module__.startswith("mtcd.") and to != client and to not in self._neighbours[client]:
-            raise NetworkError(
-                f"The walk {type(self).__name__} goes from client {client} to {to!r}, which is neither a neighbour "
-                f"({listing(self._neighbours[client])}) nor client {client} itself: correct its next()."
-            )
-        return to
 
     def transitions(self, client: int) -> Mapping[int, float] | None:
         """The probability of each next client, if it depends on ``client`` alone; None: not declared.
