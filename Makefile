@@ -9,8 +9,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
 
+# three workers on two cores: tests of federations often wait
 test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
 
 test-faults: $(VENV)/.test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty

@@ -48,8 +48,10 @@ class Station:
 
     def close(self) -> None:
         """Close the links and the log."""
-        self.mail.link.close()
-        self.log.close()
+        try:
+            self.mail.link.close()
+        finally:
+            self.log.close()
 
     def missing(self) -> list[str]:
         """The peers without a connection."""

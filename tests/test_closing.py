@@ -1,0 +1,34 @@
+"""A process of a federation that ends closes all that it has open, whatever fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+import zenoh
+
+from mtcd.federation.node.link import Link
+from mtcd.federation.node.station import Station
+
+
+def raising(error: Exception) -> SimpleNamespace:
+    def close() -> None:
+        raise error
+
+    return SimpleNamespace(close=close)
+
+
+def test_a_session_that_takes_too_long_to_close_is_left() -> None:
+    link = object.__new__(Link)
+    link._session = raising(zenoh.ZError("close operation timed out!"))  # type: ignore[assignment]
+    link.close()
+
+
+def test_the_log_is_closed_after_links_that_fail() -> None:
+    closed: list[str] = []
+    station = object.__new__(Station)
+    station.mail = SimpleNamespace(link=raising(OSError("links")))  # type: ignore[assignment]
+    station.log = SimpleNamespace(close=lambda: closed.append("log"))  # type: ignore[assignment]
+    with pytest.raises(OSError, match="links"):
+        station.close()
+    assert closed == ["log"]
