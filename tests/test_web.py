@@ -1,0 +1,30 @@
+"""The HTTP server below pages and metrics; what is common to both is tested with the page (test_report_serve.py)."""
+
+import socket
+from http import HTTPStatus
+from urllib.request import urlopen
+
+import pytest
+
+from mtcd import web
+from mtcd.web import Answer, WebServer
+from waiting import until
+
+
+def test_silent_connections_do_not_take_up_more_than_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(web, "MOST_CONNECTIONS", 2)
+    with WebServer("127.0.0.1:0", lambda path, headers: Answer(HTTPStatus.OK, "text/plain", b"x"), "This") as server:
+        server.start()
+        silent = [socket.create_connection((server.host, server.port), timeout=60) for _ in range(2)]
+        with socket.create_connection((server.host, server.port), timeout=60) as third:
+            assert third.recv(1) == b""
+        for one in silent:
+            one.close()
+
+        def answered() -> bool:
+            try:
+                return bool(urlopen(f"http://{server.host}:{server.port}/", timeout=60).read() == b"x")
+            except OSError:
+                return False
+
+        assert until(answered)
