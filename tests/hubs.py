@@ -50,7 +50,7 @@ def once(done: Done) -> Callable[[bytes], None]:
 class Wire:
     """In the place of a ``Link``."""
 
-    def __init__(self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any) -> None:
+    def __init__(self, hub: Hub, kit: Kit, loop: Any, heard: Any, changed: Any, counters: Any) -> None:
         self.hub, self.loop, self.heard, self.changed = hub, loop, heard, changed
         self.me, self.peers = kit.config.name, frozenset(kit.config.peers)
         self.up: set[str] = set()

@@ -11,6 +11,7 @@ from hubs import Hub, Passing, linear
 from live import make_kits
 from mtcd.errors import MtcdError
 from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.link import Link
 from mtcd.federation.node.loop import Loop
 from problems import MODELS, make_data
@@ -38,7 +39,7 @@ def test_a_port_that_is_taken_is_told_in_plain_words(tmp_path: Path) -> None:
     kit = make_kits(tmp_path, DATA.clients)["c0"]
     host, port = str(kit.config.address).rsplit(":", 1)
     with socket.create_server((host, int(port))), pytest.raises(MtcdError, match="already in use") as told:
-        Link(kit, Loop(), lambda request: None, lambda name, here: None)
+        Link(kit, Loop(), lambda request: None, lambda name, here: None, Counters(()))
     assert ".rs" not in str(told.value)
     assert "another program" in str(told.value)
 

@@ -38,7 +38,7 @@ def _status(node: Node) -> dict[str, Any]:
     trainer, config = node.trainer, node.kit.config
     status: dict[str, Any] = {
         "name": config.name,
-        "phase": "opening" if trainer is None else "training" if trainer.reliable.ended is None else "ended",
+        "phase": node.phase,
         "connected": sorted(node.mail.link.up & set(config.peers)),
         "waiting_for": node.waits_for(),
     }

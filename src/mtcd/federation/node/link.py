@@ -21,6 +21,7 @@ from mtcd.errors import MtcdError
 from mtcd.federation.keys import alive_key, channel, control_channel, message_key
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import OPERATOR
+from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.loop import Loop
 
 Done = Callable[[bytes | None], None]
@@ -51,16 +52,23 @@ class Request:
 class Link:
     """The Zenoh session of one party, with its kit (credentials bundle).
 
-    ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the loop.
+    ``on_request`` gets requests; ``on_change`` gets a peer and whether it is up. Both run in the loop. ``counters`` has
+    the bytes to and from each peer.
     """
 
     def __init__(
-        self, kit: Kit, loop: Loop, on_request: Callable[[Request], None], on_change: Callable[[str, bool], None]
+        self,
+        kit: Kit,
+        loop: Loop,
+        on_request: Callable[[Request], None],
+        on_change: Callable[[str, bool], None],
+        counters: Counters,
     ) -> None:
         self.loop, self._on_request, self._on_change = loop, on_request, on_change
         self.federation, self.me = kit.config.federation, kit.config.name
         self.peers = frozenset(name for name, peer in kit.config.peers.items() if peer.certificate is not None)
         self.up: set[str] = set()
+        self._counters = counters
         self._numbers = itertools.count()
         self._open: dict[str, dict[int, Done]] = {peer: {} for peer in self.peers}
         self._publishers: dict[tuple[str, str], Any] = {}
@@ -109,6 +117,7 @@ class Link:
             )
         with suppress(zenoh.ZError):  # the session is being closed
             publisher.put(body, attachment=NUMBER.pack(number))
+            self._counters.sent_bytes[to] += len(body)
 
     def _written(self, peer: str) -> Any:
         start = len(message_key(self.federation, self.me, peer)) + 1
@@ -121,6 +130,7 @@ class Link:
         return zenoh.handlers.Callback(written, indirect=False)
 
     def _arrived(self, peer: str, kind: str, body: bytes, packed: bytes | None) -> None:
+        self._counters.received_bytes[peer] += len(body)
         number = NUMBER.unpack(packed)[0] if packed is not None and len(packed) == NUMBER.size else None
         if kind != ANSWER:
             reply = _ignore if number is None else self._reply(peer, number)
@@ -208,5 +218,5 @@ def _why(error: Exception) -> str:
     return " ".join(str(error).split()).split(" at /")[0][:300]
 
 
-Connect = Callable[[Kit, Loop, Callable[[Request], None], Callable[[str, bool], None]], Link]
+Connect = Callable[[Kit, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link]
 """Makes the links of a party, with the arguments of ``Link``."""

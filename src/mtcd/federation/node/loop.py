@@ -34,6 +34,8 @@ class Loop:
         self._timers: list[tuple[float, int, Action]] = []
         self._count = itertools.count()
         self._stopped = self._spins = False
+        self.turned = self.now()
+        """The time of the last turn: at which the loop looked for the next action."""
 
     def call(self, act: Action) -> None:
         """Queue an action, from any thread."""
@@ -76,7 +78,7 @@ class Loop:
 
     def _next(self) -> Action:
         """Wait for the next action. If the last wait was short, spin first: a wake-up takes longer than a hop."""
-        began = self.now()
+        self.turned = began = self.now()
         if self._spins:
             while self._queue.empty() and self.now() - began < SPIN_SECONDS:
                 _yield_cpu()

@@ -16,6 +16,7 @@ import networkx as nx
 from mtcd.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER
+from mtcd.federation.node.counters import Counters, reason_of
 from mtcd.federation.node.link import Connect, Link, Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
@@ -64,7 +65,8 @@ class Mail:
         self._graph.add_nodes_from(config.parties)
         self.seal = None if config.is_server else Seal(kit)
         self._handlers: dict[str, Handler] = {}
-        self.link = connect(kit, loop, self._on_request, on_change)
+        self.counters = Counters(config.peers)
+        self.link = connect(kit, loop, self._on_request, on_change, self.counters)
 
     def on(self, kind: str, handler: Handler) -> None:
         """Register the handler of a kind of requests."""
@@ -105,7 +107,7 @@ class Mail:
                 if inside is not None and inside.kind != kind:
                     raise WireError("kind", "is not that of the answer to this request")
             except MtcdError as error:
-                self.log.refused(to, "sealed answer", str(error))
+                self.note_refused(to, "sealed answer", error)
                 inside = None
             _report(done, None if inside is None else inside.body)
 
@@ -144,8 +146,13 @@ class Mail:
 
     def refuse(self, request: IncomingRequest, kind: str, error: MtcdError) -> None:
         """Refuse a request: log the reason, and send it to the sender."""
-        self.log.refused(request.sender, kind, str(error))
+        self.note_refused(request.sender, kind, error)
         request.refuse(str(error))
+
+    def note_refused(self, sender: str, what: str, error: MtcdError) -> None:
+        """Log that a message is refused, and count it."""
+        self.log.refused(sender, what, str(error))
+        self.counters.refused[reason_of(error)] += 1
 
     def _forward(self, request: Request) -> None:
         try:
@@ -160,7 +167,7 @@ class Mail:
             body = _head(to, left - 1, [*by, self.me]) + request.body[start:]
             self.link.post(near, RELAY, body, lambda answer: _return(request, answer))
         except MtcdError as error:
-            self.log.refused(request.sender, RELAY, str(error))
+            self.note_refused(request.sender, RELAY, error)
             request.drop()
 
     def _unseal(self, request: Request, sealed: bytes) -> None:

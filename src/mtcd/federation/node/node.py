@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError, WireError
-from mtcd.federation.delivery.journal import FileJournal
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
+from mtcd.federation.node.counters import CountedJournal
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.link import Connect, Link
@@ -42,6 +42,7 @@ from mtcd.protocol.token import Token
 
 WAITING_NOTE_SECONDS = 5.0
 FINAL_MODULE = "words"
+PHASES = OPENING, TRAINING, ENDED = "opening", "training", "ended"
 NOT_TESTED = (
     "There are no metrics on the held-out samples, as the outputs for some of them are too large to be added up: check "
     "that their columns have the same units and scales as those of the training samples."
@@ -145,7 +146,8 @@ class Node:
         role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
         self.role = role
-        journal, network = FileJournal(self.folder.journal, self.kit.config.limits.sync), self.kit.config.network
+        journal = CountedJournal(self.folder.journal, self.kit.config.limits.sync, self.mail.counters.commits)
+        network = self.kit.config.network
 
         def make() -> ReliableParty:
             parties = self.participant.role(agreed, self.log).parties if self.trainer is not None else role.parties
@@ -210,6 +212,13 @@ class Node:
             names, ended = self.trainer.names, self.trainer.reliable.ended is not None
             return [] if ended else sorted(names[number] for number in self.trainer.reliable.policy.waits_for)
         return sorted(self.questions.waits_for) if self.leading is not None else [self.kit.config.labels.held_by]
+
+    @property
+    def phase(self) -> str:
+        """One of ``PHASES``: what this party does now."""
+        if self.trainer is None:
+            return OPENING
+        return TRAINING if self.trainer.reliable.ended is None else ENDED
 
     def _changed(self, name: str, up: bool) -> None:
         if self.trainer is not None:

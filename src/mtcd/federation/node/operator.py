@@ -11,6 +11,7 @@ from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.names import OPERATOR
+from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.link import Link
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
@@ -32,7 +33,7 @@ def operator_kit(folder: Path) -> Kit:
 def ask_everybody(kit: Kit, kind: str, seconds: float = 5.0) -> dict[str, Any]:
     """The answers of all reachable parties, by name; a refusal is returned as an MtcdError."""
     loop, answers, end = Loop(), {}, monotonic() + seconds
-    link = Link(kit, loop, lambda request: request.drop(), lambda name, here: None)
+    link = Link(kit, loop, lambda request: request.drop(), lambda name, here: None, Counters(kit.config.peers))
 
     def ask(name: str) -> None:
         link.query(name, f"{CONTROL}/{kind}", lambda answer: answered(name, answer), QUERY_TIMEOUT_SECONDS)

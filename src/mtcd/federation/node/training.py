@@ -182,7 +182,7 @@ class Trainer(Presence):
             if ack.sequence != place[1]:
                 raise WireError("sequence", "is that of another envelope")
         except WireError as error:
-            self.log.refused(self.names[to], "ack", str(error))
+            self.mail.note_refused(self.names[to], "ack", error)
             self._schedule_retry(place)
             return
         self.under_way.pop(place, None)

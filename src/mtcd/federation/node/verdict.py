@@ -200,7 +200,7 @@ class Verdict:
         try:
             self.mail.seal.key_of(name, certificate)
         except WireError as error:
-            self.log.refused(name, "certificate", str(error))
+            self.mail.note_refused(name, "certificate", error)
             return False
         return True
 

@@ -1,0 +1,83 @@
+"""Counts of one process, for its metrics: plain numbers that the loop adds to, and that another thread may read.
+
+Links, mail and journal count always, as adding to a number takes less than a microsecond. The keys of all counts are
+known from the start, so that a reader in another thread never meets a dictionary that grows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.delivery.journal import FileJournal
+
+COMMIT_BOUNDS_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
+
+SEAL, CONTENT, DATA = "seal", "content", "data"
+_REASONS = {  # by the field of a WireError
+    "sender": "sender",
+    "receiver": "sender",
+    "kind": "kind",
+    "run": "run",
+    "agreement": "run",
+    "version": "version",
+}
+_SEALING = ("sealed", "locked", "signature", "certificate")
+REASONS = (*dict.fromkeys(_REASONS.values()), SEAL, CONTENT, DATA)
+"""Why a message is refused: a fixed set, whatever others send."""
+
+
+def reason_of(error: MtcdError) -> str:
+    """The reason of a refusal, one of ``REASONS``.
+
+    >>> reason_of(WireError("the signature of 'b'", "does not fit")), reason_of(WireError("hop", "is negative"))
+    ('seal', 'content')
+    """
+    if not isinstance(error, WireError):
+        return DATA
+    if any(word in error.field for word in _SEALING):
+        return SEAL
+    return _REASONS.get(error.field, CONTENT)
+
+
+class Durations:
+    """How many events took how long: counts by upper bound, the last without one, and the sum."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self.bounds = bounds
+        self.counts = [0] * (len(bounds) + 1)
+        self.seconds = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count an event."""
+        self.counts[bisect_left(self.bounds, seconds)] += 1
+        self.seconds += seconds
+
+
+class Counters:
+    """The counts of one party, or of the server."""
+
+    def __init__(self, peers: Iterable[str]) -> None:
+        names = tuple(peers)
+        self.sent_bytes = dict.fromkeys(names, 0)
+        """By peer: the bytes of requests and answers, without what TLS and Zenoh add."""
+        self.received_bytes = dict.fromkeys(names, 0)
+        self.refused = dict.fromkeys(REASONS, 0)
+        self.commits = Durations(COMMIT_BOUNDS_SECONDS)
+
+
+class CountedJournal(FileJournal):
+    """A journal that counts its commits, and the seconds that each takes."""
+
+    def __init__(self, path: Path, sync: bool, commits: Durations) -> None:
+        super().__init__(path, sync)
+        self._commits = commits
+
+    def commit(self, value: Any) -> None:
+        began = perf_counter()
+        super().commit(value)
+        self._commits.add(perf_counter() - began)
