@@ -14,9 +14,9 @@ from hubs import Done, Hub, Passing, holds
 from live import make_kits
 from mtcd.errors import WireError
 from mtcd.federation.kit import Kit
+from mtcd.federation.node.ending import FINAL_MODULE
 from mtcd.federation.node.mail import OK
 from mtcd.federation.node.networks import SplitParticipant
-from mtcd.federation.node.node import FINAL_MODULE
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.participant.labels import labels_to_bytes
 from mtcd.federation.participant.network_block import read_network_block

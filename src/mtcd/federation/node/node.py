@@ -5,24 +5,20 @@ The run folder holds the agreement and the journal, from which a party resumes a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
-from mtcd.federation.names import SERVER as SERVER_NAME
 from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.counters import CountedJournal
+from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.folder import RunFolder
-from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -31,29 +27,23 @@ from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
-from mtcd.federation.node.verdict import Outcome, Verdict
-from mtcd.federation.node.watch import Report, Watch
-from mtcd.federation.participant.keeping import Summary, keep_metrics
+from mtcd.federation.node.verdict import Verdict
+from mtcd.federation.node.watch import Report
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
 from mtcd.methods.svfl import Shared
-from mtcd.protocol.party import SERVER, Party
+from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
 
 WAITING_NOTE_SECONDS = 5.0
-FINAL_MODULE = "words"
 PHASES = OPENING, TRAINING, ENDED = "opening", "training", "ended"
-NOT_TESTED = (
-    "There are no metrics on the held-out samples, as the outputs for some of them are too large to be added up: check "
-    "that their columns have the same units and scales as those of the training samples."
-)
 OTHER_RUN = (
     "The other parties are in a run that is not in this folder. If this party took part in it, start it with the "
     "folder of that run (--out); otherwise stop all parties, and start them with new folders."
 )
 
 
-class Node:
+class Node(Ending):
     """One party, or the server, with its kit (credentials bundle).
 
     ``run`` returns the status of the end: the name of a limit, stopped or diverged. A simulated federation injects
@@ -69,28 +59,18 @@ class Node:
         loop: Loop | None = None,
         connect: Connect = Link,
     ) -> None:
-        config = kit.config
-        self.kit, self.participant = kit, participant
+        config, folder = kit.config, RunFolder(out)
+        log = Log(config.name, folder.log, show)
+        super().__init__(kit, participant, folder, Station(kit, log, self._changed, loop, connect))
         self.number = SERVER if config.is_server else config.parties.index(config.name)
-        self.folder = RunFolder(out)
-        self.trainer: Trainer | None = None
-        self.watch: Watch | None = None
-        self.verdict: Verdict | None = None
         self.agreed: Agreed | None = None
         self.leading: OpeningLeader | None = None
-        self.status: str | None = None
-        """The status of the end."""
         self.report: Report | None = None
         """The callback of an engine that observes this party: see ``federation/engine.py``."""
-        self.outcome = Outcome()
-        """The outcome of the evaluation after the end."""
-        self.station = station = Station(kit, Log(config.name, self.folder.log, show), self._changed, loop, connect)
-        self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self._early: float | None = None
         """The time since which other parties train while this one does not."""
         for kind in ("envelope", "ready"):
             self.mail.on(kind, self._too_early)  # until there is a trainer
-        self.mail.on(FINAL_MODULE, self._receive_final_module)
         answer_operator(self)
 
     def run(self) -> str:
@@ -252,112 +232,6 @@ class Node:
             self.watch.requested(payload.t if isinstance(payload, Share) else payload.round)
         if self.trainer is not None and self.watch.shows_divergence(payload):
             self.trainer.report_divergence()
-
-    # The end
-
-    @property
-    def party(self) -> Party:
-        """This party of the method."""
-        assert self.trainer is not None
-        return self.trainer.reliable.party
-
-    @property
-    def complete(self) -> bool:
-        """Whether this party knows the final fusion module, if the model has one."""
-        return not self.participant.awaits_final_module
-
-    @property
-    def term(self) -> int | None:
-        """The term of the token with which the training has ended; None if it has not, or a stale token ended it."""
-        assert self.trainer is not None
-        reliable = self.trainer.reliable
-        if reliable.ended is None:
-            return None
-        return max(reliable.terms, default=0) if self.role.judged else 0
-
-    def evidence(self) -> NDArray[np.float64]:
-        """This party's part of the sum from which the model at the end is evaluated."""
-        return self.participant.evidence(self.party)
-
-    def has_diverged(self, total: NDArray[np.float64]) -> bool:
-        """Whether the training has diverged, given the sum of all parts."""
-        diverged = self.participant.has_diverged(total)
-        if not diverged:
-            tested = self.participant.held_out_metrics(total)
-            self._measure(self.participant.aggregate(total), tested)
-            if self.kit.config.holdout is not None and not tested:
-                self.log.say("note", NOT_TESTED)
-        return diverged
-
-    def _measure(self, aggregate: NDArray[np.float64], tested: Mapping[str, float] = MappingProxyType({})) -> None:
-        """Keep the metrics on the training samples, from their aggregate at the end, and on held-out ones."""
-        metrics = self.participant.metrics(aggregate)
-        if metrics:
-            known = {**metrics, **tested}
-            keep_metrics(self.folder.path, known)
-            held_out = f" On the held-out samples: {_shown(tested)}." if tested else ""
-            sentence = f"On the training samples at the end: {_shown(metrics)}.{held_out}"
-            self.log.say("metrics", sentence, **known)
-
-    def _awaits_reports(self) -> bool:
-        """Whether the final fusion module or the verdict is pending; not after divergence, which leaves no model."""
-        assert self.trainer is not None
-        end = self.trainer.reliable.ended
-        if end is not None and end.status == DIVERGED:
-            return False
-        return self.participant.awaits_final_module or (self.verdict is not None and self.verdict.pending)
-
-    def _end(self) -> None:
-        assert self.trainer is not None
-        reliable = self.trainer.reliable
-        assert reliable.ended is not None
-        diverged = reliable.ended.status == DIVERGED
-        self.participant.restore(self.folder.path)
-        module = self.participant.final_module() if reliable.ended_here and not diverged else None
-        if module is not None:
-            others = [name for name in self.kit.config.parties if name != self.kit.config.name]
-            self.loop.call(partial(self.questions.ask, FINAL_MODULE, dict.fromkeys(others, module)))
-        if self.verdict is None or (diverged and self.folder.verdict() is None):  # it diverged on the way
-            self._conclude(Outcome())
-        else:
-            self.verdict.begin(self._conclude)
-        leaving = Leaving(self.trainer, self.questions)
-        self.loop.call(leaving.step)
-
-    def _conclude(self, outcome: Outcome) -> None:
-        """Keep the block, once it is known whether the training has diverged or that this is unknown for now."""
-        assert self.trainer is not None
-        self.outcome = outcome
-        if outcome.diverged:
-            self.trainer.reliable.correct_status(DIVERGED)
-        summary = self._keep()
-        self.log.say("ended", summary.message, status=summary.status)
-
-    def _keep(self) -> Summary:
-        assert self.trainer is not None
-        assert self.watch is not None
-        unjudged = self.outcome.sentence(self.role.judged)
-        summary = self.participant.keep(self.folder.path, self.trainer.reliable, self.watch, self.role.notes, unjudged)
-        self.status = summary.status
-        return summary
-
-    def _receive_final_module(self, request: IncomingRequest) -> None:
-        """Handle the final fusion module from the party that ended the training."""
-        if SERVER_NAME in self.kit.config.peers and request.sender != SERVER_NAME:
-            raise WireError("sender", "is not the party that ended the training")
-        if self.trainer is None or self.trainer.reliable.ended is None:
-            request.drop()  # the end message is in flight: the sender retries
-            return
-        if self.participant.accept_final_module(request.body):
-            if self.verdict is not None and self.verdict.pending:
-                self.verdict.proceed()
-            else:
-                self._keep()
-        request.answer()
-
-
-def _shown(metrics: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.4g}" for name, value in metrics.items())
 
 
 class _Confirmed(set[str]):
