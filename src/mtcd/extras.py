@@ -22,6 +22,7 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "onnx": "onnx",
     "onnxscript": "onnx",
     "pandas": "pandas",
+    "bokeh": "report",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -32,6 +33,7 @@ USERS = {
     "mlflow": "Logs for MLflow",
     "onnx": "Files for ONNX",
     "pandas": "Data frames of pandas",
+    "report": "Reports for the browser",
 }
 
 

@@ -1,0 +1,53 @@
+// Elements, texts and numbers. What comes from a report becomes text here, never HTML.
+const page = {};
+{
+  page.at = (id) => document.getElementById(id);
+
+  page.element = (tag, attributes = {}, ...children) => {
+    const made = document.createElement(tag);
+    for (const [name, value] of Object.entries(attributes)) {
+      if (value !== null && value !== false) made.setAttribute(name, value === true ? "" : value);
+    }
+    made.append(...children.filter((child) => child !== null));
+    return made;
+  };
+
+  page.show = (id, there) => { page.at(id).hidden = !there; };
+
+  /** Replaces the options of a select, and keeps the choice where it is still there. */
+  page.options = (select, pairs, chosen = pairs[0]?.[0]) => {
+    const before = select.options.length ? select.value : chosen;
+    const same = pairs.length === select.options.length
+      && pairs.every(([value, text], i) => select.options[i].value === value && select.options[i].text === text);
+    if (!same) select.replaceChildren(...pairs.map(([value, text]) => page.element("option", { value }, text)));
+    select.value = pairs.some(([value]) => value === before) ? before : chosen;
+  };
+
+  page.number = (value, digits = 4) => {
+    if (value === null || value === undefined || Number.isNaN(value)) return "–";
+    const size = Math.abs(value);
+    const far = !Number.isInteger(value) && (size >= 1e6 || size < 1e-3);
+    const shown = far
+      ? value.toExponential(digits - 2).replace("e+", "e")
+      : (Number.isInteger(value) ? value : Number(value.toPrecision(digits))).toLocaleString("en", { maximumFractionDigits: 10 });
+    return shown.replaceAll("-", "−");
+  };
+
+  page.plural = (count, word) => `${page.number(count)} ${word}${count === 1 ? "" : "s"}`;
+
+  /** Fills a table: headings, then rows of texts or nodes, the first of which names the row. */
+  page.fill = (table, headings, rows, numeric = []) => {
+    const side = (column) => (numeric.includes(column) ? "number" : null);
+    const cell = (content, column) => (column === 0
+      ? page.element("th", { scope: "row" }, content)
+      : page.element("td", { class: side(column) }, content));
+    const head = headings.map((text, column) => page.element("th", { scope: "col", class: side(column) }, text));
+    table.replaceChildren(
+      ...(head.length ? [page.element("thead", {}, page.element("tr", {}, ...head))] : []),
+      page.element("tbody", {}, ...rows.map((row) => page.element("tr", {}, ...row.map(cell)))),
+    );
+  };
+
+  /** Says a sentence to screen readers; used for what the user asked for and for a lost connection only. */
+  page.announce = (text) => { page.at("announcer").textContent = text; };
+}

@@ -1,0 +1,39 @@
+// A page that is served asks for the newest report each second.
+{
+  const SECOND = 1000;
+
+  page.live = (report, changed) => {
+    const chip = page.at("connection");
+    let [lost, latest] = [false, report];
+    const running = () => latest.mode === "federation" || latest.runs.some((run) => run.status === "running");
+    const say = (text, tone) => {
+      if (chip.textContent === text) return;
+      chip.textContent = text;
+      chip.className = `chip ${tone}`;
+      if (text !== "live" || lost) page.announce(text);
+    };
+
+    const ask = async () => {
+      try {
+        const answer = await fetch(`data${location.search}`, { cache: "no-store" });
+        if (!answer.ok) throw new Error(`status ${answer.status}`);
+        latest = await answer.json();
+        changed(latest);
+        say(running() ? "live" : "training has ended", running() ? "good" : "");
+        lost = false;
+      } catch {
+        if (running()) {
+          say("connection lost, trying again", "bad");
+          lost = true;
+        } else {
+          say("training has ended", "");
+        }
+      }
+      setTimeout(ask, SECOND);
+    };
+
+    chip.hidden = false;
+    say("live", "good");
+    setTimeout(ask, SECOND);
+  };
+}

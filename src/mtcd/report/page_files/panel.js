@@ -1,0 +1,74 @@
+// Beside the picture: the clock, where each token is, and the client that is pointed at or chosen.
+{
+  const STATES = { up: "up", waiting: "waiting", gone: "gone", finished: "finished", unknown: "not known" };
+
+  page.state = (client) => STATES[client.state] ?? client.state;
+
+  /** What is known of a client at the time that is shown. */
+  page.visits = (run, steps, client) => {
+    const { visits, last_visit: last } = run.clients[client];
+    if (!steps) return { visits, last, age: null };
+    const seen = steps.lastIteration[client];
+    const visited = seen >= 0;
+    return { visits: steps.visits[client], last: visited ? seen : null, age: visited ? steps.iteration - seen : null };
+  };
+
+  page.age = ({ last, age }) => {
+    if (last === null) return "never";
+    if (age === null) return `iteration ${page.number(last)}`;
+    return age === 0 ? "this iteration" : `${page.plural(age, "iteration")} ago`;
+  };
+
+  page.showClock = (steps, player) => {
+    const parts = [`step ${page.number(player.step)} of ${page.number(player.count)}`];
+    if (steps.iteration !== null) parts.push(`iteration ${page.number(steps.iteration)}`);
+    if (steps.seconds !== null) parts.push(`${page.number(steps.seconds, 3)} s`);
+    page.at("clock").textContent = parts.join(" · ");
+    page.at("slider").setAttribute("aria-valuetext", parts.join(", "));
+  };
+
+  page.showTokens = (run, steps) => {
+    page.show("tokens-part", Boolean(steps) && steps.trace.tokens > 0);
+    if (!steps) return;
+    const list = page.at("tokens");
+    if (list.children.length !== steps.trace.tokens) {
+      list.replaceChildren(...Array.from({ length: steps.trace.tokens }, (_, token) => page.element(
+        "li", {}, page.element("b", {}, page.element("span", { class: "hidden" }, "token "), String(token)),
+        page.element("span"), page.element("i"),
+      )));
+    }
+    Array.from(list.children).forEach((row, token) => {
+      const [badge, place, hops] = row.children;
+      badge.style.background = page.strong(token);
+      badge.style.color = page.readable(page.strong(token));
+      place.textContent = steps.place[token] < 0 ? "server" : run.clients[steps.place[token]].name;
+      hops.textContent = page.plural(steps.hops[token], "hop");
+    });
+  };
+
+  page.showClient = (run, steps, client) => {
+    const name = page.at("client-name");
+    if (client === null) {
+      name.textContent = "No client chosen";
+      page.at("client").replaceChildren();
+      page.at("client").append(page.element("dd", { class: "note" }, "Point at one, click it, or choose it in the table."));
+      return;
+    }
+    const one = run.clients[client];
+    const seen = page.visits(run, steps, client);
+    name.textContent = one.name;
+    const rows = [
+      ["state", page.state(one)],
+      ["cluster", one.cluster === null ? "–" : String(one.cluster)],
+      ["features", page.number(one.features)],
+      ["visits so far", page.number(seen.visits)],
+      ["visits in all", page.number(one.visits)],
+      ["last visit", page.age(seen)],
+      ["norm of its block", page.number(one.norm)],
+    ];
+    if (one.detail) rows.push(["detail", one.detail]);
+    page.at("client").replaceChildren(...rows.flatMap(([term, value]) => [
+      page.element("dt", {}, term), page.element("dd", {}, value),
+    ]));
+  };
+}
