@@ -1,21 +1,21 @@
 """The log of a party: a line of JSON for every event, and a sentence on its screen for most.
 
-It contains no private content: no data, parameters, ids or keys. Repeated events of the same kind are throttled, so
-that invalid requests cannot fill a disk.
+It goes through the standard ``logging``, to handlers of its own and to those that a program adds to the logger
+``mtcd.federation``. It contains no private content: no data, parameters, ids or keys. Repeated events of the same kind
+are throttled, so that invalid requests cannot fill a disk.
 """
 
 from __future__ import annotations
 
-import json
-import os
+import logging
 from collections import Counter, deque
 from collections.abc import Callable
-from datetime import UTC, datetime
+from logging import DEBUG, ERROR, INFO, WARNING
 from pathlib import Path
 from typing import Any
 
-from mtcd.errors import ConfigError
-from mtcd.files import plain
+from mtcd.divergence import DIVERGED
+from mtcd.federation.node.log_handlers import LogFile, Screen, Tail
 
 TAIL = 1000  # events that the operator can request
 KINDS = 1000  # kinds of events that are counted separately; further ones are counted per party
@@ -36,32 +36,38 @@ REQUESTS = {  # kinds of requests, as text
 }
 
 
+LEVELS = {  # of events; all others are informative
+    "failed": ERROR,
+    DIVERGED: ERROR,
+    **dict.fromkeys(("early", "interrupted", "left", "lost", "refused", "unsent", "waiting"), WARNING),
+    "link": DEBUG,
+}
+LOGGER = "mtcd.federation"
+logging.getLogger(LOGGER).addHandler(logging.NullHandler())  # without handlers of a program, nothing is printed
+
+
 class Log:
     """The log of one party."""
 
     def __init__(self, party: str, path: Path | None, show: Callable[[str], None] | None = None) -> None:
-        self.party, self.show = party, show
-        self.tail: deque[dict[str, Any]] = deque(maxlen=TAIL)
+        self.party = party
+        self._tail = Tail(TAIL)
         self._counts: Counter[tuple[str, ...]] = Counter()
-        self._file = None
-        if path is not None:
-            try:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-            except OSError as error:
-                raise ConfigError(
-                    f"The log {path} cannot be written ({error.strerror}): make it writable, or give another folder."
-                ) from None
-            self._file = os.fdopen(descriptor, "a", buffering=1, encoding="utf-8")
+        self._logger = logging.Logger(f"{LOGGER}.{party}", DEBUG)  # of this object, not of all of the process
+        self._logger.parent = logging.getLogger(LOGGER)
+        screen = [Screen(show)] if show is not None else []
+        for handler in [self._tail, *screen, *([LogFile(path, show)] if path is not None else [])]:
+            self._logger.addHandler(handler)
+
+    @property
+    def tail(self) -> deque[dict[str, Any]]:
+        """The last events."""
+        return self._tail.entries
 
     def say(self, event: str, sentence: str = "", **facts: Any) -> None:
         """Log an event; the sentence, if there is one, is also shown on the screen."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        entry = {"time": now, "party": self.party, "event": event, **({"text": sentence} if sentence else {}), **facts}
-        self.tail.append(entry)
-        if self._file is not None:
-            self._file.write(json.dumps(entry, default=plain) + "\n")
-        if sentence and self.show is not None:
-            self.show(f"{now[11:19]} {self.party}: {sentence}")
+        extra = {"party": self.party, "event": event, "facts": facts}
+        self._logger.log(LEVELS.get(event, INFO), sentence, extra=extra)
 
     def refused(self, sender: str, what: str, why: str) -> None:
         """Log a refused request, throttled."""
@@ -79,8 +85,10 @@ class Log:
 
     def close(self) -> None:
         """Close the file."""
-        if self._file is not None:
-            self._file.close()
+        for handler in list(self._logger.handlers):
+            if isinstance(handler, LogFile):
+                self._logger.removeHandler(handler)
+                handler.close()
 
 
 def tidy(text: str) -> str:
