@@ -72,19 +72,6 @@ def test_mistakes_are_told_without_a_traceback(
     assert sorted(kits.rglob("*")) == before
 
 
-@pytest.mark.parametrize(("command", "told"), [("stop", "No party answers"), ("logs", "log.jsonl")])
-def test_when_nobody_answers_that_is_said(
-    command: str, told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    operator = pytest.importorskip("mtcd.federation.node.operator")
-    monkeypatch.setattr(operator, "ask_everybody", lambda kit, kind: {})
-    run(capsys, "init", written(tmp_path), "--out", tmp_path / "kits")
-    code, out, err = run(capsys, command, tmp_path / "kits")
-    assert code == 2
-    assert not out
-    assert told in err
-
-
 def test_a_missing_package_is_told_with_what_to_install(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['cryptography'] = None\n"

@@ -9,12 +9,13 @@ import pytest
 pytest.importorskip("zenoh")
 pytest.importorskip("cryptography")
 
-from mtcd.cli.federation_watch import log_lines, summarise
+from mtcd.cli.federation_watch import log_lines
 from mtcd.config.schema import CostsSection
 from mtcd.errors import DataError
 from mtcd.federation.node.aligning import AlignmentFollower
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
+from mtcd.federation.node.overview import summarise
 from mtcd.ledger.ledger import Ledger
 from waiting import PATIENCE
 

@@ -16,7 +16,7 @@ from rich.console import Console
 import mtcd
 from commands import run as command
 from mtcd.cli import show
-from mtcd.cli.federation_watch import show_summary
+from mtcd.cli.federation_status import show_summary
 from mtcd.report.screen_table import ScreenTable
 
 WIDTHS = (40, 60, 80, 120)

@@ -20,7 +20,7 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
-from mtcd.federation.node.operator import ask_everybody, operator_kit
+from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit
 from mtcd.federation.participant.keeping import SUMMARY
 from mtcd.federation.processes import Processes
 from waiting import PATIENCE
@@ -126,7 +126,7 @@ class Faulty:
         return max(sorted(among), key=self.journal_time)
 
     def ask(self, kind: str, seconds: float = 1.5) -> dict[str, Any]:
-        return ask_everybody(operator_kit(self.kits), kind, seconds)
+        return ask_everybody(operator_kit(self.kits), kind, Patience(seconds, seconds))
 
     def iteration(self) -> int:
         """How far they are; with a server, at its last sync."""

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mtcd.cli.exit_codes import described
 from mtcd.extras import find
 
 federation = typer.Typer(
@@ -25,7 +26,7 @@ PartyName = Annotated[str, typer.Argument(metavar="NAME", help="A party of the f
 Days = Annotated[int, typer.Option(metavar="N", help="Days for which certificates are valid.")]
 
 
-@federation.command()
+@federation.command(epilog=described("federation init"))
 def init(
     file: Annotated[
         Path, typer.Argument(metavar="FEDERATION.yaml", help="The parties, their addresses, and the training.")
@@ -50,7 +51,7 @@ def init(
     )
 
 
-@federation.command()
+@federation.command(epilog=described("federation renew"))
 def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
     """Give a party a new key and certificate: before the old one expires, or after it was revoked."""
     standing = find("mtcd.federation.administrator").renew(kits, name, days)
@@ -65,7 +66,7 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
     )
 
 
-@federation.command()
+@federation.command(epilog=described("federation revoke"))
 def revoke(kits: Kits, name: PartyName) -> None:
     """Revoke the certificates of a party, after its key was compromised or the party has left."""
     new = find("mtcd.federation.administrator").revoke(kits, name)
@@ -81,7 +82,7 @@ def revoke(kits: Kits, name: PartyName) -> None:
     )
 
 
-@federation.command()
+@federation.command(epilog=described("federation move"))
 def move(
     kits: Kits,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A party of the federation, or server.")],
@@ -105,7 +106,7 @@ def move(
     )
 
 
-@federation.command("list")
+@federation.command("list", epilog=described("federation list"))
 def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As one line of JSON.")] = False) -> None:
     """List all members: address, expiry date and state of the certificate."""
     standings = find("mtcd.federation.administrator").standings(kits)
@@ -131,7 +132,7 @@ OperatorKit = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="As JSON, one line each.")]
 
 
-@federation.command()
+@federation.command(epilog=described("federation status"))
 def status(
     kits: OperatorKit = Path("kits"),
     as_json: Json = False,
@@ -140,28 +141,28 @@ def status(
     ] = None,
 ) -> None:
     """Show which parties are up, the locations of the tokens, hops, objective, gap and cost."""
-    from mtcd.cli.federation_watch import show_status
+    from mtcd.cli.federation_status import show_status
 
     raise typer.Exit(show_status(kits, as_json, every))
 
 
-@federation.command()
+@federation.command(epilog=described("federation stop"))
 def stop(kits: OperatorKit = Path("kits")) -> None:
-    """Ask all parties to stop; the run ends with the model that they hold."""
+    """Ask all parties to stop; the run ends with the model that they hold. Says what each party does."""
     from mtcd.cli.federation_watch import stop_all
 
-    stop_all(kits)
+    raise typer.Exit(stop_all(kits))
 
 
-@federation.command()
+@federation.command(epilog=described("federation logs"))
 def logs(kits: OperatorKit = Path("kits"), as_json: Json = False) -> None:
     """Show the logs of all parties, merged by time."""
     from mtcd.cli.federation_watch import show_logs
 
-    show_logs(kits, as_json)
+    raise typer.Exit(show_logs(kits, as_json))
 
 
-@federation.command()
+@federation.command(epilog=described("federation demo"))
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")] = Path(
         "runs/federation"

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from mtcd.cli.exit_codes import described
 from mtcd.cli.options import AgreeCode, Code, Quiet, RunDir
 
 parties = typer.Typer()
@@ -18,7 +19,8 @@ parties = typer.Typer()
         "samples, train, and save this party's block of the model.\n\n"
         "A party that crashes resumes from its journal when it is restarted. Ctrl-C leaves the run; the other parties "
         "continue."
-    )
+    ),
+    epilog=described("party"),
 )
 def party(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder that the administrator gave to this party.")],
@@ -54,7 +56,7 @@ def party(
     raise typer.Exit(run_party(options))
 
 
-@parties.command()
+@parties.command(epilog=described("server"))
 def server(
     kit: Annotated[Path, typer.Argument(metavar="KIT", help="The folder kits/server.")],
     code: Code = None,

@@ -57,12 +57,13 @@ def _status(node: Node) -> dict[str, Any]:
 
 
 def _stop(node: Node) -> dict[str, Any]:
+    was = {"phase": node.phase}  # before the request
     node.log.say("stopping", "Stopping on request of the operator.")
     if node.trainer is None:
         node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
     else:
         node.trainer.finish(STOPPED)
-    return {}
+    return was
 
 
 def _logs(node: Node) -> list[dict[str, Any]]:

@@ -1,24 +1,43 @@
-"""The operator's requests to all parties: status, logs and stop."""
+"""The operator's requests to all parties at the same time: status, logs and stop.
+
+A party that is dead must not delay the answer of the others. A TCP connection to its address tells quickly whether it
+is worth waiting for: one that is refused, or does not come about, is given up long before one that stands.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from time import monotonic
-from typing import Any
+from socket import create_connection
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, NamedTuple
 
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.keys import CONTROL
 from mtcd.federation.kit import Kit, read_kit
-from mtcd.federation.names import OPERATOR
+from mtcd.federation.names import OPERATOR, Address, parse_address
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import Link
+from mtcd.federation.node.link import Link, Request
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import NO, OK
 
-QUERY_TIMEOUT_SECONDS = 1.0
-RETRY_SECONDS = 0.1
+QUERY_SECONDS = 1.0
+RETRY_SECONDS = 0.05
+
+
+class Patience(NamedTuple):
+    """Seconds to wait: for a connection to a party, and for the answer of a connected one."""
+
+    connection: float
+    answer: float
+
+
+QUICK = Patience(0.4, 3.0)
+THOROUGH = Patience(2.0, 5.0)
 
 
 def operator_kit(folder: Path) -> Kit:
@@ -30,33 +49,85 @@ def operator_kit(folder: Path) -> Kit:
     return kit
 
 
-def ask_everybody(kit: Kit, kind: str, seconds: float = 5.0) -> dict[str, Any]:
-    """The answers of all reachable parties, by name; a refusal is returned as an MtcdError."""
-    loop, answers, end = Loop(), {}, monotonic() + seconds
-    link = Link(kit, loop, lambda request: request.drop(), lambda name, here: None, Counters(kit.config.peers))
+class Operator:
+    """The operator's session with all parties, which stays open between requests."""
 
-    def ask(name: str) -> None:
-        link.query(name, f"{CONTROL}/{kind}", lambda answer: answered(name, answer), QUERY_TIMEOUT_SECONDS)
+    def __init__(self, kit: Kit) -> None:
+        self.kit, self.loop = kit, Loop()
+        self.link = Link(kit, self.loop, Request.drop, lambda name, here: None, Counters(kit.config.peers))
+        Thread(target=self.loop.run, daemon=True).start()
 
-    def answered(name: str, answer: bytes | None) -> None:
-        if answer is not None:
-            answers[name] = _read(answer)
-        elif monotonic() < end:
-            loop.later(RETRY_SECONDS, lambda: ask(name))
+    def __enter__(self) -> Operator:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.loop.stop()
+        self.link.close()
+
+    def ask(self, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
+        """The answers of all reachable parties, by name; a refusal is returned as an MtcdError."""
+        asking = _Asking(self, kind, patience)
+        self.loop.call(asking.begin)
+        asking.complete.wait()
+        return {name: asking.answers[name] for name in self.kit.config.peers if asking.answers.get(name) is not None}
+
+
+def ask_everybody(kit: Kit, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
+    """The answers to one request, in a session of its own."""
+    with Operator(kit) as operator:
+        return operator.ask(kind, patience)
+
+
+class _Asking:
+    """One request to all parties. Everything but ``complete`` is for the loop alone."""
+
+    def __init__(self, operator: Operator, kind: str, patience: Patience) -> None:
+        self.link, self.loop, self.kit = operator.link, operator.loop, operator.kit
+        self.kind, self.patience = f"{CONTROL}/{kind}", patience
+        self.answers: dict[str, Any] = {}
+        self.complete = Event()
+
+    def begin(self) -> None:
+        """Ask everybody."""
+        began = self.loop.now()
+        self.until = dict.fromkeys(self.link.peers, began + self.patience.connection)
+        if not self.until:
+            self.complete.set()
+        for name in self.until:
+            self._ask(name)
+            address = parse_address(self.kit.config.peers[name].address)
+            _connect(address, self.patience.connection, partial(self._found, name, began))
+
+    def _found(self, name: str, began: float, here: bool) -> None:
+        """Wait longer for a party that accepts a connection, and no more for another; from any thread."""
+        until = began + self.patience.answer if here else began
+        self.loop.call(lambda: self.until.update({name: until}))
+
+    def _ask(self, name: str) -> None:
+        left = max(self.until[name] - self.loop.now(), RETRY_SECONDS)
+        self.link.query(name, self.kind, lambda answer: self._answered(name, answer), min(QUERY_SECONDS, left))
+
+    def _answered(self, name: str, answer: bytes | None) -> None:
+        if answer is None and self.loop.now() < self.until[name]:
+            self.loop.later(RETRY_SECONDS, lambda: self._ask(name))
             return
-        else:
-            answers[name] = None
-        if len(answers) == len(link.peers):
-            loop.stop()
+        self.answers[name] = None if answer is None else _read(answer)
+        if len(self.answers) == len(self.until):
+            self.complete.set()
 
-    try:
-        for name in link.peers:
-            ask(name)
-        if link.peers:
-            loop.run()
-    finally:
-        link.close()
-    return {name: answers[name] for name in kit.config.peers if answers.get(name) is not None}
+
+def _connect(address: Address, seconds: float, found: Callable[[bool], None]) -> None:
+    """Report whether the address accepts a connection, from a thread: names may take long to resolve."""
+
+    def run() -> None:
+        try:
+            create_connection((address.host, address.port), timeout=seconds).close()
+        except OSError:
+            found(False)
+        else:
+            found(True)
+
+    Thread(target=run, daemon=True).start()
 
 
 def _read(answer: bytes) -> Any:
