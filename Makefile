@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo test browser test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -12,6 +12,11 @@ demo: $(VENV)/.light
 # three workers on two cores: tests of federations often wait
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
+
+# the page of `mtcd report` in Chromium
+browser: $(VENV)/.browser
+	.ci/chromium
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/browser
 
 test-faults: $(VENV)/.test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty
@@ -65,6 +70,10 @@ $(VENV)/.test: $(VENV)/.python pyproject.toml constraints.txt
 
 $(VENV)/.lint: $(VENV)/.test
 	$(PIP) install -c constraints.txt -e '.[test,lint]'
+	touch $@
+
+$(VENV)/.browser: $(VENV)/.test
+	$(PIP) install -c constraints.txt -e '.[test,browser]'
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.test

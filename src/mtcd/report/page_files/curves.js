@@ -100,14 +100,22 @@
       figure.add_tools(new Bokeh.HoverTool({ tooltips, mode: "mouse", line_policy: "nearest" }));
       this.span = new Bokeh.Span({ dimension: "height", line_color: page.colour("quiet"), line_dash: [4, 4], line_width: 1.2, visible: false });
       figure.add_layout(this.span);
-      const spot = page.at("plot");
-      spot.setAttribute("aria-label", `${words(this.y)} against ${words(this.x)}; the last values are in the table that follows`);
-      const holder = page.element("div");
-      spot.replaceChildren(holder);
-      this.view?.then((view) => view.remove());
-      this.view = Bokeh.Plotting.show(figure, holder);
+      this.place(figure);
       this.ends();
       if (this.marked) this.mark(...this.marked);
+    }
+
+    /** Puts the figure in place of the one before, and gives the part that takes the focus its name. */
+    place(figure) {
+      const holder = page.element("div");
+      const name = `${words(this.y)} against ${words(this.x)}; the last values are in the table that follows`;
+      page.at("plot").replaceChildren(holder);
+      this.view?.then((view) => view.remove());
+      this.view = Bokeh.Plotting.show(figure, holder).then((view) => {
+        view.canvas_view.events_el.setAttribute("role", "img");
+        view.canvas_view.events_el.setAttribute("aria-label", name);
+        return view;
+      });
     }
 
     /** The colours of the page. */

@@ -1,0 +1,124 @@
+"""Time: slider, buttons, keys and speed, against a count of the hops in Python."""
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import expect
+
+from browser import made_up
+from browser.shown import Shown, visits_after
+
+Open = Callable[..., Shown]
+STEPS = 5 * (4 + 1)  # iterations of four hops and the way back to the server
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_visits_at_the_time_of_the_slider_are_those_of_the_trace(open_report: Open, server: bool) -> None:
+    run = made_up.run(server=server)
+    last = STEPS if server else STEPS - 5
+    shown = open_report(made_up.report(run))
+    assert shown.visits() == visits_after(run, last)
+    for step in (0, 1, 7, last - 1, 3, last):
+        shown.slide(step)
+        assert shown.visits() == visits_after(run, step)
+    assert {client["name"]: client["visits"] for client in run["clients"]} == shown.visits()
+
+
+def test_the_age_of_a_visit_is_counted_in_iterations(open_report: Open) -> None:
+    run = made_up.run()
+    shown = open_report(made_up.report(run))
+    step = 12
+    shown.slide(step)
+    rows = step * run["trace"]["tokens"]
+    now = run["trace"]["iteration"][rows - 1]
+    for number, said in enumerate(shown.column("Last visit")):
+        visited = [
+            i for i, r in zip(run["trace"]["iteration"][:rows], run["trace"]["receiver"], strict=False) if r == number
+        ]
+        age = now - visited[-1] if visited else None
+        known = {None: "never", 0: "this iteration", 1: "1 iteration ago"}
+        assert said == known.get(age, f"{age} iterations ago")
+
+
+def test_where_each_token_is_and_how_far_it_came(open_report: Open) -> None:
+    run = made_up.run()
+    shown = open_report(made_up.report(run))
+    shown.slide(3)
+    places = run["trace"]["receiver"][6:9]
+    assert shown.page.locator("#tokens li").all_inner_texts() == [
+        f"token\n{token}\n{run['clients'][place]['name']}\n3 hops" for token, place in enumerate(places)
+    ]
+
+
+def test_arrows_step_and_space_plays_wherever_the_focus_is_free_or_on_the_picture(open_report: Open) -> None:
+    shown = open_report(made_up.report(made_up.run()))
+    keys = shown.page.keyboard
+    keys.press("ArrowLeft")
+    shown.at_step(STEPS - 1)
+    shown.page.locator("#canvas").focus()
+    keys.press("Home")
+    shown.at_step(0)
+    keys.press("ArrowRight")
+    keys.press("Shift+ArrowRight")
+    shown.at_step(11)
+    keys.press(" ")
+    expect(shown.page.locator("#play")).to_have_text("Pause")
+    keys.press(" ")
+    expect(shown.page.locator("#play")).to_have_text("Play")
+    keys.press("End")
+    shown.at_step(STEPS)
+
+
+def test_play_runs_to_the_end_and_starts_anew_from_there(open_report: Open) -> None:
+    run = made_up.run()
+    shown = open_report(made_up.report(run))
+    shown.page.locator("#speed").select_option("16")
+    shown.page.locator("#play").click()
+    expect(shown.page.locator("#play")).to_have_text("Pause")
+    expect(shown.page.locator("#play")).to_have_text("Play", timeout=30_000)
+    shown.at_step(STEPS)
+    assert shown.visits() == visits_after(run, STEPS)
+    shown.page.locator("#speed").select_option("1")
+    shown.page.locator("#play").click()
+    shown.at_step(1)
+    shown.page.locator("#play").click()
+    shown.page.locator("#forward").click()
+    shown.page.locator("#back").click()
+    shown.at_step(1)
+
+
+def test_buttons_of_single_steps(open_report: Open) -> None:
+    shown = open_report(made_up.report(made_up.run()))
+    shown.slide(4)
+    shown.page.locator("#forward").click()
+    shown.at_step(5)
+    shown.page.locator("#back").click()
+    shown.page.locator("#back").click()
+    shown.at_step(3)
+
+
+def test_stretches_of_a_thinned_trace_follow_each_other_and_the_page_says_so(open_report: Open) -> None:
+    run = made_up.run()
+    kept = [*range(0, 30), *range(60, 75)]
+    thin = {
+        key: [run["trace"][key][n] for n in kept] for key in ("token", "sender", "receiver", "iteration", "seconds")
+    }
+    run["trace"] |= thin | {"windows": [[0, 30], [30, 45]]}
+    shown = open_report(made_up.report(run))
+    shown.at_step(15)
+    shown.slide(11)
+    assert shown.visits() == visits_after(run, 11)
+    assert "45 of 75 hops are shown" in shown.text("#network-caption")
+
+
+def test_with_reduced_motion_tokens_never_stand_between_two_clients(open_report: Open) -> None:
+    shown = open_report(made_up.report(made_up.run()), reduced_motion="reduce")
+    drawn = """() => new Promise(done => {
+      const seen = [], draw = page.Picture.prototype.draw;
+      page.Picture.prototype.draw = function (...all) { seen.push(all[1]); draw.apply(this, all); };
+      page.at("play").click();
+      setTimeout(() => done(seen), 700);
+    })"""
+    seen = shown.page.evaluate(drawn)
+    assert len(seen) > 1
+    assert set(seen) == {0}
