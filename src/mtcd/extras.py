@@ -22,6 +22,7 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "onnx": "onnx",
     "onnxscript": "onnx",
     "pandas": "pandas",
+    "prometheus_client": "metrics",
     "bokeh": "report",
 }
 USERS = {
@@ -29,6 +30,7 @@ USERS = {
     "torch": "Split neural networks",
     "sklearn": "Estimators of scikit-learn",
     "federation": "Federations",
+    "metrics": "Metrics of a party",
     "tensorboard": "Logs for TensorBoard",
     "mlflow": "Logs for MLflow",
     "onnx": "Files for ONNX",

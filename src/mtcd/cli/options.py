@@ -45,6 +45,13 @@ AgreeCode = Annotated[
         help="Run the file with this sha256 in the folder 'code' of the kit. Read it first. Repeatable.",
     ),
 ]
+Metrics = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Serve /metrics for Prometheus and /healthz at this address; a port alone is one of 127.0.0.1.",
+    ),
+]
 RunDir = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder for journal, log and result. Default: KIT/run.")
 ]

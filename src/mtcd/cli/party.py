@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class PartyOptions:
     agreed: Sequence[str] = ()
     prepare: str | None = None
     weights: str | None = None
+    metrics: str | None = None
 
 
 def run_party(options: PartyOptions, server: bool = False) -> int:
@@ -43,10 +45,17 @@ def run_party(options: PartyOptions, server: bool = False) -> int:
             "mtcd federation status" if config.is_operator else "mtcd server" if config.is_server else "mtcd party"
         )
         raise ConfigError(f"{options.kit} is the kit of {config.name}: use {command} with it.")
-    participant = find("mtcd.federation.node.participant").make_participant(kit, _given(options))
-    out = options.out or own_run(options.kit)
-    node = find("mtcd.federation.node.node").Node(kit, out, participant, None if options.quiet else typer.echo)
-    status: str = node.run()
+    with ExitStack() as open_ones:
+        monitoring = None
+        if options.metrics is not None:
+            monitoring = find("mtcd.federation.node.monitoring").Monitoring(options.metrics)
+            open_ones.enter_context(monitoring)
+        participant = find("mtcd.federation.node.participant").make_participant(kit, _given(options))
+        out = options.out or own_run(options.kit)
+        node = find("mtcd.federation.node.node").Node(kit, out, participant, None if options.quiet else typer.echo)
+        if monitoring is not None:
+            monitoring.watch(node)
+        status: str = node.run()
     return 1 if status == "diverged" else 0
 
 

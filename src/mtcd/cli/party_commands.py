@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mtcd.cli.exit_codes import described
-from mtcd.cli.options import AgreeCode, Code, Quiet, RunDir
+from mtcd.cli.options import AgreeCode, Code, Metrics, Quiet, RunDir
 
 parties = typer.Typer()
 
@@ -47,12 +47,14 @@ def party(
     code: Code = None,
     agree_code: AgreeCode = None,
     out: RunDir = None,
+    metrics: Metrics = None,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a federation."""
     from mtcd.cli.party import PartyOptions, run_party
 
-    options = PartyOptions(kit, data, key, columns, label, out, quiet, code or (), agree_code or (), prepare, weights)
+    codes = code or (), agree_code or ()
+    options = PartyOptions(kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics)
     raise typer.Exit(run_party(options))
 
 
@@ -62,10 +64,11 @@ def server(
     code: Code = None,
     agree_code: AgreeCode = None,
     out: RunDir = None,
+    metrics: Metrics = None,
     quiet: Quiet = False,
 ) -> None:
     """Run the server of a federation, at which tokens sync. The server sees neither data nor hops."""
     from mtcd.cli.party import PartyOptions, run_party
 
-    options = PartyOptions(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or ())
+    options = PartyOptions(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or (), metrics=metrics)
     raise typer.Exit(run_party(options, server=True))
