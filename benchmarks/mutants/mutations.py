@@ -97,7 +97,7 @@ def _left_out(tree: ast.Module, source: str) -> list[Span]:
 
 
 def _is_large(value: object) -> bool:
-    return isinstance(value, int) and value >= LARGE
+    return isinstance(value, int | float) and value >= LARGE
 
 
 def _functions(tree: ast.AST, outside: str = "") -> Iterator[tuple[int, int, str]]:

@@ -9,6 +9,7 @@ TRAINING = [
     "test_training",
     "test_divergence",
 ]
+SETTINGS = ["test_local_solver", "test_transport", "test_warm_start"]
 SPLIT = ["test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin"]
 SPLIT_NETWORKS = [
     *SPLIT,
@@ -18,6 +19,7 @@ SPLIT_NETWORKS = [
     "test_split_folders",
     "test_split_gpu",
     "test_nets",
+    "test_onnx",
 ]
 TOURS = [
     "test_acceleration",
@@ -38,6 +40,7 @@ NETWORK = [
     "test_spanning",
 ]
 THEORY = ["test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect"]
+STEPSIZES = ["test_stepsize", "test_smoothness", "test_own_stepsize"]
 RECOVERY = [
     "test_delivery",
     "test_recovery_gathering",
@@ -54,9 +57,10 @@ RECOVERY = [
     "test_recovery_search",
 ]
 NEAR: dict[str, list[str]] = {
-    "methods": [*TRAINING, *TOURS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
+    "methods": [*TRAINING, *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
     "model": [
         *TRAINING,
+        *SETTINGS,
         "test_optimum",
         "test_frames",
         "test_runs",
@@ -66,12 +70,14 @@ NEAR: dict[str, list[str]] = {
         "test_tree_cg",
         "test_own_problem",
         "test_own_block",
+        "test_onnx",
+        "test_weights",
     ],
-    "protocol": [*TRAINING, *TOURS, "test_randomness", "test_wire", *SPLIT],
+    "protocol": [*TRAINING, *TOURS, *SETTINGS, "test_randomness", "test_wire", *SPLIT],
     "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
     "network/walks": [*NETWORK, *THEORY, "test_theory_own_walks", "test_membership", "test_methods"],
     "ledger": ["test_ledger", "test_token", "test_training", "test_engine_contract"],
-    "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", "test_stepsize", "test_training"],
+    "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", *STEPSIZES, "test_training"],
     "federation/delivery": RECOVERY,
     "federation/recovery": RECOVERY,
     "splitnet": SPLIT_NETWORKS,

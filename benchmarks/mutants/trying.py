@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import hashlib
 import json
 import os
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType, FrameType
+from types import CodeType
 from typing import Any
 
 import pytest
@@ -54,19 +55,14 @@ class Recording(Selection):
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
-        seen: dict[int, CodeType] = {}
-
-        def called(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call":
-                seen[id(frame.f_code)] = frame.f_code
-
-        began = time.process_time()
-        sys.setprofile(called)
+        began, profile = time.process_time(), cProfile.Profile(subcalls=False, builtins=False)
+        profile.enable()
         try:
             return (yield)
         finally:
-            sys.setprofile(None)
-            mine = {code for code in seen.values() if code.co_filename.startswith(self.source)}
+            profile.disable()
+            codes = {entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType)}
+            mine = {code for code in codes if code.co_filename.startswith(self.source)}
             names = sorted({f"{code.co_filename.removeprefix(self.source)}:{code.co_qualname}" for code in mine})
             self.known[item.nodeid] = (time.process_time() - began, names)
 

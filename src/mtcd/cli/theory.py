@@ -53,11 +53,11 @@ def theory_of(setup: Setup, method: MTCD, plan: Plan) -> list[Finding]:
 
 
 def _roam(region: tuple[int, ...], start: StartAt) -> Roam:
-    if start.cumulative is None:
+    if start.weights is None:
         return uniform_roam(region)
     weights = np.zeros(len(region))
     place = {k: i for i, k in enumerate(region)}
-    np.add.at(weights, [place[k] for k in start.clients], np.diff([0.0, *start.cumulative]))
+    np.add.at(weights, [place[k] for k in start.clients], start.weights)
     return Roam(region, tuple((weights / weights.sum()).tolist()))
 
 

@@ -163,7 +163,7 @@ def _start(
     """The configured start, restricted to present clients, if it reaches all those that it reached; else uniform."""
     asked = roaming.starts[token]
     among = asked.among(set(here))
-    if not here or (among is not None and asked.cumulative is None):
+    if not here or (among is not None and asked.weights is None):
         return among
     reached = reach(network, asked, region, roaming.hops).intersection(here)
     if among is not None and reached <= reach(network, among, here, roaming.hops):

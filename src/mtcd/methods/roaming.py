@@ -9,7 +9,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from numbers import Integral
 
 from mtcd.errors import ConfigError
@@ -26,26 +26,24 @@ class StartAt:
     """P_gamma: the distribution over clients from which a token's start is drawn."""
 
     def __init__(self, clients: Sequence[int], weights: Sequence[float] | None = None) -> None:
-        self.clients = clients
+        self.clients, self.weights = clients, weights
         self.cumulative = None if weights is None else list(accumulate(weights))
 
     def support(self) -> list[int]:
         """The clients at which a token may start."""
-        if self.cumulative is None:
+        if self.weights is None:
             return list(self.clients)
-        steps = zip(self.clients, [0.0, *self.cumulative], self.cumulative, strict=False)
-        return [client for client, before, after in steps if after > before]
+        return [client for client, weight in zip(self.clients, self.weights, strict=True) if weight > 0]
 
     def among(self, present: Collection[int]) -> StartAt | None:
         """The distribution restricted to present clients; None if it is empty."""
-        if self.cumulative is None:
-            weights = [1.0] * len(self.clients)
-        else:
-            weights = [after - before for before, after in pairwise([0.0, *self.cumulative])]
-        chances = {k: w for k, w in zip(self.clients, weights, strict=True) if k in present and w > 0}
-        if not chances:
+        here = [client for client in self.support() if client in present]
+        if not here:
             return None
-        return StartAt(list(chances), None if self.cumulative is None else list(chances.values()))
+        if self.weights is None:
+            return StartAt(here)
+        weight = dict(zip(self.clients, self.weights, strict=True))
+        return StartAt(here, [weight[client] for client in here])
 
     def pick(self, draw: float) -> int:
         """The client for a uniform draw in [0, 1)."""

@@ -20,4 +20,5 @@ def metropolis_weights(network: Network) -> scipy.sparse.csr_array:
     degrees = np.array([len(near) for near in network.neighbours])
     rows, columns = edges.coords
     edges.data[:] = 1.0 / (1 + np.maximum(degrees[rows], degrees[columns]))
-    return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - edges.sum(axis=1)))
+    given = np.bincount(rows, weights=edges.data, minlength=network.size)
+    return scipy.sparse.csr_array(edges + scipy.sparse.diags_array(1.0 - given))

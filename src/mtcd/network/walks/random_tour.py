@@ -227,8 +227,10 @@ def random_tour_work(tree: Tree, S: int) -> float:
     """The approximate number of multiplications of ``random_tour_visits``."""
     if 2 * (len(tree) - 1) <= S:
         return 0.0
-    sizes, total = branch_sizes(tree), 0.0
-    for u, near in enumerate(tree):
+    sizes = branch_sizes(tree)
+
+    def work_at(u: int, near: Sequence[int]) -> float:
         kinds = len({sizes[u, v] for v in near})
-        total += S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)  # no mutants: about
-    return total
+        return S / 2 * (kinds * (kinds + 1) / 2 * len(near) ** 2 / 2 + len(near) * kinds * S)  # no mutants: about
+
+    return sum(work_at(u, near) for u, near in enumerate(tree))
