@@ -16,6 +16,7 @@ from mtcd.federation.node.aligning import AlignmentFollower
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.overview import summarise
+from mtcd.federation.psi_process import Progress
 from mtcd.ledger.ledger import Ledger
 from waiting import PATIENCE
 
@@ -86,12 +87,12 @@ def test_alignment_leaves_the_loop_to_others(monkeypatch: pytest.MonkeyPatch) ->
             assert go.wait(PATIENCE)
             return b"response"
 
-    monkeypatch.setattr("mtcd.federation.node.aligning.answerer", lambda *given: Slow())
+    monkeypatch.setattr("mtcd.federation.node.aligning.answerer_apart", lambda *given: Slow())
     config = SimpleNamespace(alignment="psi")
     led = AlignmentFollower.__new__(AlignmentFollower)
     led.mail = SimpleNamespace(loop=loop)  # type: ignore[assignment]
     led.kit, led.part, led.log = SimpleNamespace(config=config), SimpleNamespace(ids=["x"]), Log("b", None)  # type: ignore
-    led._answering = False
+    led._answering, led.progress = False, Progress()
     monkeypatch.setattr(led, "read", lambda asked, parts: ({}, [b"request"]), raising=False)
 
     def answer(body: bytes) -> None:

@@ -46,6 +46,16 @@ def _exit_code(parties: dict[str, Any], answered: bool) -> int:
     return SOME if answered else NONE
 
 
+def shown_phase(one: dict[str, Any]) -> str:
+    """The phase of a party in words: how its run ended, or how far its alignment is."""
+    if one.get("ended"):
+        return f"ended ({one['ended']})"
+    if one.get("aligning"):
+        aligning = one["aligning"]
+        return f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, {aligning['seconds']:.0f} s"
+    return str(one["phase"])
+
+
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the parties as a table, and the progress in one line."""
     titles = ["party", "phase", "iteration", "tokens", "connected", "unreachable", "waits for"]
@@ -54,8 +64,7 @@ def show_summary(summary: dict[str, Any]) -> None:
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
     for name, one in summary["parties"].items():
-        phase = one.get("ended") and f"ended ({one['ended']})"
-        cells = [name, phase or one["phase"], str(one.get("iteration", "")), ", ".join(held.get(name, []))]
+        cells = [name, shown_phase(one), str(one.get("iteration", "")), ", ".join(held.get(name, []))]
         cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
         cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
         rows.append(cells)

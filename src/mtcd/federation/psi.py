@@ -1,13 +1,15 @@
 """Private set intersection with openmined-psi: elliptic-curve Diffie-Hellman on hashed ids, one message each way.
 
 The response is the answerer's own set, blinded by its key, and the asker's ids blinded by both keys. Sets are sent
-raw, not as filters, which have false positives.
+raw, not as filters, which have false positives. Ids are computed in chunks, so that progress can be reported: a chunk
+at a time gives the same messages as all at once.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import private_set_intersection.python as library
 from google.protobuf.message import DecodeError
@@ -17,17 +19,33 @@ from mtcd.federation.alignment import Answerer, Asker
 
 LENGTH = struct.Struct(">Q")
 NO_FILTER = 1e-9  # the false-positive rate, which the library requires; raw sets have none
+CHUNK = 200  # ids: about a tenth of a second
+Report = Callable[[int, int], None]
+"""Called with the number of ids that are done, and of all."""
+
+
+def _silent(done: int, of: int) -> None:
+    """Report nothing."""
 
 
 class PsiAsker(Asker):
     """Sends its ids blinded by an ephemeral key."""
 
-    def __init__(self, ids: Sequence[str]) -> None:
-        self.ids = list(ids)
-        self.client = library.client.CreateWithNewKey(True)
+    def __init__(self, ids: Sequence[str], key: bytes | None = None, report: Report = _silent) -> None:
+        self.ids, self.report = list(ids), report
+        client = library.client
+        self.client = client.CreateWithNewKey(True) if key is None else client.CreateFromKey(key, True)
+
+    @property
+    def key(self) -> bytes:
+        """The ephemeral key, with which another asker continues."""
+        return bytes(self.client.GetPrivateKeyBytes())
 
     def request(self) -> bytes:
-        return bytes(self.client.CreateRequest(self.ids).SerializeToString())
+        made = library.Request(reveal_intersection=True)
+        for ids in _chunks(self.ids, self.report):
+            made.encrypted_elements.extend(self.client.CreateRequest(ids).encrypted_elements)
+        return bytes(made.SerializeToString())
 
     def shared(self, response: bytes) -> set[str]:
         size = LENGTH.unpack_from(response)[0] if len(response) >= LENGTH.size else len(response)
@@ -41,31 +59,57 @@ class PsiAsker(Asker):
                 raise DataError("The response of private set intersection is to another request.")
             if not setup.HasField("raw"):
                 raise DataError("The response of private set intersection holds a filter, not a set.")
-            return {self.ids[i] for i in self.client.GetIntersection(setup, answer)}
+            return set(self._matches(setup, answer.encrypted_elements))
         except (DecodeError, RuntimeError, ValueError, IndexError) as error:
             raise DataError(f"A message of private set intersection is not readable: {_first_line(error)}.") from None
+
+    def _matches(self, setup: Any, elements: Sequence[bytes]) -> Iterator[str]:
+        start = 0
+        for some in _chunks(elements, self.report):
+            part = library.Response()
+            part.encrypted_elements.extend(some)
+            yield from (self.ids[start + i] for i in self.client.GetIntersection(setup, part))
+            start += len(some)
 
 
 class PsiAnswerer(Answerer):
     """Blinds the asker's ids with an ephemeral key of its own."""
 
-    def __init__(self, ids: Sequence[str]) -> None:
-        self.ids = list(ids)
+    def __init__(self, ids: Sequence[str], report: Report = _silent) -> None:
+        self.ids, self.report = list(ids), report
 
     def respond(self, request: bytes) -> bytes:
         server = library.server.CreateWithNewKey(True)
         try:
             parsed = library.Request()
             parsed.ParseFromString(request)
-            if not parsed.encrypted_elements or not parsed.reveal_intersection:
+            asked = len(parsed.encrypted_elements)
+            if not asked or not parsed.reveal_intersection:
                 raise DataError("A request of private set intersection is empty.")
-            answer = server.ProcessRequest(parsed).SerializeToString()
+            of = asked + len(self.ids)
+            answer = library.Response()
+            for some in _chunks(parsed.encrypted_elements, lambda done, _: self.report(done, of)):
+                part = library.Request(reveal_intersection=True)
+                part.encrypted_elements.extend(some)
+                answer.encrypted_elements.extend(server.ProcessRequest(part).encrypted_elements)
         except (DecodeError, RuntimeError, ValueError) as error:
             raise DataError(f"A message of private set intersection is not readable: {_first_line(error)}.") from None
-        known = server.CreateSetupMessage(
-            NO_FILTER, len(parsed.encrypted_elements), self.ids, library.DataStructure.RAW
-        ).SerializeToString()
-        return bytes(LENGTH.pack(len(known)) + known + answer)
+        blinded: list[bytes] = []
+        for ids in _chunks(self.ids, lambda done, _: self.report(asked + done, of)):
+            setup = server.CreateSetupMessage(NO_FILTER, asked, ids, library.DataStructure.RAW)
+            blinded.extend(setup.raw.encrypted_elements)
+        known = library.ServerSetup()
+        known.raw.encrypted_elements.extend(sorted(blinded))  # their order must not tell that of the table
+        content = known.SerializeToString()
+        return bytes(LENGTH.pack(len(content)) + content + answer.SerializeToString())
+
+
+def _chunks(items: Sequence[Any], report: Report) -> Iterator[list[Any]]:
+    """The items in chunks; reports those before each chunk as done, and in the end all of them."""
+    for start in range(0, len(items), CHUNK):
+        report(start, len(items))
+        yield list(items[start : start + CHUNK])
+    report(len(items), len(items))
 
 
 def _first_line(error: Exception) -> str:

@@ -8,13 +8,14 @@ from hashlib import blake2b
 from typing import Any, Protocol
 
 from mtcd.errors import DataError, MtcdError, WireError
-from mtcd.federation.alignment import announce, answerer, asker, rows_of
+from mtcd.federation.alignment import announce, rows_of
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.asking import Answers, Questions
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
+from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
 
 GIVEN_ORDER = "given order"
 COMMON = ("federation", "parties", "links", "alignment", "standardise", "model", "method", "stop", "costs", "seed")
@@ -52,6 +53,7 @@ class AlignmentFollower:
     def __init__(self, mail: Mail, kit: Kit, leader: str, purpose: str, part: Samples | None, log: Log) -> None:
         self.mail, self.kit, self.leader, self.part, self.log = mail, kit, leader, part, log
         self._answering = False
+        self.progress = Progress()
         self.agreement = agreement(kit.config, purpose)
         if part is not None:
             mail.on("align", self._align)
@@ -86,7 +88,7 @@ class AlignmentFollower:
             request.drop()
             return
         self.log.say("align", f"Aligning samples with {request.sender} ({kind}).")
-        side = answerer(kind, part.ids, _secret(self.kit))
+        side = answerer_apart(kind, part.ids, _secret(self.kit), self.progress)
         self._answering = True
 
         def answered(response: bytes) -> None:
@@ -107,6 +109,7 @@ class AlignmentLeader:
         self.questions, self.kit, self.part, self.log = questions, kit, part, log
         self.me, self.agreement = kit.config.name, agreement(kit.config, purpose)
         self.others = [name for name in kit.config.parties if name != self.me]
+        self.progress = Progress()
 
     def wrapped(self, *parts: bytes, **head: Any) -> bytes:
         """Encode a request to the followers, with the agreement digest."""
@@ -119,7 +122,8 @@ class AlignmentLeader:
             same = dict.fromkeys(self.others, self.wrapped(b""))
             self.questions.ask("align", same, lambda answers: self._same_number(answers, then))
             return
-        sides = {name: asker(kind, self.part.ids, _secret(self.kit)) for name in self.others}
+        secret = _secret(self.kit)
+        sides = {name: asker_apart(kind, self.part.ids, secret, self.progress) for name in self.others}
         self.log.say("align", f"Aligning {self.part.samples} samples with {len(self.others)} parties ({kind}).")
 
         def requests() -> dict[str, bytes]:

@@ -37,6 +37,14 @@ class Training(BaseModel):
     gap_part: FiniteFloat | None
 
 
+class Aligning(BaseModel):
+    """The progress of a private set intersection."""
+
+    step: Text
+    share: Annotated[FiniteFloat, Field(ge=0, le=1)]
+    seconds: Annotated[FiniteFloat, Field(ge=0)]
+
+
 class PartyStatus(BaseModel):
     """The status of a party in any phase."""
 
@@ -44,6 +52,7 @@ class PartyStatus(BaseModel):
     phase: Literal["opening", "training", "ended"]
     connected: list[Text]
     waiting_for: list[Text]
+    aligning: Aligning | None = None  # older parties do not report it
 
 
 class LogEvent(BaseModel):

@@ -41,6 +41,7 @@ def _status(node: Node) -> dict[str, Any]:
         "phase": node.phase,
         "connected": sorted(node.mail.link.up & set(config.peers)),
         "waiting_for": node.waits_for(),
+        "aligning": _aligning(node),
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
@@ -54,6 +55,13 @@ def _status(node: Node) -> dict[str, Any]:
             **node.watch.facts(),
         }
     return status
+
+
+def _aligning(node: Node) -> dict[str, Any] | None:
+    """The progress of the private set intersection, while it is computed here."""
+    if node.leading is not None:
+        return node.leading.leader.progress.facts()
+    return None if node.following is None else node.following.alignment.progress.facts()
 
 
 def _stop(node: Node) -> dict[str, Any]:

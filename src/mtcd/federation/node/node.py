@@ -65,6 +65,7 @@ class Node(Ending):
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.agreed: Agreed | None = None
         self.leading: OpeningLeader | None = None
+        self.following: OpeningFollower | None = None
         self.report: Report | None = None
         """The callback of an engine that observes this party: see ``federation/engine.py``."""
         self._early: float | None = None
@@ -101,12 +102,12 @@ class Node(Ending):
             )
         else:
             part = None if config.is_server else self.participant
-            opening = OpeningFollower(self.mail, self.kit, part, self.log, self._agree)
+            self.following = OpeningFollower(self.mail, self.kit, part, self.log, self._agree)
         known = self.folder.agreed()
         if known is not None:
             self.log.say("resumed", "Resuming the run of this folder.")
-            if self.leading is None:
-                opening.agreed = known[0]
+            if self.following is not None:
+                self.following.agreed = known[0]
             opener = self._train(known[0], self.participant.role(known[0], self.log), known[1])
             if self.leading is not None:
                 self.leading.start_others(known[0], opener)

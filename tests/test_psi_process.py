@@ -1,0 +1,100 @@
+"""Private set intersection in a process of its own: the party answers meanwhile, and both end together."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+pytest.importorskip("private_set_intersection")
+
+from mtcd.errors import DataError, MtcdError
+from mtcd.federation.psi import PsiAnswerer, PsiAsker
+from mtcd.federation.psi_process import Progress, answerer_apart, asker_apart
+from waiting import until
+
+MANY = [f"patient {i}" for i in range(50_000)]  # about 20 seconds
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = stat.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found.append(int(stat.parent.name))
+    return found
+
+
+def test_a_process_apart_computes_the_same_set() -> None:
+    ours, theirs = ["a", "b", "c ü"], ["c ü", "d", "a"]
+    progress = Progress()
+    asker = asker_apart("psi", ours, None, progress)
+    response = PsiAnswerer(theirs).respond(asker.request())
+    assert asker.shared(response) == {"a", "c ü"}
+    other = PsiAsker(ours)
+    assert other.shared(answerer_apart("psi", theirs, None, progress).respond(other.request())) == {"a", "c ü"}
+    assert progress.facts() is None
+
+
+def test_a_bad_message_is_refused_as_without_a_process() -> None:
+    asker, answerer = asker_apart("psi", ["a"], None, Progress()), answerer_apart("psi", ["a"], None, Progress())
+    asker.request()
+    for compute in (asker.shared, answerer.respond):
+        with pytest.raises(DataError, match="private set intersection"):
+            compute(b"nonsense")
+
+
+def test_progress_is_reported_and_a_killed_process_is_a_clear_error() -> None:
+    progress, errors = Progress(), []
+
+    def respond() -> None:
+        try:
+            answerer_apart("psi", MANY, None, progress).respond(PsiAsker(["a"]).request())
+        except MtcdError as error:
+            errors.append(str(error))
+
+    before = set(children(os.getpid()))
+    thread = Thread(target=respond, daemon=True)
+    thread.start()
+    assert until(lambda: progress.share > 0.001)
+    facts: Any = progress.facts()
+    assert facts["step"] == "blinding ids"
+    assert 0 < facts["share"] < 1
+    (child,) = set(children(os.getpid())) - before
+    os.kill(child, signal.SIGKILL)
+    thread.join()
+    assert "killed by signal 9" in errors[0]
+    assert "memory" in errors[0]
+    assert progress.facts() is None
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_the_process_ends_with_its_party(how: signal.Signals) -> None:
+    script = (
+        "from mtcd.federation.psi_process import Progress, asker_apart\n"
+        "asker_apart('psi', [str(i) for i in range(50_000)], None, Progress()).request()"
+    )
+    party = subprocess.Popen([sys.executable, "-c", script], stderr=subprocess.DEVNULL)
+    try:
+        assert until(lambda: children(party.pid))
+        (child,) = children(party.pid)
+        party.send_signal(how)
+        assert until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(child))
+    finally:
+        party.kill()
+        party.wait()
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
