@@ -14,9 +14,11 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import pytest
+import yaml
 
 pytest.importorskip("zenoh")
 pytest.importorskip("prometheus_client")
+pytest.importorskip("promql_parser")
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -35,6 +37,7 @@ from mtcd.federation.participant.keeping import read_summary
 from mtcd.federation.processes import free_ports
 from mtcd.version import PROTOCOL, VERSION
 from problems import MODELS, make_data
+from promql import SCRAPED, TARGET_LABELS, selectors
 from waiting import until
 
 DATA = make_data(MODELS[0], 12, [2, 3, 1], seed=1)
@@ -43,7 +46,8 @@ SETTINGS: dict[str, Any] = {
     "method": {"kind": "mtcd", "tokens": 2, "hops": 3, "stepsize": 0.05},
     "stop": {"iterations": 30},
 }
-PAGE = Path(__file__).parents[1] / "docs" / "operations.md"
+ROOT = Path(__file__).parents[1]
+PAGE, DEPLOY = ROOT / "docs" / "operations.md", ROOT / "deploy"
 Labels = tuple[tuple[str, str], ...]
 
 
@@ -220,3 +224,59 @@ def test_the_command_serves_while_it_waits_for_others(tmp_path: Path) -> None:
     finally:
         process.terminate()
         assert process.wait() == 130
+
+
+def expressions() -> dict[str, str]:
+    """All PromQL of the board, its variables and the alerts, by where it is."""
+    board = json.loads((DEPLOY / "grafana" / "federation.json").read_text())
+    found = {
+        f"{panel['title']} {target['refId']}": target["expr"]
+        for panel in board["panels"]
+        for target in panel["targets"]
+    }
+    for variable in board["templating"]["list"]:
+        if variable["type"] == "query":
+            found[variable["name"]] = variable["query"]["query"].removeprefix("label_values(").rpartition(",")[0]
+    rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())
+    for group in rules["groups"]:
+        found |= {rule["alert"]: rule["expr"] for rule in group["rules"]}
+    return found
+
+
+def test_board_and_alerts_ask_for_metrics_and_labels_that_a_party_exposes(trained: Any) -> None:
+    _, told = trained
+    texts = [text for one in told.values() for text in (one["training"], one["ended"])]
+    known: dict[str, set[str]] = {name: set() for name in SCRAPED}
+    for name, samples in ((name, samples) for text in texts for name, samples in values(text).items()):
+        known.setdefault(name, set()).update(label for labels in samples for label, _ in labels)
+    asked = {where: selectors(expression) for where, expression in expressions().items()}
+    assert len(asked) > 25
+    for where, metrics in asked.items():
+        assert metrics, where
+        for name, labels in metrics.items():
+            assert name in known, (where, name)
+            assert labels <= known[name] | TARGET_LABELS, (where, name)
+    used = {name for metrics in asked.values() for name in metrics}
+    assert {one.name for one in METRICS} - used <= {"mtcd_syncs"}  # whatever is exposed is shown or watched
+
+
+def test_the_board_has_what_grafana_needs() -> None:
+    board = json.loads((DEPLOY / "grafana" / "federation.json").read_text())
+    places = [panel["gridPos"] for panel in board["panels"]]
+    taken = [(x, y) for p in places for x in range(p["x"], p["x"] + p["w"]) for y in range(p["y"], p["y"] + p["h"])]
+    assert len(taken) == len(set(taken))  # no panel lies on another
+    assert max(x for x, _ in taken) == 23
+    assert len({panel["id"] for panel in board["panels"]}) == len(places)
+    names = {"datasource", "job", "party", "__all", "__rate_interval"}
+    assert {variable["name"] for variable in board["templating"]["list"]} <= names
+    assert set(re.findall(r"\$\{?(\w+)", json.dumps(board))) <= names
+
+
+def test_every_alert_says_what_to_do_and_where_to_look() -> None:
+    rules = yaml.safe_load((DEPLOY / "prometheus" / "alerts.yml").read_text())["groups"][0]["rules"]
+    for rule in rules:
+        assert set(rule) <= {"alert", "expr", "for", "labels", "annotations"}
+        assert set(rule["annotations"]) == {"summary", "action"}
+        assert rule["labels"]["severity"] in ("info", "warning", "critical")
+    scraped = yaml.safe_load((DEPLOY / "prometheus" / "prometheus.yml").read_text())
+    assert all((DEPLOY / "prometheus" / name).exists() for name in scraped["rule_files"])
