@@ -53,7 +53,7 @@ def test_train_leaves_a_whole_run_and_one_line_of_json(folder, capsys, table) ->
     assert said["floats"]["uplink"] == 30 * said["messages"]["uplink"]
     assert {p.name for p in Path(said["out"]).iterdir()} == {
         "checkpoint.npz", "coefficients.csv", "config.yaml", "history.csv", "history.png", "ledger.json",
-        "parameters.npz", "run.json",
+        "parameters.npz", "run.json", "trace.npz",
     }  # fmt: skip
     history = pl.read_csv(folder / "here" / "history.csv")
     assert history.columns == [

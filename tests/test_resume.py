@@ -26,6 +26,7 @@ from mtcd.errors import ConfigError
 from mtcd.files import LINEAR_CHECKPOINT
 from mtcd.linear_checkpoints import ArrayFile
 from recorded import LASSO, LOGISTIC, MULTINOMIAL, RIDGE, TRAININGS, linear, table
+from traces import assert_same_trace
 from waiting import until
 
 MORE = {
@@ -89,6 +90,7 @@ def assert_same(found: mtcd.Run, expected: mtcd.Run) -> None:
     for name, theta in expected.parameters.items():
         assert found.parameters[name].tobytes() == theta.tobytes()
     assert found.ledger == expected.ledger
+    assert_same_trace(found.trace, expected.trace)
     ours, theirs = ([asdict(row) | {"seconds": 0} for row in run.history] for run in (found, expected))
     assert ours == theirs
     assert (found.status, found.message, found.notes) == (expected.status, expected.message, expected.notes)

@@ -25,6 +25,7 @@ from split_problems import (  # noqa: E402
     same_weights,
     weights_of,
 )
+from traces import assert_same_trace  # noqa: E402
 
 METHODS = {
     "clusters": MTCD(2, 3, 2, 0.05, batch=5, combine="cluster", schedule=mtcd.Schedule(every=1)),
@@ -69,6 +70,7 @@ def check_resumed(one: SplitCase, method: Any, folder: Path, moments: int, most:
     assert same_weights(weights_of(resumed), weights_of(whole))
     assert resumed.ledger == whole.ledger
     assert rows_but_seconds(resumed) == rows_but_seconds(whole)
+    assert_same_trace(resumed.trace, whole.trace)
     assert (resumed.status, resumed.message, resumed.notes) == (whole.status, whole.message, whole.notes)
     assert resumed.final.seconds >= resumed.history.rows[moments - 1].seconds > 0 or moments == 1
 
@@ -135,6 +137,7 @@ def test_the_limit_of_a_training_with_the_full_batch_holds_after_a_break(limit: 
         one.train(method, stop, checkpoint=tmp_path, watch=kill_after(len(whole.history.rows) - 1))
     resumed = one.train(method, stop, checkpoint=tmp_path, resume=True)
     assert rows_but_seconds(resumed) == rows_but_seconds(whole)
+    assert_same_trace(resumed.trace, whole.trace)
     assert resumed.final.iteration == limit
 
 

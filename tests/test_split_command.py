@@ -76,7 +76,15 @@ def test_train_leaves_a_whole_run(folder: Path, capsys: pytest.CaptureFixture[st
     assert 0 <= said["test_accuracy"] <= 1
     assert said["iterations"] == 3 * 3 * 2  # epochs, batches, hops
     names = {path.name for path in (folder / "here").iterdir()} - {"checkpoint.safetensors"}
-    assert names == {"config.yaml", "history.csv", "history.png", "ledger.json", "model.safetensors", "run.json"}
+    assert names == {
+        "config.yaml",
+        "history.csv",
+        "history.png",
+        "ledger.json",
+        "model.safetensors",
+        "run.json",
+        "trace.npz",
+    }
     weights = load_file(folder / "here" / "model.safetensors")
     assert weights["client/left/1.weight"].shape == (6, 2)
     assert weights["fusion/0.weight"].shape == (3, 6)

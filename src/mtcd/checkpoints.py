@@ -69,6 +69,7 @@ class Checkpoints:
             "parties": state.facts,
             "rows": [asdict(row) for row in observer.rows],
             "ledger": observer.engine.ledger.to_dict(),
+            "trace": None if observer.engine.tracer is None else observer.engine.tracer.state(),
         }
         self.form.write(self.path, facts, {**state.tensors, **callbacks.tensors})
         now = perf_counter()
@@ -85,6 +86,8 @@ class Checkpoints:
                 )
         observer.engine.resume(Snapshot(facts["parties"], tensors))
         observer.callbacks.restore(Snapshot(facts, tensors))
+        if observer.engine.tracer is not None and facts.get("trace") is not None:  # older versions kept none
+            observer.engine.tracer.restore(facts["trace"])
         observer.resume([Measurement(**row) for row in facts["rows"]], Ledger(**facts["ledger"]))
 
 

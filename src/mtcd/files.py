@@ -25,6 +25,7 @@ LINEAR_CHECKPOINT = "checkpoint.npz"
 CHECKPOINTS = (CHECKPOINT, LINEAR_CHECKPOINT)
 PREPARATION = "preparation.json"
 COEFFICIENTS = "coefficients.csv"
+TRACE = "trace.npz"
 RUN_FILES = frozenset(
     {
         MARKER,
@@ -36,6 +37,7 @@ RUN_FILES = frozenset(
         "ledger.json",
         "parameters.npz",
         PREPARATION,
+        TRACE,
         WEIGHTS,
         *CHECKPOINTS,
     }

@@ -22,6 +22,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.metrics import Outputs, all_metrics, find_metric
 from mtcd.model.trained import TrainedModel
 from mtcd.rows import Rows
+from mtcd.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,6 +50,8 @@ class Run:
     costs: Costs
     model: TrainedModel | TrainedSplit | None
     notes: tuple[str, ...] = ()
+    trace: Trace | None = None
+    """The network, and which token went from whom to whom; None of runs of older versions."""
 
     def __repr__(self) -> str:
         last = self.final

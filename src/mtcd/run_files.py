@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.scaling import Scaling
 from mtcd.errors import MtcdError
-from mtcd.files import COEFFICIENTS, MARKER, PREPARATION, plain
+from mtcd.files import COEFFICIENTS, MARKER, PREPARATION, TRACE, plain
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -23,6 +23,7 @@ from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
 from mtcd.prepare import Preparations
 from mtcd.run import Run
+from mtcd.trace import Trace
 from mtcd.version import VERSION
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def write_run(run: Run, folder: Path) -> None:
     if run.model is not None and run.model.preparations is not None:
         _write_json(folder / PREPARATION, run.model.preparations.to_json())
         about["prepared"] = True
+    if run.trace is not None:
+        run.trace.write(folder / TRACE)
     run.history.write(folder / "history.csv")
     _write_json(folder / "ledger.json", run.ledger.to_dict())
     _write_json(folder / MARKER, about)
@@ -80,6 +83,7 @@ def _read(folder: Path, about: dict[str, Any], model: SplitModel | None) -> Run:
         costs=Costs(**about["costs"]),
         model=_read_trained(about, folder, model),
         notes=tuple(about["notes"]),
+        trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,  # older versions kept none
     )
 
 

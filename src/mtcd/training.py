@@ -32,9 +32,11 @@ from mtcd.network.topology import Network, make_network
 from mtcd.observing import Observer, Scored, Watch, sentence
 from mtcd.pace import Pace
 from mtcd.protocol.party import Parties
+from mtcd.protocol.tracer import Tracer
 from mtcd.run import Run
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
+from mtcd.trace import Trace
 
 if TYPE_CHECKING:
     from mtcd.splitnet.model import SplitModel
@@ -186,8 +188,11 @@ def run_training(
 
 
 def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: MakeEngine, calling: Calling) -> Run:
-    stop, method, checkpoints = training.stop, training.method, training.checkpoints
-    with training.computing(), make_engine(training.parties(), training.ledger()) as engine:
+    stop, method, checkpoints, network = training.stop, training.method, training.checkpoints, training.network
+    parties = training.parties()
+    trace = Trace.of(network, method.token_clusters(network, training.seed), parties.server is not None)
+    with training.computing(), make_engine(parties, training.ledger()) as engine:
+        engine.tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
         keep = None if checkpoints is None else checkpoints.write
         observer = Observer(
             training.problem,
@@ -201,10 +206,12 @@ def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: Mak
         )
         if checkpoints is not None and checkpoints.resumes:
             checkpoints.restore(observer)
-        calling.start(method.describe(), training.network.clients, settings_of(training), observer.rows)
+        calling.start(method.describe(), network.clients, settings_of(training), observer.rows)
         status = observer.run(stop, watch)
         parameters, notes = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
         model = None if status == DIVERGED else training.trained(parameters)
+        trace = trace.with_messages(engine.tracer, observer.rows)
+        trace = trace if model is None else trace.with_blocks(parameters)
     status = DIVERGED if model is None else status
     rows = observer.rows
     return Run(
@@ -216,7 +223,8 @@ def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: Mak
         ledger=engine.ledger,
         costs=costs,
         model=model,
-        notes=(*training.network.notes, *training.notes, *notes),
+        notes=(*network.notes, *training.notes, *notes),
+        trace=trace,
     )
 
 

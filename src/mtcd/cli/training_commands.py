@@ -19,9 +19,9 @@ training = typer.Typer()
     help=(
         "Train the model that CONFIG.yaml describes.\n\n"
         "Shows the gap (or the objective), hops and cost while it runs. The run folder then holds config.yaml (with "
-        "all defaults filled in), history.csv, ledger.json, parameters.npz and coefficients.csv (of a split network "
-        "model.safetensors), run.json and history.png, and the checkpoint from which --resume continues an interrupted "
-        "training."
+        "all defaults filled in), history.csv, ledger.json, trace.npz, parameters.npz and coefficients.csv (of a split "
+        "network model.safetensors), run.json and history.png, and the checkpoint from which --resume continues an "
+        "interrupted training."
     )
 )
 def train(

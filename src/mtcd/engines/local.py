@@ -43,6 +43,7 @@ class LocalEngine(InProcessEngine):
         ledger, reports = self.ledger, self.monitor.reports
         transport = next((client.transport for client in self.parties.clients), None)  # all have the same kind
         hides = transport is not None and not transport.reads_objective
+        see = None if self.tracer is None else self.tracer.see
         self._record_ahead(self._reached)
         while True:
             self._outgoing = outgoing
@@ -54,6 +55,8 @@ class LocalEngine(InProcessEngine):
                         self._record(message)
                     else:
                         record(message, ledger)
+                    if see is not None:
+                        see(message)
                     waiting.append(message)
                 elif isinstance(message.payload, Part):  # of a method in which no party has the whole model
                     progress = self.monitor.collect(message)

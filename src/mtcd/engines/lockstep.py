@@ -37,6 +37,8 @@ class LockstepEngine(InProcessEngine):
                 client.take(offers)
             self.ledger.record(CLIENT_CLIENT, floats, messages)
             self.done += 1
+            if self.tracer is not None:
+                self.tracer.rounds = self.done
 
     def snapshot(self) -> Snapshot:
         return take({"clients": [client.state() for client in self.parties.clients], "done": self.done})

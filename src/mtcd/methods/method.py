@@ -65,6 +65,10 @@ class Method(ABC):
         """Iterations, as histories count them, from one sync (or round) to the next."""
         return 1
 
+    def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
+        """The cluster of each token, or None where tokens roam everywhere, or there are none."""
+        return None
+
     def epoch(self, samples: int) -> int:
         """Iterations per epoch, a pass over all samples; with the full batch, iterations per sync."""
         return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync

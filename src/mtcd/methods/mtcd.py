@@ -178,7 +178,6 @@ class MTCD(Method):
         return self.depth or (kind.adaptive_depth if self.chooses_steps else kind.default_depth)
 
     def token_clusters(self, network: Network, seed: int) -> tuple[tuple[int, ...], ...] | None:
-        """The cluster of each token, or None where tokens roam everywhere."""
         if self.clusters is None and not self._rule.one_visitor:
             return None
         if self.clusters is None or self.clusters == "auto":

@@ -17,6 +17,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import Progress
 from mtcd.protocol.state import Snapshot
+from mtcd.protocol.tracer import Tracer
 
 
 class Engine(ABC):
@@ -34,6 +35,8 @@ class Engine(ABC):
 
     ledger: Ledger
     """The messages sent up to the latest observation."""
+    tracer: Tracer | None = None
+    """Is told of every message that is sent, by an engine in this process; None: nobody wants to know."""
     status: str | None = None
     """How the parties ended the training, where they have stop rules of their own; None: only the observer ends it."""
 

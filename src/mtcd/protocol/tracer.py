@@ -1,0 +1,143 @@
+"""The tracer: records which token went from whom to whom, of a training whose parties are in one process.
+
+An engine tells it every message as it is sent; parties and methods do not know of it. A hop takes about ten
+microseconds, so most messages are only counted. Messages are kept in windows of consecutive ones, evenly spread over
+the training: whenever there are too many windows, every second one is dropped, and the next ones come half as often.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.party import SERVER, Message
+
+WINDOW = 256
+MOST_WINDOWS = 32
+
+Sent = tuple[int, int, int, int]
+"""Token, sender, receiver, iteration."""
+
+
+class Tracer:
+    """What was sent so far between ``clients`` clients and perhaps a server.
+
+    Traced are messages that carry a token, or the signal that its roam has ended; of methods without tokens, all
+    messages that carry numbers, as if each client had a token of its own.
+    ``hops_per_sync``: iterations, as histories count them, from one sync to the next.
+    """
+
+    state_fields = ("total", "tokens", "rounds", "visits", "last_hops", "polls", "last_polls", "windows", "spacing")
+
+    def __init__(self, clients: int, hops_per_sync: int, ledger: Ledger) -> None:
+        self.clients, self.hops_per_sync, self.ledger = clients, hops_per_sync, ledger
+        self.total = 0
+        """The messages that were traced, kept or not."""
+        self.tokens = 0
+        """The tokens that were seen; 0: the method has none."""
+        self.rounds = 0
+        """Rounds in which all neighbours exchanged messages; these are not told one by one."""
+        self.visits = [0] * (clients + 1)  # here and below, the last one is the server's
+        self.last_hops = [0] * (clients + 1)
+        """The hops on the ledger when the last visit of each client ended."""
+        self.polls = [0] * (clients + 1)
+        """The messages from the server to each client."""
+        self.last_polls = [0] * (clients + 1)
+        """The syncs, or rounds, of the last ones."""
+        self.windows: list[list[Sent]] = []
+        """Window i begins at message ``i * spacing``."""
+        self.spacing = WINDOW
+        self._latest: list[tuple[int, Sent]] | None = None  # see latest()
+        self._next = 0  # the number of the message that begins the present window, or the next one
+        self._open = 0  # earlier messages are not kept
+        self._iteration = 0
+
+    def see(self, message: Message) -> None:
+        """A message is being sent from one party to another, or to itself."""
+        sender = message.sender
+        if message.hop_floats:
+            self.visits[sender] += 1
+            self.last_hops[sender] = self.ledger.hops
+        elif sender == message.to or not self._traced(message):
+            return
+        elif sender == SERVER:
+            self.polls[message.to] += 1
+            self.last_polls[message.to] = message.payload.t  # type: ignore[attr-defined]
+        number = self.total
+        self.total = number + 1
+        if number >= self._open:
+            self._keep(message, number)
+
+    def latest(self) -> list[tuple[int, Sent]]:
+        """The messages since this was called before, with their numbers, up to a window of them.
+
+        For somebody who watches, in another thread. The first call returns none.
+        """
+        seen, self._latest, self._open = self._latest or [], [], 0
+        return seen
+
+    def _traced(self, message: Message) -> bool:
+        """Whether a message counts that ends no visit."""
+        tokens = _carries_token(type(message.payload))  # type: ignore[arg-type]
+        if tokens and not self.tokens:  # what was sent before is a warm start: the sum of the first token
+            self.tokens, self.total, self.windows, self._next, self._open = 1, 0, [], 0, 0
+        return tokens or (not self.tokens and message.floats > 0)
+
+    def _keep(self, message: Message, number: int) -> None:
+        sent, latest = self._sent(message), self._latest
+        watched = latest is not None and len(latest) < WINDOW
+        if watched:
+            latest.append((number, sent))  # type: ignore[union-attr]
+        if number >= self._next:
+            if number == self._next:
+                self.windows.append([])
+            window = self.windows[-1]
+            window.append(sent)
+            if len(window) == WINDOW:
+                if len(self.windows) == MOST_WINDOWS:
+                    self.windows, self.spacing = self.windows[::2], 2 * self.spacing
+                self._next = len(self.windows) * self.spacing
+                self._open = 0 if watched else self._next
+        elif not watched:
+            self._open = self._next
+
+    def _sent(self, message: Message) -> Sent:
+        payload: Any = message.payload
+        sender, to = message.sender, message.to
+        kind: Any = type(payload)
+        if _has_place(kind):
+            token, self._iteration = payload.index, payload.t * self.hops_per_sync + payload.hop
+            if token >= self.tokens:
+                self.tokens = token + 1
+            return token, sender, to, self._iteration
+        if hasattr(payload, "t"):
+            self._iteration = payload.t * self.hops_per_sync
+        elif hasattr(payload, "iteration"):
+            self._iteration = payload.iteration
+        client = to if sender == SERVER else sender
+        return getattr(payload, "index", client), sender, to, self._iteration
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps: plain values."""
+        return {name: getattr(self, name) for name in self.state_fields}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint."""
+        for name in self.state_fields:
+            setattr(self, name, state[name])
+        begun = bool(self.windows) and len(self.windows[-1]) < WINDOW
+        self._next = self._open = (len(self.windows) - begun) * self.spacing
+
+
+@cache
+def _carries_token(kind: type) -> bool:
+    """Whether payloads of this class have the number of a token."""
+    return hasattr(kind, "index")
+
+
+@cache
+def _has_place(kind: type) -> bool:
+    """Whether payloads of this class also have a place: an iteration and a hop."""
+    return hasattr(kind, "index") and hasattr(kind, "hop")
