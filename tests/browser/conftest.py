@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from browser.shown import Shown
 from mtcd.report.render import render
+from waiting import PATIENCE
 
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 Open = Callable[..., Shown]
+expect.set_options(timeout=1000 * PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -40,6 +42,7 @@ def tab(chromium: Browser) -> Iterator[Callable[..., Page]]:
     def new(**settings: Any) -> Page:
         context = chromium.new_context(**({"viewport": {"width": 1280, "height": 900}} | settings))
         opened.append(context)
+        context.set_default_timeout(1000 * PATIENCE)
         page = context.new_page()
         page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -68,8 +68,8 @@ def test_the_last_values_are_in_a_table(open_report: Open) -> None:
     shown = open_report(made_up.report(*two()))
     rows = shown.table("#ends")
     assert [row["Run"] for row in rows] == ["short", HOSTILE]
-    assert [row["iteration at the end"] for row in rows] == ["39", "59"]
-    gaps = [number(row["gap at the end"]) for row in rows]
+    assert [row["Last iteration"] for row in rows] == ["39", "59"]
+    gaps = [number(row["Last gap"]) for row in rows]
     assert gaps == [float(f"{0.8**39:.2e}"), float(f"{3 * 0.8**59:.2e}")]
 
 

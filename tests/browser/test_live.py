@@ -80,7 +80,7 @@ def test_the_picture_follows_the_training_and_keeps_the_view(tab: Callable[..., 
         assert shown.visits() == {name: visits_after(training.whole, 90)[name] for name in names}
         assert shown.text("#client-name") == "clinic 04"
         assert shown.page.locator("#curve-y").input_value() == "objective"
-        assert shown.table("#ends")[0]["iteration at the end"] == "89"
+        assert shown.table("#ends")[0]["Last iteration"] == "89"
         shown.slide(7)
         training.steps = 120
         expect(shown.page.locator("#clock")).to_contain_text("step 7 of 120")

@@ -95,6 +95,24 @@ def test_keys_choose_a_client_and_escape_lets_it_go(open_report: Open) -> None:
     expect(shown.page.locator("#client-name")).to_have_text("No client chosen")
 
 
+def test_nearer_and_dragging_keep_clients_under_the_pointer(open_report: Open) -> None:
+    shown = open_report(made_up.report(made_up.run(clients=600, tokens=2)))
+    wide = shown.spot(0)[0] - shown.spot(300)[0]
+    shown.page.get_by_role("button", name="Nearer").click()
+    assert (shown.spot(0)[0] - shown.spot(300)[0]) / wide == pytest.approx(1.5, rel=1e-3)
+    x, y = shown.spot(75)
+    shown.page.mouse.move(x, y)
+    shown.page.mouse.down()
+    shown.page.mouse.move(x - 40, y - 25, steps=4)
+    shown.page.mouse.up()
+    assert shown.spot(75) == pytest.approx((x - 40, y - 25), abs=1)
+    expect(shown.page.locator("tr.chosen")).to_have_count(0)  # dragging is no click
+    shown.page.mouse.click(*shown.spot(75))
+    expect(shown.page.locator("#client-name")).to_have_text("clinic 75")
+    shown.page.get_by_role("button", name="Whole").click()
+    assert shown.spot(0)[0] - shown.spot(300)[0] == pytest.approx(wide)
+
+
 @pytest.mark.parametrize(("key", "words"), [("network", "does not hold its network"), ("trace", "No hops")])
 def test_a_run_without_network_or_trace_says_so_and_shows_the_rest(open_report: Open, key: str, words: str) -> None:
     run: dict[str, Any] = made_up.run() | {key: None}

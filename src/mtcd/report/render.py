@@ -23,6 +23,7 @@ SCRIPTS = (
     "colours.js",
     "steps.js",
     "geometry.js",
+    "zoom.js",
     "tokens.js",
     "network.js",
     "player.js",

@@ -109,8 +109,8 @@
     row(k, columns) {
       const cells = columns.map((column) => {
         if (column.key === "name") return page.element("th", { scope: "row" }, this.nameButton(k));
-        const swatch = column.key === "cluster" && this.run.clients[k].cluster !== null ? page.element("span", { class: "swatch" }) : null;
-        if (swatch) swatch.style.background = page.cluster(this.run.clients[k].cluster);
+        const { cluster } = this.run.clients[k];
+        const swatch = column.key === "cluster" && cluster !== null ? page.swatch(cluster) : null;
         return page.element("td", { class: column.numeric ? "number" : null }, swatch, column.shown(k));
       });
       return page.element("tr", { class: this.chosen === k ? "chosen" : null }, ...cells);

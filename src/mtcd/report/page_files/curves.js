@@ -157,7 +157,7 @@
         return page.number(known.length ? known.at(-1) : null);
       };
       page.fill(
-        page.at("ends"), ["Run", "Status", `${words(this.x)} at the end`, `${words(this.y)} at the end`],
+        page.at("ends"), ["Run", "Status", `Last ${words(this.x)}`, `Last ${words(this.y)}`],
         this.runs.map((run) => [run.name, run.status, last(run, this.x), last(run, this.y)]), [2, 3],
       );
     }

@@ -8,7 +8,8 @@
       this.pointed = null;
       this.steps = null;
       this.written = 0;
-      this.picture = new page.Picture(page.at("canvas"));
+      this.zoom = new page.Zoom(page.at("canvas"), () => this.layOut());
+      this.picture = new page.Picture(page.at("canvas"), this.zoom);
       this.player = new page.Player((settled) => this.move(settled));
       this.table = new page.ClientTable((client) => this.choose(client));
       this.curves = new page.Curves();
@@ -49,6 +50,7 @@
       page.showNotes(run);
       page.showSettings(run);
       this.describe(run);
+      if (fresh) this.zoom.reset();
       this.layOut();
       this.table.take(run, this.steps, this.chosen);
       this.player.take(this.steps?.count ?? 0, fresh, this.report.mode !== "file");
@@ -56,6 +58,7 @@
 
     describe(run) {
       const { network, trace } = run;
+      page.showKey(run, this.steps);
       page.show("canvas", network !== null && run.clients.length > 0);
       page.show("player", network !== null && this.steps !== null);
       page.show("network-missing", network === null || this.steps === null);

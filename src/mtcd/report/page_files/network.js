@@ -4,8 +4,9 @@
   const LEVELS = 6;
 
   page.Picture = class Picture {
-    constructor(canvas) {
+    constructor(canvas, zoom) {
       this.canvas = canvas;
+      this.zoom = zoom;
       this.pen = canvas.getContext("2d");
       this.still = document.createElement("canvas");
     }
@@ -20,7 +21,7 @@
         one.height = Math.max(1, Math.round(box.height * scale));
       }
       this.scale = scale;
-      this.geometry = page.geometry(run.network, box.width, box.height);
+      this.geometry = page.geometry(run.network, box.width, box.height, this.zoom);
       this.ink = page.colour("ink");
       this.quiet = page.colour("quiet");
       this.card = page.colour("card");

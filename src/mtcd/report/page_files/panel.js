@@ -19,6 +19,22 @@
     return age === 0 ? "this iteration" : `${page.plural(age, "iteration")} ago`;
   };
 
+  /** What the colours of the picture mean. */
+  page.showKey = (run, steps) => {
+    const clusters = [...new Set(run.network?.clusters ?? [])].sort((a, b) => a - b);
+    const entries = clusters.length > 1 && clusters.length <= 12
+      ? clusters.map((cluster) => page.element("span", {}, page.swatch(cluster), `cluster ${cluster}`))
+      : [];
+    if (steps) entries.push(page.element("span", {}, "fainter: visited longer ago; empty: not yet"));
+    page.at("key").replaceChildren(...entries);
+  };
+
+  page.swatch = (cluster) => {
+    const made = page.element("span", { class: "swatch" });
+    made.style.background = page.cluster(cluster);
+    return made;
+  };
+
   page.showClock = (steps, player) => {
     const parts = [`step ${page.number(player.step)} of ${page.number(player.count)}`];
     if (steps.iteration !== null) parts.push(`iteration ${page.number(steps.iteration)}`);

@@ -6,11 +6,12 @@
       return page.nearest(shown.picture.geometry, event.clientX - box.left, event.clientY - box.top);
     };
     canvas.addEventListener("pointermove", (event) => {
+      if (shown.zoom.drag(event)) return;
       shown.point(under(event));
       canvas.style.cursor = shown.pointed === null ? "default" : "pointer";
     });
     canvas.addEventListener("pointerleave", () => shown.point(null));
-    canvas.addEventListener("click", (event) => shown.choose(under(event)));
+    canvas.addEventListener("click", (event) => { if (shown.zoom.clicked) shown.choose(under(event)); });
 
     const neighbour = (by) => {
       const count = shown.run.clients.length;
@@ -22,7 +23,7 @@
       if (event.key === "ArrowDown") neighbour(1);
       else if (event.key === "ArrowUp") neighbour(-1);
       else if (event.key === "Escape") shown.choose(null);
-      else if (!shown.player.key(event)) return;
+      else if (!shown.player.key(event) && !shown.zoom.key(event)) return;
       event.preventDefault();
     });
     document.addEventListener("keydown", (event) => {
