@@ -88,9 +88,9 @@ def run(
             "name": f"clinic {k:02d}",
             "cluster": None if clusters is None else known["clusters"][k],
             "features": 3 + k % 5,
-            "visits": hopped["receiver"].count(k),
+            "visits": hopped["sender"].count(k),
             "last_visit": max(
-                (t for t, r in zip(hopped["iteration"], hopped["receiver"], strict=True) if r == k), default=None
+                (t for t, r in zip(hopped["iteration"], hopped["sender"], strict=True) if r == k), default=None
             ),
             "norm": round(0.1 + (k * 37 % 11) / 7, 4),
             "state": "finished",

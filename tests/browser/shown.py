@@ -52,9 +52,9 @@ class Shown:
 
 
 def visits_after(run: dict[str, Any], step: int) -> dict[str, int]:
-    """Visits counted from the trace itself: in a made-up one all tokens make one hop at each step."""
+    """Visits that have ended, counted from the trace: in a made-up one all tokens make one hop at each step."""
     trace = run["trace"]
-    counted = Counter(trace["receiver"][: step * trace["tokens"]])
+    counted = Counter(trace["sender"][: step * trace["tokens"]])
     return {client["name"]: counted[k] for k, client in enumerate(run["clients"])}
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from playwright.sync_api import expect
@@ -34,7 +35,7 @@ def test_the_age_of_a_visit_is_counted_in_iterations(open_report: Open) -> None:
     now = run["trace"]["iteration"][rows - 1]
     for number, said in enumerate(shown.column("Last visit")):
         visited = [
-            i for i, r in zip(run["trace"]["iteration"][:rows], run["trace"]["receiver"], strict=False) if r == number
+            i for i, s in zip(run["trace"]["iteration"][:rows], run["trace"]["sender"], strict=False) if s == number
         ]
         age = now - visited[-1] if visited else None
         known = {None: "never", 0: "this iteration", 1: "1 iteration ago"}
@@ -122,3 +123,34 @@ def test_with_reduced_motion_tokens_never_stand_between_two_clients(open_report:
     seen = shown.page.evaluate(drawn)
     assert len(seen) > 1
     assert set(seen) == {0}
+
+
+def exchanged(run: dict[str, Any], rounds: int, server: bool) -> None:
+    """A method without tokens: with the server, or all neighbours with each other in every round."""
+    clients = range(len(run["clients"]))
+    there = [(k, -1, k) for k in clients] if server else [(a, a, b) for a, b in run["network"]["edges"]]
+    back = [(k, k, -1) for k in clients] if server else [(b, b, a) for a, b in run["network"]["edges"]]
+    rows = [(*row, t) for t in range(1, rounds + 1) for row in [*there, *back]]
+    names = ("token", "sender", "receiver", "iteration")
+    columns = {name: list(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)}
+    run["trace"] = {
+        **columns,
+        "seconds": [None] * len(rows),
+        "tokens": len(clients),
+        "total": len(rows),
+        "windows": None,
+    }
+
+
+@pytest.mark.parametrize(("server", "steps"), [(True, 12), (False, 6)])
+def test_a_method_without_tokens_shows_messages_round_by_round(open_report: Open, server: bool, steps: int) -> None:
+    run = made_up.run()
+    exchanged(run, 6, server)
+    shown = open_report(made_up.report(run))
+    shown.at_step(steps)
+    assert set(shown.visits().values()) == {6}
+    shown.slide(steps // 2)
+    assert set(shown.visits().values()) == {3}
+    expect(shown.page.locator("#tokens-part")).to_be_hidden()
+    moving = shown.page.evaluate("() => page.shown.steps.moving().length")
+    assert moving == (12 if server else 2 * len(run["network"]["edges"]))

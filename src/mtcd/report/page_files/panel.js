@@ -44,8 +44,8 @@
   };
 
   page.showTokens = (run, steps) => {
-    page.show("tokens-part", Boolean(steps) && steps.trace.tokens > 0);
-    if (!steps) return;
+    page.show("tokens-part", Boolean(steps) && !steps.messages);
+    if (!steps || steps.messages) return;
     const list = page.at("tokens");
     if (list.children.length !== steps.trace.tokens) {
       list.replaceChildren(...Array.from({ length: steps.trace.tokens }, (_, token) => page.element(
@@ -82,6 +82,8 @@
       ["last visit", page.age(seen)],
       ["norm of its block", page.number(one.norm)],
     ];
+    const held = steps && !steps.messages ? [...steps.place.keys()].filter((token) => steps.place[token] === client) : [];
+    if (held.length) rows.push(["holds", held.map((token) => `token ${token}`).join(", ")]);
     if (one.detail) rows.push(["detail", one.detail]);
     page.at("client").replaceChildren(...rows.flatMap(([term, value]) => [
       page.element("dt", {}, term), page.element("dd", {}, value),

@@ -1,20 +1,34 @@
 // Time: the steps of a trace, and where all tokens are and whom they visited at a step.
 {
-  /** The step of each hop: hops of one token follow each other, tokens move at once, an iteration waits for the last. */
-  function stepOfHops(trace) {
-    const steps = new Int32Array(trace.token.length);
-    const starts = new Set((trace.windows ?? []).map(([start]) => start));
-    const last = new Int32Array(trace.tokens);
-    let now = -Infinity, barrier = 0, high = 0;
+  const TRAIL = 7;
+
+  /** Whether nothing roams: a method without tokens, whose messages are traced as if each client had a token. */
+  function onlyMessages({ token, sender, receiver, tokens }, clients) {
+    return tokens === clients && clients > 1
+      && token.every((one, hop) => one === (sender[hop] < 0 ? receiver[hop] : sender[hop]));
+  }
+
+  /** Neighbours that all exchange messages do so at once: a step is an iteration. */
+  function stepOfRounds({ iteration }) {
+    const rank = new Map([...new Set(iteration)].sort((a, b) => a - b).map((one, index) => [one, index + 1]));
+    return Int32Array.from(iteration, (one) => rank.get(one));
+  }
+
+  /** Hops of one token follow each other, tokens move at once, the server sends when all have come back. */
+  function stepOfHops({ token, sender, receiver, tokens, windows }) {
+    const steps = new Int32Array(token.length);
+    const starts = new Set((windows ?? []).map(([start]) => start));
+    const last = new Int32Array(tokens);
+    let [server, high] = [0, 0];
     for (let hop = 0; hop < steps.length; hop += 1) {
-      if (trace.iteration[hop] > now || starts.has(hop)) {
-        barrier = high;
-        now = trace.iteration[hop];
+      if (starts.has(hop)) {
+        last.fill(high);
+        server = high;
       }
-      const token = trace.token[hop];
-      steps[hop] = Math.max(last[token], barrier) + 1;
-      last[token] = steps[hop];
-      high = Math.max(high, steps[hop]);
+      const step = 1 + Math.max(last[token[hop]], sender[hop] < 0 ? server : 0);
+      steps[hop] = last[token[hop]] = step;
+      if (receiver[hop] < 0) server = Math.max(server, step);
+      high = Math.max(high, step);
     }
     return steps;
   }
@@ -22,7 +36,9 @@
   page.Steps = class Steps {
     constructor(trace, clients) {
       this.trace = trace;
-      this.step = stepOfHops(trace);
+      this.messages = onlyMessages(trace, clients);
+      this.rounds = this.messages && !trace.sender.includes(-1);
+      this.step = this.rounds ? stepOfRounds(trace) : stepOfHops(trace);
       this.order = Int32Array.from(this.step.keys()).sort((a, b) => this.step[a] - this.step[b] || a - b);
       this.count = this.order.length ? this.step[this.order.at(-1)] : 0;
       this.visits = new Int32Array(clients);
@@ -58,7 +74,7 @@
     }
 
     deliver(hop) {
-      const { token, receiver, iteration, seconds } = this.trace;
+      const { token, sender, receiver, iteration, seconds } = this.trace;
       const [mover, place] = [token[hop], receiver[hop]];
       this.place[mover] = place;
       this.hops[mover] += 1;
@@ -66,11 +82,17 @@
       this.seconds = seconds[hop] ?? this.seconds;
       const trail = this.trails[mover];
       trail.push(hop);
-      if (trail.length > 7) trail.shift();
-      if (place < 0) return;
-      this.visits[place] += 1;
-      this.lastIteration[place] = iteration[hop];
-      this.lastStep[place] = this.step[hop];
+      if (trail.length > TRAIL) trail.shift();
+      if (place >= 0) this.lastStep[place] = this.step[hop];
+      if (sender[hop] >= 0) this.endVisit(sender[hop], hop);
+    }
+
+    /** A visit ends when the client sends on; where neighbours exchange messages, each iteration is one visit. */
+    endVisit(client, hop) {
+      const iteration = this.trace.iteration[hop];
+      if (!this.rounds || (iteration > 0 && iteration > this.lastIteration[client])) this.visits[client] += 1;
+      this.lastIteration[client] = iteration;
+      this.lastStep[client] = this.step[hop];
     }
 
     /** The hops that are under way after this step. */

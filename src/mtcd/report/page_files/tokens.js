@@ -5,11 +5,11 @@
   const ease = (t) => t * t * (3 - 2 * t);
   const between = ([ax, ay], [bx, by], part) => [ax + (bx - ax) * part, ay + (by - ay) * part];
 
-  page.drawTrails = ({ pen, geometry }, steps, fraction) => {
+  page.drawTrails = ({ pen, geometry, accent }, steps, fraction) => {
     const { sender, receiver, token } = steps.trace;
     const line = (hop, alpha, part) => {
       const from = page.spot(geometry, sender[hop]);
-      pen.strokeStyle = page.strong(token[hop]);
+      pen.strokeStyle = steps.messages ? accent : page.strong(token[hop]);
       pen.globalAlpha = Math.max(0, alpha);
       pen.beginPath();
       pen.moveTo(...from);
@@ -18,7 +18,7 @@
     };
     pen.lineWidth = 3;
     pen.lineCap = "round";
-    for (const trail of steps.trails) {
+    for (const trail of steps.messages ? [] : steps.trails) {
       trail.forEach((hop, i) => line(hop, 0.55 * (1 - (trail.length - 1 - i + fraction) / TRAIL), 1));
     }
     if (fraction > 0) for (const hop of steps.moving()) line(hop, 0.6, ease(fraction));
@@ -26,6 +26,26 @@
   };
 
   page.drawTokens = (picture, steps, fraction) => {
+    if (steps.messages) drawMessages(picture, steps, fraction);
+    else drawRoaming(picture, steps, fraction);
+  };
+
+  /** Of a method without tokens: a dot for each message under way. */
+  function drawMessages({ pen, geometry, accent, card }, steps, fraction) {
+    if (fraction === 0) return;
+    pen.fillStyle = accent;
+    pen.strokeStyle = card;
+    pen.lineWidth = 1.5;
+    for (const hop of steps.moving()) {
+      const [from, to] = [steps.trace.sender[hop], steps.trace.receiver[hop]].map((place) => page.spot(geometry, place));
+      pen.beginPath();
+      pen.arc(...between(from, to, ease(fraction)), 4.5, 0, 2 * Math.PI);
+      pen.fill();
+      pen.stroke();
+    }
+  }
+
+  function drawRoaming(picture, steps, fraction) {
     const { geometry } = picture;
     const { sender, receiver, token: movers } = steps.trace;
     const moving = new Map(fraction > 0 ? Array.from(steps.moving(), (hop) => [movers[hop], hop]) : []);
@@ -38,7 +58,7 @@
       const [from, to] = [page.spot(geometry, sender[hop]), page.spot(geometry, receiver[hop])];
       drawToken(picture, token, ...between(from, to, ease(fraction)));
     }
-  };
+  }
 
   /** Tokens that rest at one place: in a row below the server, in a ring around a client. */
   function drawCrowd(picture, place, tokens) {
