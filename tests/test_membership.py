@@ -14,6 +14,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.roaming import Roaming
 from mtcd.methods.svfl import SVFL
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
@@ -163,6 +164,15 @@ def test_methods_that_cannot_bear_changes_say_so(method, says: str) -> None:
         method.parties(MODELS[0].problem(data), network, 0)
 
 
+def trail_of(roaming: Roaming, token: int, t: int, visits: int) -> list[int]:
+    """The clients that a token visits in iteration t."""
+    trail, previous = [roaming.first(token, t)], -1
+    for hop in range(1, visits):
+        trail.append(roaming.next(token, t, hop, trail[-1], previous))
+        previous = trail[-2]
+    return trail
+
+
 def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() -> None:
     names = [f"c{k}" for k in range(5)]
     changes = [Change(10, leave=["c4"]), Change(20, leave=["c0"]), Change(22, join=["c4"]), Change(23, join=["c0"])]
@@ -177,6 +187,24 @@ def test_accelerated_tours_are_whole_and_begin_at_home_as_long_as_it_is_there() 
     ]
     assert [hop for hop in range(40) if roaming.ends_tour(hop)] == [0, 8, 16, 22, 28, 36]
     assert [hop for hop in range(40) if roaming.begins_view(hop)] == [0, 16, 22, 28]
+    trail = trail_of(roaming, 0, 0, 40)
+    for begins, ends in itertools.pairwise([0, 8, 16, 22, 28, 36]):
+        for hop in range(begins, ends):
+            rest, visited = trail[hop + 1 : ends], {*trail[begins:hop]}  # that at trail[hop] is still to come
+            assert roaming.has_visited_all(hop) == (hop == begins or visited == {*trail[begins:ends]})
+            last = trail[hop] not in (trail[begins], *rest)  # the last of the home client is the end of the tour
+            assert roaming.is_last_visit(0, 0, hop, trail[hop]) == last
+
+
+def test_the_last_visits_before_a_sync_are_those_of_the_view_at_that_time() -> None:
+    path = with_changes(make_network("path", [f"c{k}" for k in range(5)]), [Change(14, leave=["c4"])])
+    method = MTCD(None, 7, 1, 1e-3, clusters=[[0, 1], [2, 3, 4]], walk="tour", acceleration="momentum")
+    roaming = method.plan(10, 1, path, 0).roaming
+    for token, t in itertools.product((0, 1), (1, 2)):
+        trail = trail_of(roaming, token, t, 7)
+        assert {*trail} == [{0, 1}, {2, 3, 4} if t == 1 else {2, 3}][token]
+        for hop, client in enumerate(trail):
+            assert roaming.is_last_visit(token, t, hop, client) == (client not in trail[hop + 1 :])
 
 
 @settings(max_examples=100, deadline=None)

@@ -52,6 +52,19 @@ def test_the_squared_loss_at_once_is_the_same_as_step_by_step(penalty, shape, sp
     assert np.array_equal(theta, before), "the old parameters must stay: other copies point at them"
 
 
+@pytest.mark.parametrize("scale", [1e-7, 1e7])
+def test_the_unit_of_the_columns_does_not_matter(scale: float) -> None:
+    """In another unit the coefficients are in the inverse one; here a row of a wide block also depends on another."""
+    X, y, theta, z = block((5, 17), sparse=False)
+    X[4], z[4] = X[3], z[3]
+    penalty, Q, eta = Penalty(l2=0.7 * scale**2), 6, 1e-2 / scale**2
+    plain_z = z.copy()
+    plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, 1e-2)
+    moved = make_steps(X * scale, y, Squared(), penalty, Q, eta)(theta / scale, z)
+    np.testing.assert_allclose(moved * scale, plain, rtol=1e-9)
+    np.testing.assert_allclose(z, plain_z, rtol=1e-9)
+
+
 @given(st.floats(0, 1e3), st.integers(1, 200), st.floats(1e-9, 1e-3))
 def test_summed_powers_against_the_sum(eigenvalue: float, Q: int, eta: float) -> None:
     expected = eta * sum((1 - eta * eigenvalue) ** q for q in range(Q))

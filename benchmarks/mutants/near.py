@@ -1,6 +1,8 @@
 """Which test files are asked about the mutants of which package; of these, the tests that call what is mutated."""
 
 TRAINING = [
+    "test_twins",
+    "test_defaults",
     "test_token",
     "test_steps",
     "test_ledger",
@@ -10,15 +12,23 @@ TRAINING = [
     "test_divergence",
 ]
 SETTINGS = ["test_local_solver", "test_transport", "test_warm_start"]
-SPLIT = ["test_split_token", "test_split_modules", "test_split_optimisers", "test_split_training", "test_split_twin"]
+SPLIT = [
+    "test_split_twins",
+    "test_split_twin",
+    "test_split_token",
+    "test_split_modules",
+    "test_split_optimisers",
+    "test_split_training",
+    "test_split_checkpoints",
+]
 SPLIT_NETWORKS = [
     *SPLIT,
-    "test_split_checkpoints",
     "test_split_errors",
     "test_split_strange",
     "test_split_folders",
     "test_split_gpu",
     "test_nets",
+    "test_defaults",
     "test_onnx",
 ]
 TOURS = [
@@ -31,6 +41,7 @@ TOURS = [
     "test_tree_cg",
 ]
 NETWORK = [
+    "test_network_basics",
     "test_topology",
     "test_walks",
     "test_clusters",
@@ -76,7 +87,7 @@ NEAR: dict[str, list[str]] = {
     "protocol": [*TRAINING, *TOURS, *SETTINGS, "test_randomness", "test_wire", *SPLIT],
     "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
     "network/walks": [*NETWORK, *THEORY, "test_theory_own_walks", "test_membership", "test_methods"],
-    "ledger": ["test_ledger", "test_token", "test_training", "test_engine_contract"],
+    "ledger": ["test_ledger", "test_defaults", "test_token", "test_training", "test_engine_contract"],
     "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", *STEPSIZES, "test_training"],
     "federation/delivery": RECOVERY,
     "federation/recovery": RECOVERY,
