@@ -103,9 +103,7 @@ def training_facts(
         "method": repr(method),
         "seed": seed,
         "clients": list(clients),
-        "network": (
-            f"{network.size} clients, {network.graph.number_of_edges()} links{changes} ({links.hexdigest()[:8]})"
-        ),
+        "network": (f"{network.size} clients, {network.edges} links{changes} ({links.hexdigest()[:8]})"),
         "costs": f"ratio {costs.ratio:g}, as {costs.account}{'' if costs.per == 'message' else f', per {costs.per}'}",
         "samples": samples,
         "data": data,

@@ -31,7 +31,7 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
 
     A complete network is one community: to cut it anywhere lowers the modularity.
     """
-    if network.edges == network.size * (network.size - 1) // 2:
+    if network.complete:
         return (tuple(range(network.size)),)
     draw = int(stream(seed, "clusters").integers(2**32))
     if network.size <= LARGEST_SIZE and network.edges <= LARGEST_EDGES:

@@ -16,7 +16,7 @@ def kind_of(network: Network) -> str:
     K, links = network.size, network.edges
     if links == 0:
         return "empty"
-    if links == K * (K - 1) // 2 and K != 2:  # two clients are a path rather
+    if network.complete and K != 2:  # two clients are a path rather
         return "complete"
     kinds = ["path", "star"] if links == K - 1 else ["cycle"] if links == K else []
     for kind in kinds:

@@ -59,6 +59,8 @@ def algebraic_connectivity(network: Network) -> float:
     """The second smallest eigenvalue of the Laplacian; 0 if the network is disconnected, or has one client."""
     if network.size == 1 or not network.connected:
         return 0.0
+    if network.complete:
+        return float(network.size)
     L = laplacian(adjacency(network))
     if network.size <= DENSE_LIMIT:
         return float(scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])[0])
@@ -113,6 +115,8 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     """
     if not network.connected:
         return None, True
+    if network.complete:
+        return min(1, network.size - 1), True
     anywhere = _levels(network, 0)  # no mutants: any client will do
     far = _levels(network, anywhere[-1][0])
     bound, other_end = len(far) - 1, far[-1][0]

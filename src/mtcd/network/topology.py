@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.errors import NetworkError, did_you_mean, listing
+from mtcd.network.complete import CompleteNeighbours
 from mtcd.seeding import stream
 
-Neighbours = tuple[tuple[int, ...], ...]
+Neighbours = Sequence[Sequence[int]]
 Edges = NDArray[np.int64]  # one row (k, j) for each edge
+STORED = 1000  # the neighbours of larger complete networks are computed when they are read
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,11 @@ class Network:
         """The number of edges."""
         return sum(map(len, self.neighbours)) // 2
 
+    @property
+    def complete(self) -> bool:
+        """Whether all clients are neighbours."""
+        return self.edges == self.size * (self.size - 1) // 2
+
     @cached_property
     def graph(self) -> nx.Graph:
         """The same graph for networkx; its nodes are the numbers of the clients."""
@@ -63,7 +70,7 @@ class Network:
     @cached_property
     def components(self) -> tuple[tuple[int, ...], ...]:
         """The connected components, each sorted, in the order of their first members."""
-        if self.edges == self.size * (self.size - 1) // 2:  # complete: not worth a search
+        if self.complete:  # not worth a search
             return (tuple(range(self.size)),)
         return connected_pieces(self.neighbours, range(self.size))
 
@@ -97,6 +104,8 @@ def make_network(
     if rows is not None and kind != "grid":
         raise NetworkError(f"rows is for the kind 'grid' only: leave it out for '{kind}'")
     if kind == "complete":  # directly: its list of edges would be far larger than the network
+        if K > STORED:
+            return Network(names, CompleteNeighbours(K))
         everyone = tuple(range(K))
         return Network(names, tuple(everyone[:k] + everyone[k + 1 :] for k in everyone))
     if kind == "grid":
