@@ -22,7 +22,7 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.private_files import read_file
 from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE, zenoh_config
-from mtcd.version import PROTOCOL
+from mtcd.version import PROTOCOL, VERSION
 
 WHAT = "a whole kit"
 SECRET_BYTES = 32
@@ -102,10 +102,13 @@ def read_kit(folder: Path, code: Sequence[Path] = (), agreed: Sequence[str] = ()
 
 def _config(path: Path) -> KitConfig:
     content = read_yaml(path, "party", "name, address, peers")
-    if content.get("protocol") != PROTOCOL:
+    protocol = content.get("protocol")
+    if protocol != PROTOCOL:
+        newer = isinstance(protocol, int) and protocol > PROTOCOL
+        todo = "upgrade mtcd here" if newer else "ask the administrator, who has an older version, for a new kit"
         raise ConfigError(
-            f"{path} is for protocol {content.get('protocol')!r}, but this version of mtcd speaks {PROTOCOL}: install "
-            "the version that the administrator uses, or ask for a new kit."
+            f"{path} is for protocol {protocol!r}, but this version of mtcd ({VERSION}) speaks {PROTOCOL}: {todo}, or "
+            "install the version that the administrator uses. A run ends with the protocol that it began with."
         )
     try:
         config = KitConfig.model_validate(content)

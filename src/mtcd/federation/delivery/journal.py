@@ -16,8 +16,10 @@ from mtcd.arrays import Array
 from mtcd.errors import JournalError
 from mtcd.federation.delivery.mapped import mapped_numbers
 from mtcd.federation.delivery.records import Parts, Writer, pack, unpack
+from mtcd.version import JOURNAL_FORMAT
 
-MAGIC = b"MTCDJRN8"
+KIND = b"MTCDJRN"
+MAGIC = KIND + b"%d" % JOURNAL_FORMAT  # eight bytes
 DIGEST = 16
 # magic, number of the commit; bytes that the digest is of, bytes that are summed up; their sum, the digest
 FIELDS = Struct(f"<8sQQQQ{DIGEST}s")
@@ -170,9 +172,10 @@ class FileJournal(Journal):
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:
+            found = repr(magic.decode("ascii", "replace").removeprefix(KIND.decode()))
             raise JournalError(
-                f"{self.path} is of another version of mtcd: end the run with that one, or start the federation again "
-                "with new folders."
+                f"{self.path} is of journal format {found}, and this version of mtcd reads '{JOURNAL_FORMAT}': end "
+                "the run with the version that wrote it, or start all parties with new folders (--out)."
             )
         return Slot(number, digested, summed, total, digest, data)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from time import time
+from typing import Any
 
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.private_files import write_files
+from mtcd.version import JOURNAL_FORMAT, PROTOCOL, VERSION
 
 AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
-VERDICT = "verdict.json"
+VERDICT, WRITTEN_BY = "verdict.json", "version.json"
+VERSIONS = {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
+BEFORE = {"mtcd": "0.1.0", "protocol": 6, "journal": 8}
+"""The versions of folders that say nothing about them."""
 
 
 class RunFolder:
@@ -46,6 +52,8 @@ class RunFolder:
     def agreed(self) -> tuple[Agreed, float] | None:
         """The agreed settings and the time of the agreement; None before it."""
         path = self.path / AGREED
+        if path.exists():
+            self._check_versions()
         try:
             return Agreed.unpacked(path.read_bytes()), path.stat().st_mtime
         except FileNotFoundError:
@@ -55,8 +63,27 @@ class RunFolder:
 
     def agree(self, agreed: Agreed) -> float:
         """Write the agreed settings; returns the time."""
-        write_files(self.path, {AGREED: agreed.packed()}, private=True)
+        versions = json.dumps(VERSIONS).encode()
+        write_files(self.path, {WRITTEN_BY: versions, AGREED: agreed.packed()}, private=True)
         return time()
+
+    def _check_versions(self) -> None:
+        """Refuse the run of a version that speaks another protocol, or has another format of journals."""
+        path = self.path / WRITTEN_BY
+        try:
+            written = BEFORE | json.loads(path.read_text())
+        except FileNotFoundError:
+            written = BEFORE
+        except (OSError, ValueError, TypeError):
+            raise ConfigError(f"{path} cannot be read: start all parties with new folders (--out).") from None
+        if any(written[key] != VERSIONS[key] for key in ("protocol", "journal")):
+            raise ConfigError(
+                f"{self.path} is the folder of a run of mtcd {_versions(written)}, and this is mtcd "
+                f"{_versions(VERSIONS)}. A run ends with the protocol that it began with: end it with mtcd "
+                f"{written['mtcd']}, or start all parties with the new version, new kits and new folders (--out)."
+            )
+        if written != VERSIONS:
+            write_files(self.path, {WRITTEN_BY: json.dumps(VERSIONS).encode()}, private=True)
 
     def confirmed(self) -> set[str]:
         """The parties that have confirmed the start of the run."""
@@ -94,6 +121,10 @@ class RunFolder:
     def close(self) -> None:
         """Release the lock."""
         os.close(self._lock)
+
+
+def _versions(one: Mapping[str, Any]) -> str:
+    return f"{one['mtcd']} (protocol {one['protocol']}, journal format {one['journal']})"
 
 
 def _refuse_links(path: Path) -> None:

@@ -28,6 +28,8 @@ REQUESTS = {  # kinds of requests, as text
     "start": "a request to start the run",
     "which": "a request for the id of the run",
     "ready": "a request for the state of the run",
+    "hello": "the version",
+    "counts": "the counts of messages",
     "words": "the final fusion module",
     "relay": "a message to relay",
     "judge": "a request to evaluate the objective",

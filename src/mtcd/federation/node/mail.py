@@ -22,7 +22,7 @@ from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.sealed import Seal
 
-RELAY = "relay"
+RELAY, HELLO = "relay", "hello"
 LONGEST_HEAD_BYTES = 300  # per party
 OK, NO = b"\0", b"\1"
 Done = Callable[[bytes | None, str], None]
@@ -65,6 +65,8 @@ class Mail:
         self._graph.add_nodes_from(config.parties)
         self.seal = None if config.is_server else Seal(kit)
         self._handlers: dict[str, Handler] = {}
+        self.incompatible: dict[str, str] = {}
+        """By peer that speaks another protocol: a sentence that says so. All else that it sends is refused."""
         self.counters = Counters(config.peers)
         self.link = connect(kit, loop, self._on_request, on_change, self.counters)
 
@@ -128,7 +130,9 @@ class Mail:
 
     def _on_request(self, request: Request) -> None:
         """Handle or relay a request that arrived over a link."""
-        if request.kind == RELAY:
+        if request.sender in self.incompatible and request.kind != HELLO:
+            request.answer(NO + self.incompatible[request.sender].encode())
+        elif request.kind == RELAY:
             self._forward(request)
         else:
             self._handle(

@@ -24,6 +24,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import IncomingRequest
 from mtcd.federation.node.opening import Agreed, OpeningFollower, OpeningLeader
+from mtcd.federation.node.rejoining import COUNTS
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.station import Station
 from mtcd.federation.node.training import Trainer
@@ -70,7 +71,7 @@ class Node(Ending):
         """The callback of an engine that observes this party: see ``federation/engine.py``."""
         self._early: float | None = None
         """The time since which other parties train while this one does not."""
-        for kind in ("envelope", "ready"):
+        for kind in ("envelope", "ready", COUNTS):
             self.mail.on(kind, self._too_early)  # until there is a trainer
         answer_operator(self)
 
@@ -108,7 +109,7 @@ class Node(Ending):
             self.log.say("resumed", "Resuming the run of this folder.")
             if self.following is not None:
                 self.following.agreed = known[0]
-            opener = self._train(known[0], self.participant.role(known[0], self.log), known[1])
+            opener = self._train(known[0], self.participant.role(known[0], self.log), known[1], resumed=True)
             if self.leading is not None:
                 self.leading.start_others(known[0], opener)
         elif self.leading is not None:
@@ -120,7 +121,7 @@ class Node(Ending):
         role = self.participant.role(agreed, self.log)
         return self._train(agreed, role, self.folder.agree(agreed))
 
-    def _train(self, agreed: Agreed, role: Role, when: float) -> str | None:
+    def _train(self, agreed: Agreed, role: Role, when: float, resumed: bool = False) -> str | None:
         """Prepare to receive envelopes; returns the party that sends the first message, if it is one party."""
         self.agreed = agreed
         self.watch = role.watch
@@ -137,9 +138,8 @@ class Node(Ending):
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize
             return reliable
 
-        self.trainer = Trainer(
-            self.mail, self.loop, self.log, make, role.bounds, self._on_payload, self._on_report, self._end
-        )
+        callbacks = self._on_payload, self._on_report, self._end
+        self.trainer = Trainer(self.mail, self.loop, self.log, make, role.bounds, *callbacks, resumed)
         self.verdict = None
         if role.evaluated_at_end:
             self.verdict = Verdict(self.station, self.kit.config, agreed.run, self, self.folder)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from mtcd.errors import MtcdError
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.asking import Questions
+from mtcd.federation.node.greeting import Greeting
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -28,6 +29,7 @@ class Station:
         self._changed = changed
         self.mail = Mail(kit, self.loop, log, self._on_change, connect)
         self.questions = Questions(self.mail, self.loop, log)
+        self._greeting = Greeting(self.mail, log)
 
     def run(self, begin: Callable[[], None]) -> None:
         """Call ``begin``, and run until the loop is stopped."""
@@ -63,9 +65,12 @@ class Station:
         sentence = f"Waiting for {', '.join(waits)}."
         if missing := self.missing():
             sentence += f" No connection yet to {', '.join(missing)}."
+        sentence += "".join(f" {self.mail.incompatible[name]}" for name in waits if name in self.mail.incompatible)
         self.log.throttled(("waiting", sentence), sentence, waiting_for=waits, missing=missing)
 
     def _on_change(self, name: str, up: bool) -> None:
         self.log.say("link", peer=name, up=up)
+        if up:
+            self._greeting.greet(name)
         if self._changed is not None:
             self._changed(name, up)

@@ -21,6 +21,7 @@ from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.presence import FIRST_RETRY_SECONDS, LONGEST_RETRY_SECONDS, Presence
+from mtcd.federation.node.rejoining import Rejoining
 from mtcd.protocol.party import SERVER
 from mtcd.schema.bounds import Bounds
 
@@ -31,7 +32,8 @@ class Trainer(Presence):
     """The training of one party.
 
     ``on_payload`` gets each new payload before it is processed, ``on_report`` each report to the monitor; ``ended`` is
-    called once. ``make`` makes the reliable party, from its journal if there is one.
+    called once. ``make`` makes the reliable party, from its journal if there is one; ``resumed``: this process did not
+    begin the run (see ``rejoining.py``).
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Trainer(Presence):
         on_payload: Callable[[Any], None],
         on_report: Callable[[Any], None],
         ended: Callable[[], None],
+        resumed: bool = False,
     ) -> None:
         super().__init__(mail, loop, log, bounds.run)
         self._make = make
@@ -54,6 +57,7 @@ class Trainer(Presence):
         self._relayed = {number: replace(one, kinds=frozenset()) for number, one in self._bounds.items()}
         """Bounds of relayed envelopes: control payloads only, never a token."""
         self._known_end = self._going = False
+        self._rejoining = Rejoining(self, resumed, self.pump)
         mail.on("envelope", self._envelope)
         if reliable.number == SERVER:
             mail.on(DIVERGED, self._receive_divergence)
@@ -64,6 +68,11 @@ class Trainer(Presence):
         self.pump()
         self.watch()
         self.noticed()
+
+    def changed(self, name: str, up: bool) -> None:
+        if up:
+            self._rejoining.is_confirmed(self.numbers[name])
+        super().changed(name, up)
 
     def noticed(self) -> None:
         reports, self.reliable.reports = self.reliable.reports, []
@@ -81,6 +90,9 @@ class Trainer(Presence):
 
     def _envelope(self, request: IncomingRequest) -> None:
         number = self.numbers[request.sender]
+        if not self._rejoining.is_confirmed(number):
+            request.answer(DEFERRED)
+            return
         envelope = decode_envelope(request.body, (self._bounds if request.direct else self._relayed)[number])
         ack = self._deliver(envelope)
         self.pump()  # before the ack, for which no party waits
@@ -121,7 +133,7 @@ class Trainer(Presence):
         if not self._going:
             return
         for place, envelope in list(self.reliable.outbox.items()):
-            if place not in self.under_way:
+            if place not in self.under_way and self._rejoining.is_confirmed(place[0]):
                 self.under_way[place] = FIRST_RETRY_SECONDS
                 self._send(place, envelope)
 
