@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test browser test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo test browser upgrade-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -17,6 +17,10 @@ test: $(VENV)/.test
 browser: $(VENV)/.browser
 	.ci/chromium
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/browser
+
+# the commit named in tests/upgrade, as a wheel, in one federation with this one
+upgrade-test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/upgrade
 
 test-faults: $(VENV)/.test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty

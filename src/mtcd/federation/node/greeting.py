@@ -15,6 +15,8 @@ from mtcd.federation.node.mail import HELLO, IncomingRequest, Mail
 from mtcd.version import PROTOCOL, VERSION
 
 LONGEST_VERSION = 40
+BEFORE = 6, "0.1.0"
+"""The protocol and version of a party that refuses this request."""
 
 
 class Greeting:
@@ -32,9 +34,9 @@ class Greeting:
                 if answer is not None:
                     self._compare(name, *_read(answer))
                 elif why:  # a version from before this request
-                    self.mail.incompatible.pop(name, None)
+                    self._compare(name, *BEFORE)
             except WireError as error:
-                self.log.refused(name, HELLO, str(error))
+                self.mail.note_refused(name, HELLO, error)
 
         self.mail.ask(name, HELLO, spoken(), answered, direct=True)
 

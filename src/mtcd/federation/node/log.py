@@ -41,7 +41,9 @@ REQUESTS = {  # kinds of requests, as text
 LEVELS = {  # of events; all others are informative
     "failed": ERROR,
     DIVERGED: ERROR,
-    **dict.fromkeys(("early", "interrupted", "left", "lost", "refused", "unsent", "waiting"), WARNING),
+    **dict.fromkeys(
+        ("early", "incompatible", "interrupted", "left", "lost", "older", "refused", "unsent", "waiting"), WARNING
+    ),
     "link": DEBUG,
 }
 LOGGER = "mtcd.federation"
