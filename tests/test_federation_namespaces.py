@@ -75,7 +75,8 @@ def wait_for(hosts: Hosts, one: str, other: str, volume: int) -> None:
 def stop(hosts: Hosts, processes: Processes, at: str) -> None:
     """Ask all whom the operator can reach from this host to stop."""
     command = [sys.executable, "-m", "mtcd", "federation", "stop", str(processes.kits)]
-    subprocess.run([*hosts.within()[at], *command], check=True, capture_output=True)
+    done = subprocess.run([*hosts.within()[at], *command], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # all, or those that a cable leads to
 
 
 def ended(processes: Processes) -> list[Summary]:
