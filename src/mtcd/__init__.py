@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from mtcd.config.runs import load_run
     from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
+    from mtcd.data.datasets.entry import Forecast
     from mtcd.data.svmlight import read_svmlight
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
@@ -64,6 +65,7 @@ _HOMES = {
     "Costs": "mtcd.ledger.costs",
     "CrossValidation": "mtcd.selection.cross_validation",
     "DCPA": "mtcd.methods.dcpa",
+    "Forecast": "mtcd.data.datasets.entry",
     "Glm": "mtcd.model.linear",
     "History": "mtcd.history",
     "Ledger": "mtcd.ledger.ledger",
@@ -113,6 +115,7 @@ __all__ = [
     "CrossValidation",
     "CsvWriter",
     "EarlyStopping",
+    "Forecast",
     "Glm",
     "History",
     "KeepBest",

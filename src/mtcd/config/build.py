@@ -24,7 +24,15 @@ from mtcd.config.schema import (
 )
 from mtcd.config.settings import build_settings, settings_of
 from mtcd.data.dataset import VerticalDataset
-from mtcd.data.datasets.catalogue import PICTURES, first_present, load_dataset, load_table
+from mtcd.data.datasets.catalogue import (
+    PICTURES,
+    SERIES,
+    check_no_forecast,
+    first_present,
+    load_dataset,
+    load_table,
+)
+from mtcd.data.datasets.entry import Forecast
 from mtcd.data.svmlight import read_svmlight
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
@@ -163,9 +171,12 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
     section = config.data
     if isinstance(section, DatasetData):
         name, part = section.dataset[0], (section.samples, section.features, section.seed)
-        if isinstance(config.model, GlmSection):
+        forecast = None if section.forecast is None else Forecast(**section.forecast.model_dump())
+        check_no_forecast(name, forecast)
+        if isinstance(config.model, GlmSection) and name not in SERIES:
             return load_table(name, section.clients, *part)
-        return load_dataset(name, section.clients, *part, section.test_samples if name in PICTURES else None)
+        has_test = name in PICTURES or name in SERIES
+        return load_dataset(name, section.clients, *part, section.test_samples if has_test else None, forecast)
     if isinstance(section, SparseData):
         return read_svmlight(section.table, cast(Any, section.clients), section.features, section.ignore)
     if isinstance(section, TableData):

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag,
 
 from mtcd.config.keys import Number, Whole
 from mtcd.config.section import Count, Fraction, Section, Seed
+from mtcd.data.datasets.entry import Forecast
 from mtcd.data.svmlight import is_svmlight
 from mtcd.errors import MtcdError
 from mtcd.prepare import read_recipe
@@ -107,6 +108,14 @@ class SyntheticData(Section):
     seed: Seed | None = None  # the config's own, unless given
 
 
+class ForecastSection(Section):
+    """What is predicted of a series: see mtcd.Forecast."""
+
+    target: str = Forecast.target
+    hours: Count = Forecast.hours
+    year: Count = Forecast.year
+
+
 class DatasetData(Section):
     """A public data set, or the first of several that is at hand: see mtcd.load_dataset."""
 
@@ -114,6 +123,7 @@ class DatasetData(Section):
     clients: Count
     samples: Count | None = None
     features: Count | None = None
+    forecast: ForecastSection | None = None  # of series
     standardise: bool = False
     test_samples: Count | None = None  # a part of the test set; of a table, held out
     holdout: Fraction | None = None

@@ -15,6 +15,7 @@ from mtcd.config.schema import (
     StopSection,
     section_for,
 )
+from mtcd.data.datasets.catalogue import SERIES
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.ledger.costs import Costs
@@ -42,7 +43,7 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
 
         check_split(config.model)
         Compute(**(config.compute or ComputeSection()).model_dump())
-        if config.data.standardise and isinstance(config.data, DatasetData):
+        if config.data.standardise and isinstance(config.data, DatasetData) and not {*config.data.dataset} & {*SERIES}:
             raise ConfigError("data.standardise: pictures are normalised as they are read: leave it out.")
         if method.batch is not None and config.stop == StopSection():
             given = {"epochs": 10}

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from mtcd.checks import check_whole
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.datasets.basehock import BASEHOCK
+from mtcd.data.datasets.beijing_air import BEIJING_AIR
 from mtcd.data.datasets.cifar10 import CIFAR10
-from mtcd.data.datasets.entry import Dataset, Entry, Pictures
+from mtcd.data.datasets.entry import Dataset, Entry, Forecast, Pictures, RawSeries, Series
 from mtcd.data.datasets.folder import absence, find_all
 from mtcd.data.datasets.gisette import GISETTE
 from mtcd.data.datasets.gisette_like import GISETTE_LIKE
@@ -28,7 +29,8 @@ E = TypeVar("E", bound=Entry)
 
 DATASETS: dict[str, Dataset] = {"gisette": GISETTE, "gisette-like": GISETTE_LIKE, "basehock": BASEHOCK}
 PICTURES: dict[str, Pictures] = {"cifar10": CIFAR10, "modelnet10": MODELNET10}
-ALL: dict[str, Entry] = {**DATASETS, **PICTURES}
+SERIES: dict[str, Series] = {"beijing-air": BEIJING_AIR}
+ALL: dict[str, Entry] = {**DATASETS, **PICTURES, **SERIES}
 
 
 @overload
@@ -50,6 +52,7 @@ def load_dataset(
     features: int | None = ...,
     seed: int = ...,
     test_samples: int | None = ...,
+    forecast: Forecast | None = ...,
 ) -> VerticalData: ...
 
 
@@ -60,13 +63,20 @@ def load_dataset(
     features: int | None = None,
     seed: int = 0,
     test_samples: int | None = None,
+    forecast: Forecast | None = None,
 ) -> VerticalData | VerticalDataset:
-    """A public data set, split over the clients: see :func:`load_table` and :func:`load_pictures`.
+    """A public data set, split over the clients: see :func:`load_table`, :func:`load_pictures`, :func:`load_series`.
 
-    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, or ``cifar10`` or ``modelnet10``,
-    which are pictures for split networks, with a test set. The environment variable MTCD_DATA names the folder
-    that holds their files. ``samples``, ``features`` and ``test_samples`` ask for a random part, drawn from ``seed``.
+    ``name`` is ``gisette``, ``gisette-like`` or ``basehock``, which are tables, ``cifar10`` or ``modelnet10``, which
+    are pictures for split networks, with a test set, or ``beijing-air``, of which ``forecast`` says what is predicted.
+    The environment variable MTCD_DATA names the folder that holds their files. ``samples``, ``features`` and
+    ``test_samples`` ask for a random part, drawn from ``seed``.
     """
+    if name in SERIES:
+        if features is not None:
+            raise DataError(f"{name!r} holds series, of which no features can be drawn: leave 'features' out.")
+        return load_series(name, clients, samples, seed, test_samples, forecast)
+    check_no_forecast(name, forecast)
     if name in PICTURES:
         if features is not None:
             raise DataError(f"{name!r} holds pictures, of which no features can be drawn: leave 'features' out.")
@@ -98,6 +108,43 @@ def load_pictures(
     whole = samples is None and test_samples is None
     part = f"A part of it: {len(rows)} samples and {len(test_rows)} test samples, drawn with seed {seed}."
     return data if whole else replace(data, notes=(f"{data.notes[0]} {part}",))
+
+
+def load_series(
+    name: str,
+    clients: int,
+    samples: int | None = None,
+    seed: int = 0,
+    test_samples: int | None = None,
+    forecast: Forecast | None = None,
+) -> VerticalData:
+    """What each station measured in the past hours, a later measurement of one as the label, and a year to test on.
+
+    The clients are the station whose measurement is predicted, and those nearest to it.
+    """
+    check_whole("seed", seed, least=0)
+    check_whole("clients", clients)
+    data = _entry(SERIES, name).forecast(read_series(name), forecast or Forecast(), clients)
+    assert data.test is not None
+    if samples is None and test_samples is None:
+        return data
+    rows = _part("samples", data.samples, samples, seed)
+    test_rows = _part("test samples", data.test.samples, test_samples, seed)
+    part = f"A part of it: {len(rows)} samples and {len(test_rows)} test samples, drawn with seed {seed}."
+    drawn = data.take(rows)
+    return replace(drawn, notes=(f"{data.notes[0]} {part}",), test=data.test.take(test_rows, like=drawn))
+
+
+def read_series(name: str) -> RawSeries:
+    """The measurements of all stations, of which any forecast is made."""
+    entry = _entry(SERIES, name)
+    return entry.read(_files(entry))
+
+
+def check_no_forecast(name: str, forecast: Forecast | None) -> None:
+    """Reject a forecast of data that are no series."""
+    if forecast is not None and name in ALL and name not in SERIES:
+        raise DataError(f"{name!r} has nothing to forecast: leave 'forecast' out, or take {listing(list(SERIES))}.")
 
 
 def load_table(

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.data.vertical import Block
+from mtcd.arrays import Array
+from mtcd.checks import check_whole
+from mtcd.data.vertical import Block, VerticalData
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,31 @@ class RawPictures:
     test: NDArray[np.uint8]
     test_labels: NDArray[np.int64]
     note: str
+
+
+@dataclass(frozen=True, eq=False)
+class RawSeries:
+    """Measurements of stations, hour by hour; NaN where there is none."""
+
+    clients: tuple[str, ...]
+    channels: tuple[str, ...]
+    values: Array  # hours x clients x channels
+    first: np.datetime64  # the first hour
+    positions: Array  # clients x degrees east and north
+    note: str
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """PM2.5 at the station ``target``, so many ``hours`` ahead, tested on the year that starts in March of ``year``."""
+
+    target: str = "Dongsi"
+    hours: int = 6
+    year: int = 2016
+
+    def __post_init__(self) -> None:
+        check_whole("forecast.hours", self.hours)
+        check_whole("forecast.year", self.year)
 
 
 @dataclass(frozen=True)
@@ -58,3 +85,11 @@ class Pictures(Entry):
     # which part of a picture of this shape each client sees, for a number of clients
     cut: Callable[[tuple[int, ...], int], list[tuple[slice, ...]]]
     by_channel: bool  # whether each channel has a mean and a standard deviation of its own
+
+
+@dataclass(frozen=True)
+class Series(Entry):
+    """Measurements over time, of which later ones are predicted from earlier ones."""
+
+    read: Callable[[Mapping[str, Path]], RawSeries]
+    forecast: Callable[[RawSeries, Forecast, int], VerticalData]  # for a number of clients
