@@ -6,6 +6,8 @@ import pytest
 
 from mtcd.errors import NetworkError
 from mtcd.network.changes import describe_changes, with_changes
+from mtcd.network.edges import network_from_edges
+from mtcd.network.kinds import kind_of
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks import Walk, make_walk
 from mtcd.network.walks.facts import Facts
@@ -29,6 +31,38 @@ def test_changes_are_told_one_by_one_in_order() -> None:
         "at iteration 9,000 bob leaves, ann joins",
     ]
     assert describe_changes(path) == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "clients", "found"),
+    [
+        *((kind, 1, "empty") for kind in ("path", "star", "cycle", "complete", "grid", "empty")),
+        *((kind, 2, "path") for kind in ("path", "star", "cycle", "complete", "grid")),
+        *((kind, 3, kind) for kind in ("empty", "path", "star", "complete")),
+        ("cycle", 3, "complete"),
+        *((kind, 4, kind) for kind in ("empty", "path", "star", "cycle", "grid", "complete")),
+        *((kind, 6, kind) for kind in ("empty", "path", "star", "cycle", "grid", "complete")),
+        ("grid", 5, "path"),
+        ("grid", 12, "grid"),
+    ],
+)
+def test_the_kind_of_a_network_is_recognised(kind: str, clients: int, found: str) -> None:
+    assert kind_of(make_network(kind, [f"c{k}" for k in range(clients)])) == found
+
+
+@pytest.mark.parametrize(
+    ("clients", "edges"),
+    [
+        (4, [(0, 1), (1, 2), (1, 3)]),  # a star around another client
+        (4, [(0, 2), (2, 1), (1, 3)]),  # a path in another order
+        (6, [(0, 1), (1, 2), (2, 0), (3, 4), (4, 5), (5, 3)]),  # as many links as a cycle
+        (6, [(0, 1), (0, 2), (2, 3), (2, 4), (4, 5), (1, 3), (1, 5)]),  # as many as a grid of three rows
+        (6, [(0, 1), (0, 3), (0, 2)]),
+        (5, [(0, 1), (0, 2), (2, 3), (3, 4), (4, 1), (1, 3)]),  # two columns do not divide five clients
+    ],
+)
+def test_others_are_just_networks(clients: int, edges: list[tuple[int, int]]) -> None:
+    assert kind_of(network_from_edges(edges, [f"c{k}" for k in range(clients)])) == "network"
 
 
 class Onwards(Walk):

@@ -71,7 +71,7 @@ def test_summed_powers_against_the_sum(eigenvalue: float, Q: int, eta: float) ->
     np.testing.assert_allclose(summed_powers(np.array([eigenvalue]), Q, eta), [expected], rtol=1e-10)
 
 
-@pytest.mark.parametrize("eigenvalue", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 400.0, 499.0, 600.0, 1500.0])
+@pytest.mark.parametrize("eigenvalue", [1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1.0, 400.0, 499.0, 600.0, 1200.0, 1500.0])
 @pytest.mark.parametrize("Q", [1, 2, 50])
 def test_summed_powers_lose_no_digits(eigenvalue: float, Q: int) -> None:
     """Against exact fractions, also where the terms nearly cancel."""

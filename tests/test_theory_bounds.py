@@ -29,6 +29,9 @@ def test_the_right_hand_side_by_hand() -> None:
     assert promise.after(promise.iterations(5.3)) <= 5.3 < promise.after(promise.iterations(5.3) - 1)
     with pytest.raises(ConfigError, match="batch above 11"):
         promise.iterations(3.0)
+    for ask in (promise.iterations, promise.batch_size):
+        with pytest.raises(ConfigError, match="must be above 0"):
+            ask(0.0)
 
 
 def test_one_sample_at_a_time_is_the_default_batch() -> None:

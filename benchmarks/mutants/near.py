@@ -84,7 +84,7 @@ NEAR: dict[str, list[str]] = {
         "test_onnx",
         "test_weights",
     ],
-    "protocol": [*TRAINING, *TOURS, *SETTINGS, "test_randomness", "test_wire", *SPLIT],
+    "protocol": [*TRAINING, *TOURS, *SETTINGS, "test_trace", "test_randomness", "test_wire", *SPLIT],
     "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
     "network/walks": [*NETWORK, *THEORY, "test_theory_own_walks", "test_membership", "test_methods"],
     "ledger": ["test_ledger", "test_defaults", "test_token", "test_training", "test_engine_contract"],

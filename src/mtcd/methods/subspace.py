@@ -21,7 +21,7 @@ NEWTON_STEPS = 30
 # the least curvature that a Newton step relies on, as a share of the largest possible one: where the loss is
 # linear or flat, as Huber's is far out, there may be none
 LEAST_CURVATURE = 1e-3
-HALVINGS = 12  # of a Newton step: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
+TRIES = 13  # of a Newton step, halved each time: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
 ARMIJO = 1e-4
 EXACT = 1e-9  # stop when a further step promises this share of what was gained
 # where f would fall by less than this share of it, rounding decides on the weights: no step then
@@ -96,7 +96,7 @@ def _lowest(space: Subspace) -> Array:
         step, promised = space.newton_step(u)
         if not promised > max(EXACT * (start - value), np.finfo(float).eps * abs(value)):
             break
-        for halving in range(HALVINGS + 1):
+        for halving in range(TRIES):
             share = 0.5**halving
             lower = space.value(u + share * step)
             if lower < value - ARMIJO * share * promised:

@@ -122,9 +122,9 @@ def diameter(network: Network) -> tuple[int | None, bool]:
     bound, other_end = len(far) - 1, far[-1][0]
     if network.edges == network.size - 1:  # no mutants: only the time
         return bound, True
-    half = bound // 2
-    halfway = sorted(set(far[half]) & set(_levels(network, other_end)[bound - half]))
-    levels = _levels(network, halfway[len(halfway) // 2])
+    half = bound // 2  # no mutants: any client will do, and one in the middle is done soonest
+    halfway = sorted(set(far[half]) & set(_levels(network, other_end)[bound - half]))  # no mutants: only the time
+    levels = _levels(network, halfway[len(halfway) // 2])  # no mutants: only the time
     sweeps_left = network.size if network.size <= EXACT_DIAMETER_LIMIT else SWEEPS
     for distance in range(len(levels) - 1, 0, -1):
         for client in levels[distance]:
