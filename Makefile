@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo test browser upgrade-test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo docs docs-test test browser upgrade-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -33,6 +33,14 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the site, in build/site; a page that is behind the code fails
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# every block of every page is run or checked
+docs-test: $(VENV)/.docs
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest documentation
 
 wheel: $(VENV)/.lint
 	PYTHON=$(BIN)/python .ci/wheel
@@ -78,6 +86,10 @@ $(VENV)/.lint: $(VENV)/.test
 
 $(VENV)/.browser: $(VENV)/.test
 	$(PIP) install -c constraints.txt -e '.[test,browser]'
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.test
+	$(PIP) install -c constraints.txt -e '.[test,docs]'
 	touch $@
 
 $(VENV)/.mutants: $(VENV)/.test

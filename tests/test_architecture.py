@@ -1,4 +1,4 @@
-"""The shape of the project: imports point one way, the core stays light, examples and docs run."""
+"""The shape of the project: imports point one way, the core stays light, examples run."""
 
 import doctest
 import importlib
@@ -39,19 +39,6 @@ def test_example_configs_train(example: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mtcd", "train", str(example), "--out", str(tmp_path / "run"), "--json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_the_examples_in_the_docs_run(tmp_path: Path) -> None:
-    readme, networks = (_code_blocks(ROOT / name) for name in ("README.md", "docs/split-networks.md"))
-    assert readme
-    for block in [*readme, networks[0]]:  # what follows there goes on from the first
-        code = block.split("```")[0]
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-
-
-def _code_blocks(page: Path) -> list[str]:
-    return page.read_text().split("```python\n")[1:]
 
 
 def test_imports_point_one_way() -> None:

@@ -1,4 +1,4 @@
-"""Defaults: those that docs/config.md states, in brackets, are those of the code."""
+"""Defaults: those that docs/config.md states, which are those of a config, are those of the classes too."""
 
 import re
 from pathlib import Path
@@ -17,11 +17,20 @@ CONFIG = (Path(__file__).parents[1] / "docs" / "config.md").read_text(encoding="
 METHODS = {"mtcd": MTCD, "stcd": STCD, "svfl": SVFL}
 
 
+def documented(section: str) -> dict[str, tuple[str, Any]]:
+    """The keys of a section that have a default in its table: which methods they are for, and the default."""
+    text = CONFIG.split(f"<!-- from the code: keys {section} -->")[1].split("<!-- end -->")[0]
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    methods = section == "MethodSection"
+    cells = [(row[0].strip("| `"), row[1] if methods else "", row[3 if methods else 2]) for row in rows]
+    return {key: (kinds, yaml.safe_load(text.strip("`"))) for key, kinds, text in cells if text.startswith("`")}
+
+
 def documented_settings() -> list[tuple[str, str, Any]]:
-    """Kind, key and default of the settings of methods whose row of the table ends with a default."""
-    rows = re.findall(r"^\| `(\w+)` \| ([^|]*) \|.*\(([\w.]+)\) \|$", CONFIG, flags=re.MULTILINE)
-    found = [(kind, key, yaml.safe_load(text)) for key, kinds, text in rows for kind in METHODS if kind in kinds]
-    assert {key for _, key, _ in found} == {"local_updates", "hops", "first_pass", "transport", "local_solver"}
+    """Kind, key and default of the settings of methods."""
+    stated = documented("MethodSection")
+    found = [(kind, key, value) for key, (kinds, value) in stated.items() for kind in METHODS if kind in kinds]
+    assert {"local_updates", "hops", "first_pass", "transport", "local_solver"} <= {key for _, key, _ in found}
     return found
 
 
@@ -31,19 +40,23 @@ def test_methods_have_the_documented_defaults(kind: str, key: str, value: Any) -
 
 
 def test_the_schedule_has_the_documented_defaults() -> None:
-    (text,) = re.findall(r"`(\{kind: step, [^}]*\})` are its defaults", CONFIG)
-    stated = yaml.safe_load(text)
+    stated = {key: value for key, (_, value) in documented("ScheduleSection").items()}
     assert {key: getattr(Schedule(), key) for key in stated} == stated
     assert set(stated) == {"kind", "every", "factor", "warmup"}
 
 
 def test_models_and_costs_have_the_documented_defaults() -> None:
-    (delta,) = re.findall(r"`huber` .* `delta` \((\d+)\)", CONFIG)
+    stated = {key: value for key, (_, value) in documented("GlmSection").items()}
+    assert (Glm("huber").delta, Glm("linear").l1, Glm("linear").intercept) == (
+        stated["delta"],
+        stated["l1"],
+        stated["intercept"],
+    )
     (alpha,) = re.findall(r"`alpha` is its l2, (\d+) unless given", CONFIG)
-    (ratio,) = re.findall(r"`ratio`: .* 1/ratio \((\d+)\)\.", CONFIG)
-    assert (Glm("huber").delta, Glm("ridge").l2_weight, Costs().ratio) == (float(delta), float(alpha), float(ratio))
-    assert "`l1`, `l2`: 0 unless given" in CONFIG
-    assert (Glm("linear").l1, Glm("linear").l2_weight, Glm("linear").intercept) == (0.0, 0.0, False)
+    assert Glm("ridge").l2_weight == float(alpha)
+    assert "weight of the l2 penalty; 0 unless given" in CONFIG
+    assert Glm("linear").l2_weight == 0.0
+    assert Costs().ratio == documented("CostsSection")["ratio"][1]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from mtcd.config.data_schema import (
     Class,
@@ -20,6 +20,7 @@ from mtcd.config.data_schema import (
 )
 from mtcd.config.keys import Number, Whole
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
+from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.own_code import is_own
 
@@ -57,56 +58,6 @@ __all__ = [
 ]
 
 
-class GlmSection(Section):
-    """A linear model: see mtcd.Glm."""
-
-    kind: str = "ridge"
-    alpha: Number | None = None
-    l1: Number = 0.0
-    l2: Number | None = None
-    intercept: bool = False
-    delta: Number = 1.0
-    class_weight: Literal["balanced"] | dict[str, Number] | None = None
-
-
-class OptimiserSection(Section):
-    """An optimiser of torch.optim by its name; other keys are its settings."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    kind: str = "SGD"
-
-
-class SplitSection(Section):
-    """A split network: see mtcd.SplitModel. Makers are names of built-in ones, or 'package.module:function'."""
-
-    kind: Literal["split"]
-    code: Path | None = None  # the folder of such packages; where the config is, unless given
-    client: str
-    client_settings: dict[str, Any] = Field(default_factory=dict)
-    fusion: str = "linear"
-    fusion_settings: dict[str, Any] = Field(default_factory=dict)
-    aggregation: str = "concat"
-    loss: str | None = None
-    optimiser: OptimiserSection = OptimiserSection()
-
-    @property
-    def own_networks(self) -> dict[str, str]:
-        """The networks that are not built in, by their keys: making them runs the user's code."""
-        return {key: name for key, name in (("client", self.client), ("fusion", self.fusion)) if ":" in name}
-
-
-def _model_kind(value: Any) -> str:
-    kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
-    networks = isinstance(value, dict) and "client" in value  # whatever its kind is misspelt as
-    return "<split>" if kind == "split" or networks else "<glm>"
-
-
-ModelSection = Annotated[
-    Annotated[GlmSection, Tag("<glm>")] | Annotated[SplitSection, Tag("<split>")], Discriminator(_model_kind)
-]
-
-
 def _clients(value: Any) -> Any:
     """One client is a list of one."""
     return [value] if isinstance(value, str | int) else value
@@ -119,8 +70,11 @@ class ChangeSection(Section):
     """Clients that leave and join at an iteration: see mtcd.Change."""
 
     iteration: FromZero
+    """when: counted in hops per token (rounds of svfl)"""
     leave: Clients = Field(default_factory=list)
+    """the clients that leave"""
     join: Clients = Field(default_factory=list)
+    """the clients that join; one whose first change is to join is absent before"""
 
     @model_validator(mode="after")
     def _some_client(self) -> ChangeSection:
@@ -133,11 +87,19 @@ class NetworkSection(Section):
     """A kind of network, or a file of edges."""
 
     kind: str | None = None
+    """`complete`, `cycle`, `path`, `grid` (as square as possible), `star` (the first client in the middle),
+    `erdos-renyi`, `empty`; `complete` if there is no `network`"""
     p: Number | None = None
+    """of `erdos-renyi`: the probability of a link"""
     rows: Whole | None = None
+    """of `grid`: the number of rows"""
     edges: Path | None = None
-    seed: Seed | None = None  # the config's own, unless given
+    """instead of `kind`: a CSV file with the columns `source` and `target`, names of clients or numbers from 0"""
+    seed: Seed | None = None
+    """draws the links of `erdos-renyi`; the config's own unless given"""
     changes: list[ChangeSection] | None = None
+    """clients that leave and join while the model is trained, a list such as `[{iteration: 5000, leave: [c7]},
+    {iteration: 9000, join: [c7]}]`"""
 
     @model_validator(mode="after")
     def _one_of_both(self) -> NetworkSection:
@@ -154,19 +116,29 @@ class PlateauSection(Section):
     """Ends a training that has stopped improving: see mtcd.plateau.Plateau."""
 
     on: str = "objective"
+    """what should improve: `objective`, or a metric"""
     patience: Count = 10
+    """so many epochs without improvement end the training"""
     min_improvement: Number = 1e-4
+    """the share of the best value by which it must improve"""
 
 
 class StopSection(Section):
     """When to stop: the first limit that is reached."""
 
     gap: Number | None = None
+    """relative, `(f - f*)/f*`; the optimum `f*` is then computed first, and cached. Alone, it gives up after ten
+    million iterations. Not for split networks"""
     iterations: Whole | None = None
+    """hops per token; 10,000 if there is no `stop`"""
     seconds: Number | None = None
+    """of training"""
     cost: Number | None = None
+    """communication cost, as in `costs`"""
     epochs: Whole | None = None
+    """passes over all samples; 10 for split networks with `batch` if there is no `stop`"""
     plateau: PlateauSection | Number | None = None
+    """ends a training that no longer improves; a number is its `min_improvement`"""
 
     @model_validator(mode="before")
     @classmethod
@@ -179,17 +151,26 @@ class CostsSection(Section):
     """The prices of messages, or of the numbers in them: see mtcd.Costs."""
 
     ratio: Number = 100.0
+    """a message between client and server costs 1, one between clients 1/ratio"""
     account: Literal["charged", "sent"] = "charged"
+    """`charged` as in the paper, or `sent`: what was really sent"""
     per: Literal["message", "float"] = "message"
+    """`message`, or `float`: each number in a message costs that much, 1 with the server and 1/ratio between
+    clients, so that large messages cost more than small ones. `stop.cost`, `inspect` and `plan` go by it; a run
+    tells both (`cost_per`)"""
 
 
 class ComputeSection(Section):
     """Where and how split networks run: see mtcd.Compute."""
 
     device: str = "auto"
+    """`auto`, `cpu`, `cuda`, `cuda:1`"""
     precision: str = "full"
+    """`full`, or `mixed`: networks run in bfloat16"""
     graphs: bool | Literal["auto"] = "auto"
+    """CUDA graphs"""
     threads: Whole | None = None
+    """of the CPU for one operation; 1 for small networks and PyTorch's choice for others, unless given"""
 
 
 def _listed(value: Any) -> Any:
@@ -209,16 +190,30 @@ class Config(Section):
     """A whole config file."""
 
     data: DataSection
+    """the samples, and who holds which columns"""
     model: ModelSection = GlmSection()
+    """the model that is trained"""
     network: NetworkSection = NetworkSection(kind="complete")
+    """who can talk to whom"""
     method: AnyMethodSection = MethodSection()
+    """how it is trained"""
     stop: StopSection = StopSection()
+    """when the training ends: at the first limit that is reached"""
     costs: CostsSection = CostsSection()
+    """the prices of messages"""
     compute: ComputeSection | None = None
+    """where and how split networks run"""
     metrics: Annotated[list[str], BeforeValidator(_listed)] | None = None
-    code: Path | None = None  # the folder of modules that names such as 'module:Class' are in; that of the config
+    """what is computed on the training samples and on the test set while training, and at the end
+    ([metrics.md](metrics.md) has the list and the defaults). `[]` for none"""
+    code: Path | None = None
+    """the folder of modules that names such as `module:Class` are in; that of the config unless given"""
     callbacks: list[CallbackSection] | None = None
+    """callbacks, each with its `kind` and settings ([callbacks.md](callbacks.md)). Not in federations"""
     seed: Seed = 0
+    """one number for everything random: data, network, walks, starts, batches, and of split networks the start,
+    dropout and transforms. `data.seed` and `network.seed` fix the data and the graph alone, so that runs with
+    different seeds differ in the walks only"""
 
     @property
     def own_parts(self) -> dict[str, str]:

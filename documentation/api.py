@@ -1,0 +1,59 @@
+"""The reference of the Python interface: signatures and docstrings of the public names, and of their methods."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Any
+
+import mtcd
+from documentation.tables import table
+
+
+def api_reference(*names: str) -> str:
+    """The public names given, each with its signature, its docstring and its own methods."""
+    lines: list[str] = []
+    for name in names:
+        lines += [f"### mtcd.{name}", "", *_described(name, getattr(mtcd, name)), ""]
+    return "\n".join(lines)
+
+
+def _described(name: str, value: Any) -> list[str]:
+    lines = [f"`{name}{signature(value)}`", "", *docstring(value)]
+    members = [(key, one) for key, one in vars(value).items() if _is_shown(key, one)] if inspect.isclass(value) else []
+    rows = [[_called(key, one), docstring(_function(one))[0]] for key, one in members]
+    return [*lines, "", *table(["", ""], rows)] if rows else lines
+
+
+def signature(value: Any) -> str:
+    """The parameters with their defaults, without types, which the docstrings tell in words."""
+    try:
+        parameters = list(inspect.signature(value).parameters.values())
+    except ValueError:
+        return ""
+    bare = [one.replace(annotation=one.empty) for one in parameters if one.name not in ("self", "cls")]
+    text = str(inspect.Signature(bare))
+    return re.sub(r"<factory>|<function .*?>|<object object at \w+>", "...", text)
+
+
+def docstring(value: Any) -> list[str]:
+    """Its lines as Markdown: names in double ticks get single ones, examples a block of their own."""
+    text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", (inspect.getdoc(value) or "").replace("``", "`"))
+    lines: list[str] = []
+    for paragraph in text.split("\n\n"):
+        example = paragraph.startswith(">>>")
+        lines += ["", *(["```pycon", paragraph, "```"] if example else paragraph.splitlines())]
+    return lines[1:]
+
+
+def _function(member: Any) -> Any:
+    return member.fget if isinstance(member, property) else getattr(member, "__func__", member)
+
+
+def _is_shown(name: str, member: Any) -> bool:
+    function = _function(member)
+    return not name.startswith("_") and inspect.isfunction(function) and bool(function.__doc__)
+
+
+def _called(name: str, member: Any) -> str:
+    return f"`{name}`" if isinstance(member, property) else f"`{name}{signature(_function(member))}`"
