@@ -111,8 +111,8 @@ def run(
         "curves": curves(40),
         "links": [
             {"link": "client_client", "messages": 60, "floats": 6000, "bytes": 48000},
-            {"link": "client_server", "messages": 15, "floats": 1500, "bytes": 12000},
-            {"link": "server_client", "messages": 15, "floats": 1500, "bytes": 12000},
+            {"link": "uplink", "messages": 15, "floats": 1500, "bytes": 12000},
+            {"link": "downlink", "messages": 15, "floats": 1500, "bytes": 12000},
         ],
         "ledger": [["messages", "90"], ["bytes", "72,000"], ["cost", "3,060"]],
         "coefficients": [

@@ -39,8 +39,8 @@ class Training:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 report = training.report()
-                data = self.path.startswith("/data?key=a%26b")
-                found = data or self.path.startswith("/?")
+                data = self.path == "/secret/data"
+                found = data or self.path == "/secret/"
                 body = json.dumps(report) if data else render(report)
                 self.send_response(200 if found else 404)
                 self.send_header("Content-Type", "application/json" if data else "text/html; charset=utf-8")
@@ -54,7 +54,7 @@ class Training:
         self.port = server.server_address[1]
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
         thread.start()
-        yield f"http://127.0.0.1:{self.port}/?key=a%26b"
+        yield f"http://127.0.0.1:{self.port}/secret/"
         server.shutdown()
         server.server_close()
         thread.join()

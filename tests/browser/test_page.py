@@ -94,8 +94,8 @@ def test_messages_by_kind_of_link(open_report: Open) -> None:
     shown = open_report(made_up.report(made_up.run()))
     rows = shown.table("#link-table")
     assert [(row["Link"], row["Messages"], row["Bytes"]) for row in rows][:2] == [
-        ("client-client", "60", "48 kB"),
-        ("client-server", "15", "12 kB"),
+        ("between clients", "60", "48 kB"),
+        ("to the server", "15", "12 kB"),
     ]
 
 

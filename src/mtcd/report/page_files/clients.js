@@ -19,6 +19,7 @@
     columns() {
       const { run } = this;
       const seen = (k) => page.visits(run, this.steps, k);
+      const traced = Boolean(this.steps);
       const has = (key) => run.clients.some((client) => client[key] !== null && client[key] !== "");
       const all = [
         { key: "number", heading: "Nr", numeric: true, value: (k) => k, shown: (k) => String(k) },
@@ -26,8 +27,14 @@
         { key: "cluster", heading: "Cluster", there: has("cluster"), numeric: true },
         { key: "state", heading: "State", value: (k) => page.state(run.clients[k]) },
         { key: "features", heading: "Features", there: has("features"), numeric: true },
-        { key: "visits", heading: "Visits so far", numeric: true, there: Boolean(this.steps) || has("visits"), value: (k) => seen(k).visits },
-        { key: "last", heading: "Last visit", there: Boolean(this.steps) || has("last_visit"), value: (k) => seen(k).last, shown: (k) => page.age(seen(k)) },
+        {
+          key: "visits", heading: "Visits so far", there: traced || has("visits"), numeric: true,
+          value: (k) => seen(k).visits,
+        },
+        {
+          key: "last", heading: "Last visit", there: traced || has("last_visit"),
+          value: (k) => seen(k).last, shown: (k) => page.age(seen(k)),
+        },
         { key: "norm", heading: "Norm of its block", there: has("norm"), numeric: true },
         { key: "detail", heading: "Detail", there: has("detail") },
       ];
@@ -46,12 +53,18 @@
       this.order();
     }
 
+    /** The headings, which are left alone where they are the same, so that the focus stays on them. */
     heads() {
-      const head = this.columns().map((column) => {
-        const sorted = this.sort.key === column.key ? (this.sort.down ? "descending" : "ascending") : "none";
-        const button = page.element("button", { type: "button" }, column.heading);
-        button.addEventListener("click", () => this.sortBy(column.key));
-        return page.element("th", { scope: "col", "aria-sort": sorted, class: column.numeric ? "number" : null, "data-key": column.key }, button);
+      const columns = this.columns();
+      const now = JSON.stringify([columns.map(({ key }) => key), this.sort]);
+      if (now === this.headed) return;
+      this.headed = now;
+      const head = columns.map(({ key, heading, numeric }) => {
+        const sorted = this.sort.key === key ? (this.sort.down ? "descending" : "ascending") : "none";
+        const button = page.element("button", { type: "button" }, heading);
+        button.addEventListener("click", () => this.sortBy(key));
+        const look = { scope: "col", "aria-sort": sorted, class: numeric ? "number" : null, "data-key": key };
+        return page.element("th", look, button);
       });
       page.at("client-table").replaceChildren(
         page.element("thead", {}, page.element("tr", {}, ...head)), page.element("tbody"),
@@ -117,8 +130,8 @@
     }
 
     nameButton(k) {
-      const pressed = this.chosen === k ? "true" : "false";
-      const button = page.element("button", { type: "button", "data-client": k, "aria-pressed": pressed }, this.run.clients[k].name);
+      const look = { type: "button", "data-client": k, "aria-pressed": this.chosen === k ? "true" : "false" };
+      const button = page.element("button", look, this.run.clients[k].name);
       button.addEventListener("click", () => this.choose(this.chosen === k ? null : k));
       return button;
     }

@@ -7,7 +7,8 @@
 
   const part = (hex, from) => parseInt(hex.slice(from, from + 2), 16) / 255;
   const linear = (value) => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
-  const luminance = (hex) => 0.2126 * linear(part(hex, 1)) + 0.7152 * linear(part(hex, 3)) + 0.0722 * linear(part(hex, 5));
+  const WEIGHTS = [0.2126, 0.7152, 0.0722];
+  const luminance = (hex) => WEIGHTS.reduce((sum, weight, i) => sum + weight * linear(part(hex, 1 + 2 * i)), 0);
 
   page.dark = () => document.documentElement.dataset.theme === "dark";
   page.strong = (index) => (page.dark() ? STRONG_ON_DARK : STRONG)[index % STRONG.length];

@@ -26,7 +26,8 @@
       this.runs = runs.filter((run) => run.curves.x.length && run.curves.y.length);
       page.show("curves", this.runs.length > 0);
       if (!this.runs.length) return;
-      const union = (side) => [...new Set(this.runs.flatMap((run) => run.curves[side]))].map((name) => [name, words(name)]);
+      const names = (side) => [...new Set(this.runs.flatMap((run) => run.curves[side]))];
+      const union = (side) => names(side).map((name) => [name, words(name)]);
       page.options(page.at("curve-x"), union("x"));
       page.options(page.at("curve-y"), union("y"));
       if (before === undefined) this.suggestScale();
@@ -92,13 +93,14 @@
       this.sources = this.runs.map((run, index) => {
         if (this.off.has(run.name)) return null;
         const source = new Bokeh.ColumnDataSource({ data: this.data(run) });
-        const colour = page.strong(index);
-        figure.line({ field: "x" }, { field: "y" }, { source, line_width: 2.2, line_color: colour, line_dash: page.dash(index) });
+        const look = { line_width: 2.2, line_color: page.strong(index), line_dash: page.dash(index) };
+        figure.line({ field: "x" }, { field: "y" }, { source, ...look });
         return source;
       });
       const tooltips = [["run", "@run"], [words(this.x), "@x{0,0.[000]}"], [words(this.y), "@y{0.0000e}"]];
       figure.add_tools(new Bokeh.HoverTool({ tooltips, mode: "mouse", line_policy: "nearest" }));
-      this.span = new Bokeh.Span({ dimension: "height", line_color: page.colour("quiet"), line_dash: [4, 4], line_width: 1.2, visible: false });
+      const look = { line_color: page.colour("quiet"), line_dash: [4, 4], line_width: 1.2, visible: false };
+      this.span = new Bokeh.Span({ dimension: "height", ...look });
       figure.add_layout(this.span);
       this.place(figure);
       this.ends();

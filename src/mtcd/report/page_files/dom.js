@@ -26,10 +26,11 @@ const page = {};
   page.number = (value, digits = 4) => {
     if (value === null || value === undefined || Number.isNaN(value)) return "–";
     const size = Math.abs(value);
-    const far = !Number.isInteger(value) && (size >= 1e6 || size < 1e-3);
-    const shown = far
+    const whole = Number.isInteger(value);
+    const rounded = whole ? value : Number(value.toPrecision(digits));
+    const shown = !whole && (size >= 1e6 || size < 1e-3)
       ? value.toExponential(digits - 2).replace("e+", "e")
-      : (Number.isInteger(value) ? value : Number(value.toPrecision(digits))).toLocaleString("en", { maximumFractionDigits: 10 });
+      : rounded.toLocaleString("en", { maximumFractionDigits: 10 });
     return shown.replaceAll("-", "−");
   };
 

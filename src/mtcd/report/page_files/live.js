@@ -15,7 +15,7 @@
 
     const ask = async () => {
       try {
-        const answer = await fetch(`data${location.search}`, { cache: "no-store" });
+        const answer = await fetch("data", { cache: "no-store" });
         if (!answer.ok) throw new Error(`status ${answer.status}`);
         latest = await answer.json();
         changed(latest);

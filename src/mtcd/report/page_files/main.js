@@ -57,20 +57,16 @@
     }
 
     describe(run) {
-      const { network, trace } = run;
+      const { network } = run;
       page.showKey(run, this.steps);
       page.show("canvas", network !== null && run.clients.length > 0);
+      page.show("zoom", network !== null);
       page.show("player", network !== null && this.steps !== null);
       page.show("network-missing", network === null || this.steps === null);
       page.at("network-missing").textContent = network === null
-        ? "This run folder does not hold its network: it was written by an older version. Train again to see it."
+        ? "This run does not hold its network: it was written by an older version. Train again to see it."
         : "No hops of tokens were recorded for this run.";
-      const thinned = trace && trace.total > trace.token.length
-        ? `; ${page.number(trace.token.length)} of ${page.plural(trace.total, "hop")} are shown, in stretches, and visits so far count those`
-        : "";
-      const cut = network && network.edges_total > network.edges.length ? ` (${page.number(network.edges.length)} drawn)` : "";
-      page.at("network-caption").textContent = network === null ? "" : `${network.kind}, ${page.plural(run.clients.length, "client")}, `
-        + `${page.plural(network.edges_total, "link")}${cut}${network.server ? ", with a server" : ""}${thinned}`;
+      page.at("network-caption").textContent = network === null ? "" : page.caption(run);
       page.at("canvas").setAttribute("aria-label", `Picture of the network: ${page.at("network-caption").textContent}`);
       page.at("clients-caption").textContent = this.steps ? "at the time of the slider above" : "";
     }

@@ -19,6 +19,17 @@
     return age === 0 ? "this iteration" : `${page.plural(age, "iteration")} ago`;
   };
 
+  /** The network in words, and what of it is left out of the picture. */
+  page.caption = ({ network, trace, clients }) => {
+    const links = page.plural(network.edges_total, "link");
+    const cut = network.edges_total > network.edges.length ? ` (${page.number(network.edges.length)} drawn)` : "";
+    const parts = [network.kind, page.plural(clients.length, "client"), `${links}${cut}`];
+    if (network.server) parts.push("with a server");
+    if (!trace || trace.total === trace.token.length) return parts.join(", ");
+    const shown = `${page.number(trace.token.length)} of ${page.plural(trace.total, "hop")} are shown, in stretches`;
+    return `${parts.join(", ")}; ${shown}, and visits so far count those`;
+  };
+
   /** What the colours of the picture mean. */
   page.showKey = (run, steps) => {
     const clusters = [...new Set(run.network?.clusters ?? [])].sort((a, b) => a - b);
@@ -66,8 +77,8 @@
     const name = page.at("client-name");
     if (client === null) {
       name.textContent = "No client chosen";
-      page.at("client").replaceChildren();
-      page.at("client").append(page.element("dd", { class: "note" }, "Point at one, click it, or choose it in the table."));
+      const hint = "Point at one, click it, or choose it in the table.";
+      page.at("client").replaceChildren(page.element("dd", { class: "note" }, hint));
       return;
     }
     const one = run.clients[client];
@@ -82,7 +93,8 @@
       ["last visit", page.age(seen)],
       ["norm of its block", page.number(one.norm)],
     ];
-    const held = steps && !steps.messages ? [...steps.place.keys()].filter((token) => steps.place[token] === client) : [];
+    const roaming = steps && !steps.messages ? [...steps.place.keys()] : [];
+    const held = roaming.filter((token) => steps.place[token] === client);
     if (held.length) rows.push(["holds", held.map((token) => `token ${token}`).join(", ")]);
     if (one.detail) rows.push(["detail", one.detail]);
     page.at("client").replaceChildren(...rows.flatMap(([term, value]) => [

@@ -60,7 +60,8 @@
       this.lastStep.fill(-1);
       this.hops.fill(0);
       this.trails.forEach((trail) => { trail.length = 0; });
-      for (let hop = this.step.length - 1; hop >= 0; hop -= 1) this.place[this.trace.token[hop]] = this.trace.sender[hop];
+      const { token, sender } = this.trace;
+      for (let hop = token.length - 1; hop >= 0; hop -= 1) this.place[token[hop]] = sender[hop];
     }
 
     /** Goes to a step: all its hops, and those before, have been delivered. */

@@ -1,7 +1,10 @@
 // What is read rather than watched: facts, messages by kind of link, ledger, coefficients, notes, settings.
 {
   const WORDY = 40;
-  const TONE = { converged: "good", running: "good", finished: "good", diverged: "bad", failed: "bad", interrupted: "warn" };
+  const LINKS = { client_client: "between clients", uplink: "to the server", downlink: "from the server" };
+  const TONE = {
+    converged: "good", running: "good", finished: "good", diverged: "bad", failed: "bad", interrupted: "warn",
+  };
 
   function bar(share, start = 0, minus = false) {
     const inner = page.element("div", { class: minus ? "minus" : null });
@@ -22,16 +25,17 @@
     page.at("status").textContent = run.status;
     page.at("status").className = `chip ${TONE[run.status] ?? ""}`;
     page.at("message").textContent = run.message;
-    page.at("facts").replaceChildren(...run.facts.map(([label, value]) => page.element(
-      "div", { class: value.length > WORDY ? "wide" : null }, page.element("dt", {}, label), page.element("dd", {}, value),
-    )));
+    page.at("facts").replaceChildren(...run.facts.map(([label, value]) => {
+      const [term, said] = [page.element("dt", {}, label), page.element("dd", {}, value)];
+      return page.element("div", { class: value.length > WORDY ? "wide" : null }, term, said);
+    }));
   };
 
   page.showLinks = (run) => {
     page.show("links", run.links.length > 0);
     const most = (key) => Math.max(1, ...run.links.map((link) => link[key]));
     const rows = run.links.map((link) => [
-      link.link.replaceAll("_", "-"),
+      LINKS[link.link] ?? link.link,
       page.element("div", {}, page.number(link.messages), bar(link.messages / most("messages"))),
       page.element("div", {}, page.number(link.floats)),
       page.element("div", {}, page.bytes(link.bytes), bar(link.bytes / most("bytes"))),
@@ -53,8 +57,8 @@
       .sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
     const most = Math.max(...run.coefficients.map((one) => Math.abs(one.value)), Number.MIN_VALUE);
     const rows = shown.map((one) => {
-      const share = Math.abs(one.value) / most / 2;
-      return [one.column, one.client, page.number(one.value), bar(share, one.value < 0 ? 0.5 - share : 0.5, one.value < 0)];
+      const [share, minus] = [Math.abs(one.value) / most / 2, one.value < 0];
+      return [one.column, one.client, page.number(one.value), bar(share, minus ? 0.5 - share : 0.5, minus)];
     });
     page.fill(page.at("coefficient-table"), ["Column", "Party", "Coefficient", ""], rows, [2]);
   };

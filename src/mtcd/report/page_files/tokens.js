@@ -36,8 +36,9 @@
     pen.fillStyle = accent;
     pen.strokeStyle = card;
     pen.lineWidth = 1.5;
+    const { sender, receiver } = steps.trace;
     for (const hop of steps.moving()) {
-      const [from, to] = [steps.trace.sender[hop], steps.trace.receiver[hop]].map((place) => page.spot(geometry, place));
+      const [from, to] = [page.spot(geometry, sender[hop]), page.spot(geometry, receiver[hop])];
       pen.beginPath();
       pen.arc(...between(from, to, ease(fraction)), 4.5, 0, 2 * Math.PI);
       pen.fill();
