@@ -30,6 +30,7 @@ def skip_where_not_allowed() -> None:
         subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
+INBOUND = "1-32767"  # outgoing connections have higher ports
 SLOW = ("tbf", "burst", "16kb", "latency", "1s", "rate")
 
 
@@ -73,6 +74,30 @@ class Hosts:
     def unplug(self, one: str, other: str) -> None:
         """As if the cable was cut."""
         ip("-n", self.spaces[one], "link", "set", f"to-{other}", "down")
+
+    def refuse_inbound(self, name: str) -> None:
+        """A firewall at this host: what comes in to a port that is not one of outgoing connections is dropped."""
+        space = self.spaces[name]
+        ip("-n", space, "rule", "add", "pref", "40", "lookup", "local")
+        ip("-n", space, "rule", "del", "pref", "0")
+        for one, other in self.links:
+            if name in (one, other):
+                cable = f"to-{other if name == one else one}"
+                ip(
+                    "-n",
+                    space,
+                    "rule",
+                    "add",
+                    "pref",
+                    "30",
+                    "iif",
+                    cable,
+                    "ipproto",
+                    "tcp",
+                    "dport",
+                    INBOUND,
+                    "blackhole",
+                )
 
     def slow(self, one: str, other: str, rate: str) -> None:
         """Both ways."""

@@ -21,7 +21,7 @@ from mtcd.federation.kit_schema import KitConfig, as_yaml, kit_config
 from mtcd.federation.names import AUTHORITY, OPERATOR, parse_address
 from mtcd.federation.private_files import write_files
 from mtcd.federation.readme import readme
-from mtcd.federation.schema import Federation, PlaceSection
+from mtcd.federation.schema import Federation, PartySection, PlaceSection
 from mtcd.federation.transport import PARTIES_FILE
 
 
@@ -86,7 +86,9 @@ def revoke(kits: Path, name: str) -> bool:
     return new
 
 
-def move(kits: Path, name: str, address: str, listen: str | None, days: int) -> tuple[PlaceSection, bool]:
+def move(
+    kits: Path, name: str, address: str, listen: str | None, days: int
+) -> tuple[PartySection | PlaceSection, bool]:
     """Change the address of a party; returns its place, and whether it got a new key.
 
     A certificate is bound to a host, so another host needs a new one. A revoked party gets it when it is renewed.
@@ -104,7 +106,7 @@ def move(kits: Path, name: str, address: str, listen: str | None, days: int) -> 
             f"renew {kits} {name}"
         )
     made = {}
-    if last.revoked is None and parse_address(before.address).host != parse_address(after.address).host:
+    if last.revoked is None and _host(before) != _host(after):
         made[name] = authority.sign(name, last.generation, days)
     authority.save(kits)
     _write_kits(authority, kits, made)
@@ -129,7 +131,13 @@ def _moved(federation: Federation, name: str, address: str, listen: str | None) 
     content = yaml.safe_load(as_yaml(federation))
     place = content["parties"][name] if name in federation.parties else content[name]
     place |= {"address": address} | ({} if listen is None else {"listen": listen})
+    if name in federation.parties:
+        place["dial_out_only"] = False  # it has an address now
     return check_keys(content, "The new address")
+
+
+def _host(place: PartySection | PlaceSection) -> str | None:
+    return None if place.address is None else parse_address(place.address).host
 
 
 def _check_empty(out: Path) -> None:

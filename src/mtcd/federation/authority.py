@@ -105,7 +105,7 @@ class Authority:
     def sign(self, party: str, generation: int, days: int) -> Issued:
         """Issue a new key and certificate for a party."""
         place = self.federation.places.get(party)
-        address = None if place is None else parse_address(place.address)
+        address = None if place is None or place.address is None else parse_address(place.address)
         made = issue(self.issued, certificate_name(party, generation), address, days)
         until = made.certificate.not_valid_after_utc
         self.records.append(Record(party, generation, made.certificate.serial_number, until))

@@ -56,7 +56,9 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     _check_predictions(federation)
     _check_holdout(federation)
     _check_given_order(federation)
-    _rehearse(federation, method, network_of(federation))
+    network = network_of(federation)
+    _check_dial_out(federation, network)
+    _rehearse(federation, method, network)
     return (*notes, *_code_notes(federation))
 
 
@@ -206,6 +208,18 @@ def _check_plateau(federation: Federation, method: Method) -> None:
             "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If the server may know "
             f"them, write 'labels.shared_with: [parties, server]'; if not, use stcd, or: {instead}"
         )
+
+
+def _check_dial_out(federation: Federation, network: Network) -> None:
+    """Refuse a link that neither end can accept: tokens go from neighbour to neighbour, and are never relayed."""
+    names = list(federation.parties)
+    for k, j in sorted(network.graph.edges):
+        if federation.parties[names[k]].dial_out_only and federation.parties[names[j]].dial_out_only:
+            raise ConfigError(
+                f"network: {names[k]!r} and {names[j]!r} are neighbours, but both dial out only, so neither can accept "
+                "the connection. Let one of them listen (address), or list the links without this pair "
+                "(network.links); they then communicate through their other neighbours."
+            )
 
 
 def _check_predictions(federation: Federation) -> None:

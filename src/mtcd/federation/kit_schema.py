@@ -47,9 +47,12 @@ CertificateName = Annotated[str, AfterValidator(_certificate)]
 
 
 class PeerSection(Section):
-    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to."""
+    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to.
 
-    address: AddressText
+    Without an address it dials out only: it connects to this party.
+    """
+
+    address: AddressText | None = None
     certificate: CertificateName | None = None
 
 
@@ -60,7 +63,7 @@ class KitConfig(Section):
     federation: Name
     name: Name
     certificate: CertificateName
-    address: AddressText | None = None  # the operator has none
+    address: AddressText | None = None  # the operator has none, nor has a party that dials out only
     listen: ListenText | None = None
     operator: CertificateName | None = None  # the name of the operator's certificate; None if revoked
     parties: list[Name]  # client k is the k-th
@@ -102,7 +105,7 @@ class KitConfig(Section):
 
     @property
     def rank(self) -> dict[str, int]:
-        """Of two peers, the one of higher rank connects to the other; the server has the lowest rank."""
+        """Of two peers with addresses, the one of higher rank connects to the other; the server has the lowest rank."""
         return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}
 
 

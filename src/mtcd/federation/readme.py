@@ -6,11 +6,12 @@ from mtcd.extras import INSTALL_WHERE, install
 from mtcd.federation.code import FOLDER
 from mtcd.federation.code_files import own_names
 from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.transport import connects_to
 
 
 def readme(kit: KitConfig, has_server: bool) -> bytes:
     """The text of the README."""
-    host = "your own host" if kit.is_operator else f"the host that others reach at {kit.address}"
+    host = "your own host" if kit.address is None else f"the host that others reach at {kit.address}"
     paragraphs = [
         f"Kit (credentials bundle) of {kit.name!r} in the federation {kit.federation!r}",
         f"Put this folder on {host}, and keep it private: key.pem proves who you are. Delete other copies. Never send "
@@ -67,9 +68,15 @@ def _start(kit: KitConfig) -> str:
 
 
 def _talks(kit: KitConfig) -> str:
-    listed = "\n".join(f"    {name} at {peer.address}" for name, peer in kit.peers.items())
-    where = "It connects to" if kit.is_operator else f"It listens at {kit.listen or kit.address} and communicates with"
-    return f"{where} these parties only:\n\n{listed or '    (none)'}"
+    """For the administrator of a firewall: which connections go out, and which come in."""
+    out = [f"    {name} at {peer.address}" for name, peer in kit.peers.items() if connects_to(kit, name)]
+    near = [f"    {name}" for name in kit.peers if not connects_to(kit, name)]
+    near += [] if kit.is_operator or kit.address is None else ["    operator"]
+    listed = "It opens TCP connections (TLS) to:\n\n" + ("\n".join(out) or "    (none)")
+    if kit.address is None:
+        return f"{listed}\n\nIt accepts no connections."
+    where = f"at {kit.listen or kit.address}"
+    return f"{listed}\n\nIt accepts TCP connections (TLS) {where} from:\n\n" + "\n".join(near)
 
 
 def _labels(kit: KitConfig, has_server: bool) -> str:

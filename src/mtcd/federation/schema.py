@@ -72,10 +72,21 @@ class PlaceSection(Section):
     listen: ListenText | None = None
 
 
-class PartySection(PlaceSection):
-    """A party: its address and its table."""
+class PartySection(Section):
+    """A party: its address and its table. One that dials out only accepts no connections, and has no address."""
 
+    address: AddressText | None = None
+    listen: ListenText | None = None
+    dial_out_only: bool = False
     data: PartyData = PartyData()
+
+    @model_validator(mode="after")
+    def _reached_or_not(self) -> PartySection:
+        if self.dial_out_only and (self.address is not None or self.listen is not None):
+            raise ValueError("a party that dials out only accepts no connections: leave address and listen out")
+        if not self.dial_out_only and self.address is None:
+            raise ValueError("its address is missing; if it cannot accept connections, write dial_out_only: true")
+        return self
 
 
 NO_WEIGHTS = "split networks do not take weights of samples. Leave the weights out."
@@ -166,13 +177,13 @@ class Federation(Section):
                 raise ValueError(f"parties: {name!r} differs from another name in capitals only: choose another")
         taken: dict[str, str] = {}
         for name, place in self.places.items():
-            other = taken.setdefault(place.address, name)
+            other = name if place.address is None else taken.setdefault(place.address, name)
             if other != name:
                 raise ValueError(f"{other!r} and {name!r} have the same address {place.address}: give each its own")
         return self
 
     @property
-    def places(self) -> dict[str, PlaceSection]:
+    def places(self) -> dict[str, PartySection | PlaceSection]:
         """The addresses of all parties and, last, of the server."""
         return {**self.parties, **({SERVER: self.server} if self.server is not None else {})}
 

@@ -58,18 +58,24 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
 
 
 def listens(kit: KitConfig) -> list[str]:
-    """The endpoints at which this party listens; the operator accepts no connections."""
-    return [] if kit.is_operator else [f"tls/{kit.listen or kit.address}"]
+    """The endpoints at which this party listens; the operator and a party that dials out only accept no connections."""
+    return [] if kit.address is None else [f"tls/{kit.listen or kit.address}"]
 
 
 def calls(kit: KitConfig) -> list[str]:
     """The endpoints to which this party connects: one of two peers connects, so that there is one connection."""
-    rank = kit.rank
     return [
         f"tls/{peer.address}"
         for name, peer in kit.peers.items()
-        if peer.certificate is not None and rank[name] < rank[kit.name]
+        if peer.certificate is not None and connects_to(kit, name)
     ]
+
+
+def connects_to(kit: KitConfig, peer: str) -> bool:
+    """Whether this party opens the connection to a peer: the one without an address, else the one of higher rank."""
+    if kit.peers[peer].address is None:
+        return False
+    return kit.address is None or kit.rank[peer] < kit.rank[kit.name]
 
 
 def access_control(kit: KitConfig) -> dict[str, Any]:

@@ -78,7 +78,8 @@ class Link:
             where = kit.config.listen or kit.config.address
             advice = " Stop this party if it is running already, or another program that uses the port."
             used = advice if "in use" in str(error) else ""
-            raise MtcdError(f"{self.me} cannot listen on {where}: {_why(error)}.{used}") from None
+            what = "cannot open its connections" if where is None else f"cannot listen on {where}"
+            raise MtcdError(f"{self.me} {what}: {_why(error)}.{used}") from None
         self._declared: list[Any] = []
         if not kit.config.is_operator:
             self._declare(kit.config.operator is not None)

@@ -95,8 +95,11 @@ class _Asking:
             self.complete.set()
         for name in self.until:
             self._ask(name)
-            address = parse_address(self.kit.config.peers[name].address)
-            _connect(address, self.patience.connection, partial(self._found, name, began))
+            address = self.kit.config.peers[name].address
+            if address is None:  # it dials out only
+                self._found(name, began, False)
+            else:
+                _connect(parse_address(address), self.patience.connection, partial(self._found, name, began))
 
     def _found(self, name: str, began: float, here: bool) -> None:
         """Wait longer for a party that accepts a connection, and no more for another; from any thread."""

@@ -35,7 +35,10 @@ class Station:
         """Call ``begin``, and run until the loop is stopped."""
         for note in self.kit.notes:
             self.log.say("note", note)
-        self.log.say("up", f"Listening on {self.kit.config.listen or self.kit.config.address}.")
+        where = self.kit.config.listen or self.kit.config.address
+        self.log.say(
+            "up", "Connecting to peers, accepting no connections." if where is None else f"Listening on {where}."
+        )
         try:
             begin()
             self.loop.run()

@@ -1,0 +1,86 @@
+"""Federations whose parties have hosts and cables of their own, for tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from federations import written
+from mtcd.federation.administrator import init_federation
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.processes import Processes
+from namespaces import Hosts
+from waiting import PATIENCE, until
+
+Links = list[tuple[str, str]]
+PATH: Links = [("a", "b"), ("b", "c")]
+CYCLE: Links = [*PATH, ("c", "d"), ("d", "a")]
+FOREVER = {"iterations": 10**9}
+
+
+@contextmanager
+def federation(
+    folder: Path, samples: int, links: Links, server: bool = False, dial_out: str | None = None, **changes: Any
+) -> Iterator[tuple[Hosts, Processes, np.ndarray, np.ndarray]]:
+    """All on their hosts, not started yet; with the data of all, which nobody has. ``dial_out``: accepts nothing."""
+    clients = sorted({name for link in links for name in link})
+    names = [*clients, *(["server"] if server else [])]
+    cables = [*links, *((name, "server") for name in clients if server)]
+    draw = np.random.default_rng(0)
+    X, y = draw.standard_normal((samples, 2 * len(clients))), draw.standard_normal(samples)
+    tables = {name: folder / f"{name}.parquet" for name in clients}
+    for k, (name, table) in enumerate(tables.items()):
+        labels = {"y": y} if name == "a" else {}
+        pl.DataFrame({"one": X[:, 2 * k], "two": X[:, 2 * k + 1]} | labels).write_parquet(table)
+    with Hosts(names, cables) as hosts:
+        places = {name: f"{hosts.addresses[name]}:7447" for name in names}
+        file = written(
+            folder,
+            parties={name: {"dial_out_only": True} if name == dial_out else places[name] for name in clients},
+            server=places.get("server"),
+            labels={"held_by": "a", "column": "y", "shared_with": "parties"},
+            network={"links": [list(link) for link in links]},
+            alignment="given order",
+            model={"kind": "ridge", "alpha": 1.0, "intercept": False},
+            **changes,
+        )
+        init_federation(file, folder / "kits", 2)
+        processes = Processes(folder / "kits", tables, prefix=hosts.within())
+        try:
+            yield hosts, processes, X, y
+        finally:
+            processes.end()
+
+
+def wait_for(hosts: Hosts, one: str, other: str, volume: int) -> None:
+    """Until a cable has carried so much more."""
+    before = hosts.carried(one, other)
+    assert until(lambda: hosts.carried(one, other) >= before + volume)
+
+
+def stop(hosts: Hosts, processes: Processes, at: str) -> None:
+    """Ask all whom the operator can reach from this host to stop."""
+    command = [sys.executable, "-m", "mtcd", "federation", "stop", str(processes.kits)]
+    done = subprocess.run([*hosts.within()[at], *command], capture_output=True, text=True)
+    assert done.returncode in (0, 3), done.stdout + done.stderr  # all, or those that a cable leads to
+
+
+def ended(processes: Processes) -> list[Summary]:
+    """What everybody has kept."""
+    assert set(processes.wait(PATIENCE).values()) == {0}
+    return [read_summary(processes.kits / name / "run") for name in processes.running]
+
+
+def check_optimum(processes: Processes, X: np.ndarray, y: np.ndarray) -> None:
+    """That of the ridge regression, in closed form."""
+    found = np.concatenate([read_block(processes.kits / name / "run").theta for name in processes.tables])
+    best = np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
+    np.testing.assert_allclose(found, best, rtol=1e-6, atol=1e-9)
