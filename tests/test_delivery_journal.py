@@ -14,7 +14,7 @@ from hypothesis.extra import numpy as arrays
 from mtcd.errors import MtcdError
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
-from mtcd.federation.delivery.records import pack, unpack
+from mtcd.federation.delivery.records import Writer, pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.wait import Wait
 from mtcd.methods.hosting import Done
@@ -72,6 +72,15 @@ def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
     assert back["passed"].message.payload.aggregate is back["z"]
     np.testing.assert_array_equal(back["z"], z)
     np.testing.assert_array_equal(back["others"][1], np.arange(4000))
+
+
+def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_words(tmp_path: Path) -> None:
+    lengths = [1022, 1023, 1024, 1025, 1026, 1036]
+    rows = [np.arange(n, dtype=np.float32) for n in lengths]
+    assert [len(Writer().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
+    FileJournal(tmp_path / "journal").commit(rows)
+    back = FileJournal(tmp_path / "journal").last()
+    assert [row.tobytes() for row in back] == [row.tobytes() for row in rows]
 
 
 @pytest.mark.parametrize("sync", [True, False])

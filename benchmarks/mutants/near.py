@@ -42,6 +42,7 @@ TOURS = [
 ]
 NETWORK = [
     "test_network_basics",
+    "test_complete_network",
     "test_topology",
     "test_walks",
     "test_clusters",
@@ -66,6 +67,7 @@ RECOVERY = [
     "test_recovery_speculative_cases",
     "test_recovery_roaming",
     "test_recovery_search",
+    "test_recovery_promises",
 ]
 NEAR: dict[str, list[str]] = {
     "methods": [*TRAINING, *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],

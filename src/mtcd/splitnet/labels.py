@@ -74,7 +74,7 @@ def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Los
         raise ConfigError(f"The fusion module must give a row of outputs for every sample, but gave {shape}.")
     if classes is not None and (outputs.ndim != 2 or outputs.shape[1] not in _widths(classes, loss)):
         raise ConfigError(
-            f"There are {len(classes)} classes ({listing(classes, 5)}), but the fusion module gives outputs of shape "
+            f"There are {len(classes)} classes ({listing(classes)}), but the fusion module gives outputs of shape "
             f"{tuple(outputs.shape[1:])}: make it give {len(classes)}."
         )
 

@@ -66,4 +66,4 @@ class SplitModel:
     def describe(self) -> str:
         """A short description of the model."""
         nets = dict.fromkeys(type(module).__name__ for module in self.representations.values())
-        return f"{listing(list(nets), 3)} -> {self.aggregation} -> {type(self.fusion).__name__}"
+        return f"{listing(list(nets))} -> {self.aggregation} -> {type(self.fusion).__name__}"

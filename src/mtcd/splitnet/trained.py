@@ -56,7 +56,7 @@ class TrainedSplit:
     def __repr__(self) -> str:
         parts = [*self.modules.values(), self.fusion]
         size = sum(value.numel() for part in parts for value in part.parameters())
-        nets = listing(list(dict.fromkeys(type(module).__name__ for module in self.modules.values())), 3)
+        nets = listing(list(dict.fromkeys(type(module).__name__ for module in self.modules.values())))
         return (
             f"TrainedSplit({len(self.modules):,} client(s): {nets} -> {self.aggregation} -> "
             f"{type(self.fusion).__name__}, {size:,} parameters)"

@@ -122,7 +122,7 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
     powers = [P.toarray()]
     while not near(powers[-1]):
         powers.append(powers[-1] @ powers[-1])
-    steps, far = 0, np.eye(P.shape[0])  # the longest walk so far that is not near enough, and its length
+    steps, far = 0, np.eye(len(pi))  # the longest walk so far that is not near enough, and its length
     for bit in reversed(range(len(powers) - 1)):
         further = powers[bit] if steps == 0 else far @ powers[bit]
         if not near(further):

@@ -72,14 +72,15 @@ class MemoryJournal(Journal):
 
 
 class Slot(NamedTuple):
-    """One of the two files, as its header says: the number of its commit, 0 if there is none yet."""
+    """One of the two files, as its header says."""
 
-    number: int = 0
-    digested: int = 0
-    summed: int = 0
-    total: int = 0
-    digest: bytes = b""
-    data: bytes = b""
+    number: int
+    """Of its commit, from 1 on."""
+    digested: int
+    summed: int
+    total: int
+    digest: bytes
+    data: bytes
 
     def is_whole(self) -> bool:
         """Whether the content is the one that the header was written for."""
@@ -122,12 +123,13 @@ class FileJournal(Journal):
 
     def last(self) -> Any:
         try:
-            newest = max((self._slot(path) for path in self.paths), key=lambda slot: slot.number)
+            slots = [slot for slot in map(self._slot, self.paths) if slot is not None]
         except OSError as error:
             raise JournalError(f"{self.path} cannot be read: {error.strerror or error}.") from None
-        self._number = newest.number
-        if not newest.number:
+        if not slots:
             return None
+        newest = max(slots, key=lambda slot: slot.number)
+        self._number = newest.number
         if not newest.is_whole():
             raise self._damaged()
         return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
@@ -160,14 +162,15 @@ class FileJournal(Journal):
         if self.sync:
             os.fdatasync(file)
 
-    def _slot(self, path: Path) -> Slot:
+    def _slot(self, path: Path) -> Slot | None:
+        """None if nothing was committed to it yet."""
         try:
             data = path.read_bytes()
         except FileNotFoundError:
-            return Slot()
+            return None
         header = data[:HEADER]
         if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
-            return Slot()
+            return None
         if len(header) < HEADER or CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)

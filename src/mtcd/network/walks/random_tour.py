@@ -157,15 +157,15 @@ def _depart(
 
 
 def _later(times: Array, delays: Array) -> Array:
-    return np.convolve(times, delays)[: times.size] if delays.size > 1 else times * delays[0]
+    return np.convolve(times, delays)[: times.size] if delays.size > 1 else times * delays
 
 
 def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
     """For each row the sum of the others, and then the sum of all; sums only, so that small numbers stay right."""
-    before = [np.zeros_like(rows[0])]
+    before = [np.zeros_like(rows[0])]  # no mutants: all rows have the same length
     for row in rows:
         before.append(before[-1] + row)
-    after = np.zeros_like(rows[0])
+    after = np.zeros_like(rows[0])  # no mutants: all rows have the same length
     sums = [before[-1]]
     for i in reversed(range(len(rows))):
         sums.append(before[i] + after)
