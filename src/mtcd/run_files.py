@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,36 +56,46 @@ def write_run(run: Run, folder: Path) -> None:
 
 def read_run(folder: Path, model: SplitModel | None, trusted: Sequence[str]) -> Run:
     """Read a run that was saved: see :meth:`mtcd.Run.load`."""
+    with _complete(folder):
+        about, run = read_without_model(folder)
+        run = replace(run, model=_read_trained(about, folder, model))
+        return _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
+
+
+def read_without_model(folder: Path) -> tuple[dict[str, Any], Run]:
+    """What run.json says, and the run without its model, of which networks may need code: nothing is run."""
+    with _complete(folder):
+        about: dict[str, Any] = json.loads((folder / MARKER).read_text())
+        if about["format"] != FORMAT:
+            raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
+        return about, Run(
+            status=about["status"],
+            message=about["message"],
+            method=about["method"],
+            stepsize=about["stepsize"],
+            history=History.read(folder / "history.csv"),
+            ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
+            costs=Costs(**about["costs"]),
+            model=None,
+            notes=tuple(about["notes"]),
+            trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,  # older versions kept none
+        )
+
+
+@contextmanager
+def _complete(folder: Path) -> Iterator[None]:
+    """Files that are missing or damaged become an error that says so."""
     if not (folder / MARKER).is_file():
         raise MtcdError(
             f"{folder} is not a complete run folder, as it has no {MARKER}: give one that mtcd train or run.save wrote."
         )
     try:
-        about = json.loads((folder / MARKER).read_text())
-        run = _read(folder, about, model)
-        return _with_preparations(run, folder / PREPARATION, trusted) if about.get("prepared") else run
+        yield
     except (OSError, EOFError, KeyError, TypeError, ValueError, BadZipFile) as error:
         raise MtcdError(
             f"{folder} is not a complete run folder ({type(error).__name__}: {error}): train it again, or take another "
             "copy."
         ) from None
-
-
-def _read(folder: Path, about: dict[str, Any], model: SplitModel | None) -> Run:
-    if about["format"] != FORMAT:
-        raise MtcdError(f"{folder} was written in format {about['format']}; this version reads format {FORMAT}.")
-    return Run(
-        status=about["status"],
-        message=about["message"],
-        method=about["method"],
-        stepsize=about["stepsize"],
-        history=History.read(folder / "history.csv"),
-        ledger=Ledger(**json.loads((folder / "ledger.json").read_text())),
-        costs=Costs(**about["costs"]),
-        model=_read_trained(about, folder, model),
-        notes=tuple(about["notes"]),
-        trace=Trace.read(folder / TRACE) if (folder / TRACE).is_file() else None,  # older versions kept none
-    )
 
 
 def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:

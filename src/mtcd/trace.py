@@ -114,8 +114,12 @@ class Trace:
         )
 
     def with_blocks(self, parameters: Sequence[Any]) -> Self:
-        """The trace with the norms of these parameters, client by client."""
-        return replace(self, norms=np.array([block_norm(theta) for theta in parameters[: len(self.clients)]]))
+        """The trace with the norms of these parameters, client by client; what follows the clients' is left out."""
+        return self.with_norms([block_norm(theta) for theta in parameters[: len(self.clients)]])
+
+    def with_norms(self, norms: Sequence[float]) -> Self:
+        """The trace with these norms of blocks."""
+        return replace(self, norms=np.array(norms, float))
 
     def write(self, path: Path) -> None:
         """Write the file."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -192,7 +193,7 @@ def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: Mak
     parties = training.parties()
     trace = Trace.of(network, method.token_clusters(network, training.seed), parties.server is not None)
     with training.computing(), make_engine(parties, training.ledger()) as engine:
-        engine.tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
+        engine.tracer = tracer = Tracer(network.size, method.hops_per_sync, engine.ledger)
         keep = None if checkpoints is None else checkpoints.write
         observer = Observer(
             training.problem,
@@ -206,11 +207,12 @@ def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: Mak
         )
         if checkpoints is not None and checkpoints.resumes:
             checkpoints.restore(observer)
-        calling.start(method.describe(), network.clients, settings_of(training), observer.rows)
+        so_far = partial(trace.with_messages, tracer, observer.rows, latest=True)
+        calling.start(method.describe(), network.clients, settings_of(training), observer.rows, engine.ledger, so_far)
         status = observer.run(stop, watch)
         parameters, notes = ([], ()) if status == DIVERGED else calling.chosen(engine.parameters())
         model = None if status == DIVERGED else training.trained(parameters)
-        trace = trace.with_messages(engine.tracer, observer.rows)
+        trace = trace.with_messages(tracer, observer.rows)
         trace = trace if model is None else trace.with_blocks(parameters)
     status = DIVERGED if model is None else status
     rows = observer.rows

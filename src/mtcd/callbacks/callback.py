@@ -8,10 +8,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtcd.history import Measurement
+from mtcd.ledger.ledger import Ledger
 from mtcd.model.trained import TrainedModel
 from mtcd.protocol.state import Snapshot
 from mtcd.registry import Registry
 from mtcd.run import Run
+from mtcd.trace import Trace
 
 if TYPE_CHECKING:
     from mtcd.splitnet.trained import TrainedSplit
@@ -33,6 +35,10 @@ class RunInfo:
     settings: Mapping[str, Any]
     history: Sequence[Measurement]
     stop: Stopping
+    ledger: Ledger
+    """What was sent so far: it grows while the training runs."""
+    trace: Callable[[], Trace]
+    """Returns the network, and where the tokens went so far; also from another thread."""
 
 
 @dataclass(frozen=True)

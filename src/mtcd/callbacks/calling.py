@@ -10,8 +10,10 @@ from typing import Any
 from mtcd.callbacks.callback import Callback, Moment, RunInfo, Stopping
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.history import Measurement
+from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.state import Snapshot
 from mtcd.run import Run
+from mtcd.trace import Trace
 
 
 class Calling:
@@ -28,13 +30,22 @@ class Calling:
             if not isinstance(one, Callback):
                 raise ConfigError(f"callbacks takes a list of Callback objects, but one is {one!r}.")
         self.callbacks, self.trained = callbacks, trained
+        self._kept = [one for one in callbacks if type(one).state is not Callback.state]
         self.wants_syncs = any(type(one).on_sync is not Callback.on_sync for one in callbacks)
         self.stopped: str | None = None
         """Which callback ended the training, and why."""
 
-    def start(self, method: str, clients: tuple[str, ...], settings: Any, history: Sequence[Measurement]) -> None:
+    def start(
+        self,
+        method: str,
+        clients: tuple[str, ...],
+        settings: Any,
+        history: Sequence[Measurement],
+        ledger: Ledger,
+        trace: Callable[[], Trace],
+    ) -> None:
         """Before the first iteration."""
-        self._each("on_start", lambda stop: RunInfo(method, clients, settings, tuple(history), stop))
+        self._each("on_start", lambda stop: RunInfo(method, clients, settings, tuple(history), stop, ledger, trace))
 
     def measured(self, row: Measurement, fraction: float, parameters: Callable[[], list[Any]]) -> None:
         """After a measurement."""
@@ -63,8 +74,8 @@ class Calling:
         return parameters, ()
 
     def state(self) -> Snapshot:
-        """What a checkpoint keeps of all callbacks."""
-        states = [_called(one, "state") for one in self.callbacks]
+        """What a checkpoint keeps of all callbacks that have something to keep."""
+        states = [_called(one, "state") for one in self._kept]
         named = ((i, name, value) for i, state in enumerate(states) for name, value in state.tensors.items())
         tensors = {f"callback/{i}/{name}": value for i, name, value in named}
         return Snapshot(
@@ -75,13 +86,13 @@ class Calling:
         """Restore the callbacks from a checkpoint that was written with ones of the same kinds; others start anew."""
         if state.facts.get("callback_kinds") != self._kinds():
             return
-        for i, (one, facts) in enumerate(zip(self.callbacks, state.facts["callbacks"], strict=True)):
+        for i, (one, facts) in enumerate(zip(self._kept, state.facts["callbacks"], strict=True)):
             prefix = f"callback/{i}/"
             own = {name.removeprefix(prefix): value for name, value in state.tensors.items() if name.startswith(prefix)}
             _called(one, "restore", Snapshot(facts, own))
 
     def _kinds(self) -> list[str]:
-        return [type(one).__name__ for one in self.callbacks]
+        return [type(one).__name__ for one in self._kept]
 
     def _each(self, hook: str, told: Callable[[Stopping], Any]) -> None:
         for one in self.callbacks:

@@ -9,11 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mtcd.cli.live import LiveOptions, live_page
 from mtcd.cli.options import ConfigOptions
 from mtcd.cli.show import aside, live_progress, metrics_table, reading, runs_table, screen, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.errors import ConfigError
+from mtcd.extras import find
 from mtcd.files import check_folder, check_unfinished, check_writable, fresh_folder
 from mtcd.report.paper import Paper, parse_style
 from mtcd.report.plain_text import escape
@@ -30,11 +32,14 @@ class TrainOptions(ConfigOptions):
 
     resume: bool = False
     style: str | None = None
+    live: LiveOptions | None = None
 
 
 def train_config(options: TrainOptions) -> int:
     """Train, write the run folder, show the outcome; returns the exit code."""
     path, out, quiet, as_json = options.config, options.out, options.quiet, options.as_json
+    if options.live is not None:
+        find("bokeh")
     config, paper = read_config(path, options.changes, options.seed), parse_style(options.style)
     check_folder(out) if out else check_writable(RUNS)  # before the data is read
     if options.resume and not out:
@@ -45,7 +50,14 @@ def train_config(options: TrainOptions) -> int:
         setup = build(config)
     if not quiet:
         show_notes(setup.notes)
-    with _folder_for(out, path.stem) as folder:
+    with live_page(options.live, setup, path.stem) as watched:
+        return _train(watched, options, paper)
+
+
+def _train(setup: Setup, options: TrainOptions, paper: Paper | None) -> int:
+    """Train, write and show what was set up; returns the exit code."""
+    quiet, as_json = options.quiet, options.as_json
+    with _folder_for(options.out, options.config.stem) as folder:
         with live_progress(setup.method.describe(), quiet) as watch:
             run = setup.train(watch, folder, options.resume)
         write_run(run, setup, folder, paper)

@@ -37,12 +37,33 @@ def train(
         bool, typer.Option("--resume", help="Continue the training whose checkpoint is in --out.")
     ] = False,
     style: StyleOption = None,
+    live: Annotated[
+        bool, typer.Option("--live", help="Serve a page on which the tokens and curves are seen while it trains.")
+    ] = False,
+    live_address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="Where --live serves. Default: 127.0.0.1:0, this machine alone, a free port. Elsewhere the address "
+            "holds a secret.",
+        ),
+    ] = None,
+    opens: Annotated[bool, typer.Option("--open", help="With --live: open the page in a browser.")] = False,
+    stay: Annotated[
+        bool, typer.Option("--stay", help="With --live: serve the page after the training too, until Ctrl-C.")
+    ] = False,
 ) -> None:
     """Train the model that CONFIG.yaml describes."""
+    from mtcd.cli.live import LiveOptions
     from mtcd.cli.train import TrainOptions, train_config
+    from mtcd.report.serve import LOCAL
 
+    if not live and (live_address is not None or opens or stay):
+        raise ConfigError("--live-address, --open and --stay are about the page of --live: give --live too.")
+    page = LiveOptions(LOCAL if live_address is None else live_address, opens, stay) if live else None
+    options = TrainOptions(config, out, changes or [], seed, as_json, quiet, resume, style, page)
     with running_code():
-        raise typer.Exit(train_config(TrainOptions(config, out, changes or [], seed, as_json, quiet, resume, style)))
+        raise typer.Exit(train_config(options))
 
 
 @training.command(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import secrets
 import socket
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from email.message import Message
 from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Lock
-from time import monotonic
+from time import monotonic, sleep
 from types import TracebackType
 from typing import Any, Self
 
@@ -60,7 +61,14 @@ class Serving:
         self._document, self._render = document, render
         self._lock = Lock()
         self._latest: tuple[float, dict[str, Any]] | None = None
+        self._asked = -math.inf
+        """When the document was last asked for, by the clock of ``monotonic``."""
         server.start()
+
+    @property
+    def is_public(self) -> bool:
+        """Whether other machines can reach it, if they know the address."""
+        return self._secret is not None
 
     @property
     def _prefix(self) -> str:
@@ -69,6 +77,16 @@ class Serving:
     def close(self) -> None:
         """Stop serving; a second call does nothing."""
         self._server.close()
+
+    def finish(self, seconds: float = 3.0) -> None:
+        """The document will not change any more: wait until a page that is being watched has the last one."""
+        with self._lock:
+            self._latest, now = None, monotonic()
+        if self._asked < now - seconds:
+            return  # nobody watches
+        while self._asked < now and monotonic() < now + seconds:
+            sleep(0.05)
+        sleep(0.2)  # for the answer to be sent
 
     def __enter__(self) -> Self:
         return self
@@ -88,6 +106,7 @@ class Serving:
             return NOTHING
         try:
             if name == "data":
+                self._asked = monotonic()
                 return _answer(HTTPStatus.OK, json.dumps(self._now(), allow_nan=False), "application/json")
             return _answer(HTTPStatus.OK, self._render(self._now()), "text/html")
         except MtcdError as error:
