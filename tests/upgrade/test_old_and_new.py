@@ -2,6 +2,8 @@
 
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -121,8 +123,6 @@ def mixed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mixed]:
 
 
 def test_old_and_new_parties_train_together_while_they_are_exchanged(mixed: Mixed, old: Path) -> None:
-    import signal
-
     where = [*as_old(old), sys.executable, "-c", "import mtcd.version as v; print(v.__file__, v.PROTOCOL)"]
     path, protocol = subprocess.check_output(where, text=True).split()
     assert Path(path).is_relative_to(old)
@@ -170,3 +170,26 @@ def test_another_protocol_is_refused_at_both_sides(mixed: Mixed, tmp_path: Path)
             mixed.said
         )
     assert not any("Training." in line for line in mixed.said)
+
+
+@pytest.mark.parametrize("mixed", [True], indirect=True, ids=["mtcd"])
+def test_a_backup_is_good_until_the_party_runs_again(mixed: Mixed) -> None:
+    def command(*words: object) -> None:
+        subprocess.run([sys.executable, "-m", "mtcd", "federation", *map(str, words)], check=True, capture_output=True)
+
+    kit, file = mixed.kits / "b", mixed.kits / "b.tar"
+    mixed.start(*NAMES, "server")
+    mixed.progress()
+    mixed.signal("b", signal.SIGTERM)
+    mixed.running.pop("b").wait(PATIENCE)
+    command("backup", kit, file)
+    for worked in (True, False):  # the second time, b has run since
+        shutil.rmtree(kit)
+        command("restore", file, kit)
+        mixed.start("b")
+        if worked:
+            mixed.progress()
+            mixed.kill("b")
+    assert mixed.running.pop("b").wait(PATIENCE) == 2
+    assert until(lambda: any("remembers messages of b that this folder lacks" in line for line in mixed.said))
+    assert any("b has come back without" in line and " b: " not in line for line in mixed.said)

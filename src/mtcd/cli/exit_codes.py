@@ -21,6 +21,7 @@ _TAKING_PART = {
 }
 EXIT_CODES: dict[str, dict[int, str]] = {
     **dict.fromkeys(("federation init", "federation renew", "federation revoke", "federation move"), _ADMINISTRATION),
+    **dict.fromkeys(("federation backup", "federation restore"), _ADMINISTRATION),
     "federation list": {SUCCESS: "listed, whatever the state of the certificates", INVALID: INPUT},
     "federation status": {
         SUCCESS: "every party answers, or has ended",

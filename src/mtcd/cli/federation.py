@@ -126,6 +126,33 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
     screen.print(ScreenTable(titles, rows_shown, words=["name", "address", "until", "certificate"]))
 
 
+BackupFile = Annotated[Path, typer.Argument(metavar="FILE", help="The backup, a tar file.")]
+
+
+@federation.command(epilog=described("federation backup"))
+def backup(
+    kit: Annotated[Path, typer.Argument(metavar="KIT", help="The kit of a party that is stopped.")],
+    file: BackupFile,
+    run: Annotated[Path | None, typer.Option(metavar="DIR", help="Its run folder. Default: KIT/run.")] = None,
+) -> None:
+    """Back up a stopped party: its kit and its run folder, with journal and model. It contains private keys."""
+    has_run = find("mtcd.federation.backup").back_up(kit, file, run)
+    typer.echo(
+        f"{file} contains {kit} {'and its run folder' if has_run else '(there is no run folder)'}, but not its table. "
+        "Keep it private: it contains the key. Once this party runs again, its journal is out of date."
+    )
+
+
+@federation.command(epilog=described("federation restore"))
+def restore(
+    file: BackupFile, kit: Annotated[Path, typer.Argument(metavar="KIT", help="A new or empty folder for the kit.")]
+) -> None:
+    """Restore a party from its backup: the kit, and its run folder as KIT/run."""
+    has_run = find("mtcd.federation.backup").restore(file, kit)
+    note = " If the party has run since the backup was made, the others refuse it with this folder." if has_run else ""
+    typer.echo(f"{kit} is restored{', with its run folder' if has_run else ''}.{note}")
+
+
 OperatorKit = Annotated[
     Path, typer.Argument(metavar="KITS", help="The operator's kit, or the folder of kits that it is in.")
 ]

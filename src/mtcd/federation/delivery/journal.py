@@ -122,6 +122,15 @@ class FileJournal(Journal):
             raise JournalError(f"{self.path} could not be written: {error.strerror or error}.") from None
 
     def last(self) -> Any:
+        newest = self._newest()
+        return None if newest is None else unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
+
+    def check(self) -> None:
+        """Raise an error if the last commit cannot be read."""
+        self._newest()
+
+    def _newest(self) -> Slot | None:
+        """The last commit, whole; None before the first."""
         try:
             slots = [slot for slot in map(self._slot, self.paths) if slot is not None]
         except OSError as error:
@@ -132,7 +141,7 @@ class FileJournal(Journal):
         self._number = newest.number
         if not newest.is_whole():
             raise self._damaged()
-        return unpack(newest.data[HEADER : HEADER + newest.digested + newest.summed])
+        return newest
 
     def close(self) -> None:
         """Give the files back; the next commit opens them again."""

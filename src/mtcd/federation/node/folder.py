@@ -16,7 +16,7 @@ from mtcd.federation.private_files import write_files
 from mtcd.version import JOURNAL_FORMAT, PROTOCOL, VERSION
 
 AGREED, CONFIRMED, LOG, JOURNAL = "agreed.bin", "told.json", "log.jsonl", "journal"
-VERDICT, WRITTEN_BY = "verdict.json", "version.json"
+VERDICT, WRITTEN_BY, LOCK = "verdict.json", "version.json", ".lock"
 VERSIONS = {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
 BEFORE = {"mtcd": "0.1.0", "protocol": 6, "journal": 8}
 """The versions of folders that say nothing about them."""
@@ -30,7 +30,7 @@ class RunFolder:
         _refuse_links(path)
         try:
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._lock = os.open(path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+            self._lock = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise ConfigError(

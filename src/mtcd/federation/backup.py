@@ -1,0 +1,130 @@
+"""Backup of a stopped party: its kit (credentials bundle) and its run folder in one file, and back.
+
+A party must be stopped: the journal of a running one is out of date as soon as it is copied, and a party that returns
+with an older journal is refused by the others (``node/rejoining.py``).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.federation.delivery.journal import FileJournal
+from mtcd.federation.node.folder import JOURNAL, LOCK, RunFolder
+
+KIT, RUN = "kit", "run"
+PARTY_FILE = "party.yaml"
+
+
+def back_up(kit: Path, file: Path, run: Path | None = None) -> bool:
+    """Write the kit, and the run folder if there is one, to a new file; returns whether there was one."""
+    run = run or kit / RUN
+    if not (kit / PARTY_FILE).is_file():
+        raise ConfigError(f"{kit} is not a kit: there is no {PARTY_FILE} in it.")
+    if file.exists() or file.is_symlink():
+        raise ConfigError(f"{file} exists: give the name of a new file.")
+    if any(file.absolute().is_relative_to(folder.absolute()) for folder in (kit, run)):
+        raise ConfigError(f"{file} is inside a folder that it is a backup of: give another place.")
+    lock = _locked(run) if run.is_dir() else None
+    try:
+        if lock is not None:
+            FileJournal(run / JOURNAL).check()
+        roots = {KIT: kit} | ({} if lock is None else {RUN: run})
+        _write(
+            file,
+            {
+                f"{root}/{path.relative_to(at).as_posix()}": path
+                for root, at in roots.items()
+                for path in _files(at, run)
+            },
+        )
+    except OSError as error:
+        raise MtcdError(f"{file} could not be written: {error.strerror or error}.") from None
+    finally:
+        if lock is not None:
+            lock.close()
+    return lock is not None
+
+
+def restore(file: Path, kit: Path) -> bool:
+    """Make the kit of a backup again, in a new or empty folder, atomically; returns whether it has a run folder."""
+    if kit.is_symlink() or (kit.exists() and (not kit.is_dir() or any(kit.iterdir()))):
+        raise ConfigError(f"{kit} exists and is not an empty folder: choose another, or move it away.")
+    kit = kit.absolute()
+    aside = None
+    try:
+        kit.parent.mkdir(parents=True, exist_ok=True)
+        aside = Path(tempfile.mkdtemp(dir=kit.parent, prefix=".mtcd-"))  # readable by its owner only
+        with tarfile.open(file, "r:") as tar:
+            for member in tar:
+                _extract(tar, member, aside, file)
+        if not (aside / KIT / PARTY_FILE).is_file():
+            raise ConfigError(f"{file} is not a backup of a party: there is no {PARTY_FILE} in it.")
+        has_run = (aside / RUN).is_dir()
+        if has_run:
+            FileJournal(aside / RUN / JOURNAL).check()
+            (aside / RUN).rename(aside / KIT / RUN)
+        os.replace(aside / KIT, kit)  # replaces an empty folder only
+        return has_run
+    except (tarfile.TarError, OverflowError, ValueError) as error:
+        raise ConfigError(f"{file} is not a backup of a party: {error}.") from None
+    except OSError as error:
+        raise MtcdError(f"{file} could not be restored to {kit}: {error.strerror or error}.") from None
+    finally:
+        if aside is not None:
+            shutil.rmtree(aside, ignore_errors=True)
+
+
+def _write(file: Path, files: dict[str, Path]) -> None:
+    """A tar file for its owner only, whole or not at all."""
+    descriptor, aside = tempfile.mkstemp(dir=file.absolute().parent, prefix=".mtcd-")
+    try:
+        with os.fdopen(descriptor, "wb") as writing:
+            with tarfile.open(fileobj=writing, mode="w") as tar:
+                for name, path in files.items():
+                    tar.add(path, name, recursive=False)
+            writing.flush()
+            os.fsync(writing.fileno())
+        os.replace(aside, file)
+    except BaseException:
+        os.unlink(aside)
+        raise
+
+
+def _locked(run: Path) -> RunFolder:
+    try:
+        return RunFolder(run)
+    except ConfigError as error:
+        raise ConfigError(f"{error} A backup is made of a party that is stopped.") from None
+
+
+def _files(folder: Path, run: Path) -> Iterator[Path]:
+    """The files of a folder, in order, without the run folder in it, locks and what was left behind by a crash."""
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            raise ConfigError(f"{path} is a symbolic link, which no kit and no run folder contains: remove it first.")
+        if path.absolute() == run.absolute() or path.name == LOCK or path.name.startswith(".mtcd-"):
+            continue
+        if path.is_dir():
+            yield from _files(path, run)
+        else:
+            yield path
+
+
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, to: Path, file: Path) -> None:
+    """One plain file, for its owner only, with its time: the limit ``stop.seconds`` counts from that of a file."""
+    place, content = PurePosixPath(member.name), tar.extractfile(member) if member.isreg() else None
+    if content is None or place.is_absolute() or ".." in place.parts or place.parts[:1] not in ((KIT,), (RUN,)):
+        raise ConfigError(f"{file} is not a backup of a party: it contains {member.name!r}.")
+    path = to / place
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as target:
+        shutil.copyfileobj(content, target)
+        target.flush()
+        os.fsync(target.fileno())
+    os.utime(path, (member.mtime, member.mtime))

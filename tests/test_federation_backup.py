@@ -1,0 +1,121 @@
+"""Backups of parties: a restored party goes on where it was stopped, and nothing is restored in part."""
+
+import io
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("zenoh")
+
+from kits_on_disk import found
+from mtcd.cli.app import main
+from mtcd.errors import MtcdError
+from mtcd.federation.backup import back_up, restore
+from mtcd.federation.kit import read_kit
+from mtcd.federation.node.folder import RunFolder
+from restarting import Restarting
+
+
+def test_a_restored_party_continues_where_it_was_stopped(tmp_path: Path) -> None:
+    name, file, again = "c2", tmp_path / "c2.tar", tmp_path / "again"
+    with Restarting(tmp_path, "stcd") as hub:
+        hub.steps(100)
+        kit, run = hub.kits[name].folder, hub.folder / name
+        with pytest.raises(MtcdError, match=r"in use.*party that is stopped"):
+            back_up(kit, file, run)
+        assert not file.exists()
+        hub.end(name)
+        began = (run / "agreed.bin").stat().st_mtime
+        assert back_up(kit, file, run)
+        assert file.stat().st_mode & 0o777 == 0o600
+        for folder in (kit, run):
+            shutil.rmtree(folder)
+        assert restore(file, again)
+        assert {path.stat().st_mode & 0o077 for path in [again, *again.rglob("*")]} == {0}
+        assert (again / "run" / "agreed.bin").stat().st_mtime == pytest.approx(began, abs=1)
+        shutil.move(again / "run", run)
+        shutil.move(again, kit)
+        hub.kits[name] = read_kit(kit)
+        hub.start(name)
+        hub.check_model()
+
+
+def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kit, file = found(tmp_path) / "a", tmp_path / "a.tar"
+    before = {path.name: path.read_bytes() for path in kit.iterdir()}
+
+    def run(*words: object) -> int:
+        with pytest.raises(SystemExit) as left:
+            main(["federation", *map(str, words)])
+        return int(left.value.code or 0)
+
+    assert run("backup", kit, file) == 0
+    assert run("backup", kit, file) == 2
+    assert "exists" in capsys.readouterr().err
+    assert run("restore", file, kit) == 2
+    assert "not an empty folder" in capsys.readouterr().err
+    shutil.rmtree(kit)
+    assert run("restore", file, kit) == 0
+    assert {path.name: path.read_bytes() for path in kit.iterdir()} == before
+    read_kit(kit)
+
+
+def test_what_cannot_be_backed_up_is_told(tmp_path: Path) -> None:
+    kit = found(tmp_path) / "a"
+    for bad, file, told in [
+        (tmp_path, tmp_path / "x.tar", "no party.yaml"),
+        (kit, kit / "x.tar", "inside a folder"),
+        (kit, tmp_path / "none" / "x.tar", "could not be written"),
+    ]:
+        with pytest.raises(MtcdError, match=told):
+            back_up(bad, file)
+    run = RunFolder(kit / "run")
+    run.close()
+    (kit / "run" / "journal.1").write_bytes(b"x" * 100)
+    with pytest.raises(MtcdError, match="damaged"):
+        back_up(kit, tmp_path / "x.tar")
+    (kit / "link").symlink_to("/etc/passwd")
+    (kit / "run" / "journal.1").unlink()
+    with pytest.raises(MtcdError, match="symbolic link"):
+        back_up(kit, tmp_path / "x.tar")
+    assert not [path for path in tmp_path.iterdir() if path.suffix == ".tar" or path.name.startswith(".mtcd-")]
+
+
+def member(name: str, kind: bytes = tarfile.REGTYPE, content: bytes = b"name: a") -> tuple[tarfile.TarInfo, bytes]:
+    one = tarfile.TarInfo(name)
+    one.type, one.linkname, one.size = kind, "/etc/passwd", len(content) if kind == tarfile.REGTYPE else 0
+    return one, content
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        member("../evil"),
+        member("kit/../../evil"),
+        member("/tmp/evil"),
+        member("other/evil"),
+        member("kit/link", tarfile.SYMTYPE),
+        member("kit/hard", tarfile.LNKTYPE),
+        member("kit/device", tarfile.CHRTYPE),
+        member("kit/party.yaml"),
+        member("run/journal.0", content=b"x" * 100),
+    ],
+    ids=lambda one: one[0].name,
+)
+def test_files_that_are_no_backups_restore_nothing(bad: tuple[tarfile.TarInfo, bytes], tmp_path: Path) -> None:
+    file, inside = tmp_path / "bad.tar", tmp_path / "inside"
+    inside.mkdir()
+    with tarfile.open(file, "w") as tar:
+        for one, content in (member("kit/party.yaml"), bad):
+            tar.addfile(one, io.BytesIO(content))
+    with pytest.raises(MtcdError):
+        restore(file, inside / "kit")
+    whole = file.read_bytes()
+    for cut in (b"", b"no tar", whole[:700]):
+        file.write_bytes(cut)
+        with pytest.raises(MtcdError):
+            restore(file, inside / "kit")
+    assert list(inside.iterdir()) == []
+    assert sorted(tmp_path.iterdir()) == [file, inside]
