@@ -44,6 +44,9 @@ class Cheats:
             case "ready" | "diverged" | "judge" | "verdict":
                 for wrong in (b"", body[:-1], body + b"0", body.swapcase() + b" ", b"\xff" * 16):
                     self.refused(passing._replace(body=wrong))
+            case "last_word":
+                for spoilt in spoilt_words(body):
+                    self.refused(passing._replace(body=spoilt))
             case _:
                 for spoilt in spoilt_lines(body):
                     another = kind in ("add", "sum") and is_another_pass(spoilt, body)
@@ -52,7 +55,7 @@ class Cheats:
                     spoilt_start(body, self.hub.nodes[to].participant) if kind == "start" else spoilt_parts(body)
                 ):
                     self.refused(passing._replace(body=spoilt), or_answered=kind != "start")
-        if kind not in ("relay", "ready", "diverged"):
+        if kind not in ("relay", "ready", "diverged", "last_word"):  # without a server, words are passed on
             others = sorted(self.hub.wires[to].peers - {sender})
             for other in others:
                 self.refused(passing._replace(sender=other))  # it speaks in another's name
@@ -194,6 +197,21 @@ class Cheats:
             assert refusals(node, named) == count + 1, passing
         assert not node.loop._stopped
         self.sent[passing.kind if passing.kind in ("envelope", "relay", "align", "prepare", "start") else "other"] += 1
+
+
+def spoilt_words(body: bytes) -> Iterator[bytes]:
+    """Last words that are forged, of another run, or no words."""
+    (one, *_) = json.loads(body)
+    word = json.loads(one["word"])
+    for key, value in {"run": "0" * 16, "party": "c9", "outcome": "failed", "time": word["time"] + 1, "x": 1}.items():
+        yield json.dumps([{**one, "word": json.dumps({**word, key: value})}]).encode()
+    for key in one:
+        for wrong in ("", "AAAA", None, 3, [], one[key][:-4]):
+            yield json.dumps([{**one, key: wrong}]).encode()
+        yield json.dumps([{name: one[name] for name in one if name != key}]).encode()
+    for wrong in ([], [one, one], [{**one, "more": 1}], [[one]], one, None):
+        yield json.dumps(wrong).encode()
+    yield from (b"", body[:-1], b"\xff" * 16, b"[" * 100_000)
 
 
 def spoilt_start(body: bytes, participant: Any) -> Iterator[bytes]:

@@ -6,21 +6,25 @@ Time passes when nothing else is left to do: the next timer of anybody goes off.
 from __future__ import annotations
 
 import heapq
+import json
 from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from queue import Empty
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from live import make_kits, own_table_of
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import MtcdError
+from mtcd.federation import psi_process
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.link import Request
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.node.node import Node
+from mtcd.federation.node.parcels import wrap
 from mtcd.federation.node.participant import LinearParticipant
 from mtcd.federation.node.role import Participant
 
@@ -76,6 +80,12 @@ class HubLoop(Loop):
             failed(error)
         else:
             then(found)
+
+
+def compute_here(job: str, progress: Any, ids: list[str], *parts: bytes) -> bytes:
+    """A private set intersection at once, and not in a process of its own."""
+    written = wrap({"job": job}, json.dumps(ids).encode(), *parts)
+    return psi_process._computed(written, lambda done, of: None)
 
 
 class Hub:
@@ -171,9 +181,12 @@ class Hub:
         return answers[0] if answers else None
 
     def __enter__(self) -> Hub:
+        self._in_one_process = patch.object(psi_process, "compute", compute_here)
+        self._in_one_process.start()
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._in_one_process.stop()
         for node in self.nodes.values():
             node.log.close()
             node.folder.close()

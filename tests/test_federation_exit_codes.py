@@ -47,7 +47,7 @@ def test_dead_parties_are_given_up_without_waiting(kits: Path) -> None:
             ["stopping", "already finished", "stopping", "stopping"],
         ),
         (
-            {"b": {"phase": "ended"}, "c": MtcdError("not now"), "server": "nonsense"},
+            {"b": {"phase": "ended"}, "c": MtcdError("not now"), "server": {"phase": "training"}},
             3,
             ["not reached", "already finished", "refuses: not now", "stopping"],
         ),

@@ -47,5 +47,5 @@ def test_a_party_that_waits_for_the_verdict_does_not_say_that_it_has_ended(waits
         run="run-7",
     )
     questions: Any = SimpleNamespace(waits_for=set())
-    Leaving(trainer, questions).step()
+    Leaving(trainer, questions, lambda: None, lambda: None).step()
     assert asked == [said]

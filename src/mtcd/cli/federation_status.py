@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import typer
 
 from mtcd.cli.exit_codes import NONE, SOME, SUCCESS
-from mtcd.cli.federation_watch import NO_ANSWERS
+from mtcd.cli.federation_watch import NO_ANSWERS, known_words
 from mtcd.cli.show import screen
 from mtcd.extras import find
 from mtcd.report.screen_table import ScreenTable
 
-FINAL_PHASES = ("ended", "not reached", "not readable")
+FROM_KIT = (
+    "No party answers. What is shown of parties that have left are their last words, signed by them, as this kit has "
+    "received them. A party that is not reached left none here: summary.json in its run folder says how its run ended."
+)
+LEFT = ("finished", "stopped", "diverged", "failed", "interrupted")
+FINAL_PHASES = ("ended", "not reached", "not readable", *LEFT)
 
 
 def show_status(kits: Path, as_json: bool, every: float | None) -> int:
@@ -26,28 +32,29 @@ def show_status(kits: Path, as_json: bool, every: float | None) -> int:
     with asking.Operator(kit) as operator:
         while True:
             answers = operator.ask("status", asking.QUICK)
-            summary = overview.summarise(kit.config, answers, before)
+            summary = overview.summarise(kit.config, answers, before, known_words(kit, answers))
             before = summary["parties"]
             if as_json:
                 typer.echo(json.dumps(summary))
             else:
                 show_summary(summary)
                 if not answers:
-                    screen.print(NO_ANSWERS, highlight=False, markup=False, soft_wrap=True)
+                    left = any(one["phase"] in LEFT for one in before.values())
+                    screen.print(FROM_KIT if left else NO_ANSWERS, highlight=False, markup=False, soft_wrap=True)
             if every is None or all(one["phase"] in FINAL_PHASES for one in before.values()):
-                return _exit_code(before, bool(answers))
+                well = all(one["phase"] in overview.WELL for one in before.values())
+                return SUCCESS if well else SOME if answers else NONE
             time.sleep(every)
-
-
-def _exit_code(parties: dict[str, Any], answered: bool) -> int:
-    phases = {one["phase"] for one in parties.values()}
-    if phases <= {"opening", "training", "ended"}:
-        return SUCCESS
-    return SOME if answered else NONE
 
 
 def shown_phase(one: dict[str, Any]) -> str:
     """The phase of a party in words: how its run ended, or how far its alignment is."""
+    if one["phase"] in LEFT:
+        when = datetime.fromisoformat(one["time"])
+        day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
+        return f"{one['phase']} {day}{when:%H:%M} UTC" + (
+            f" ({one['ended']})" if one["ended"] not in ("", one["phase"]) else ""
+        )
     if one.get("ended"):
         return f"ended ({one['ended']})"
     if one.get("aligning"):
@@ -76,7 +83,7 @@ def show_summary(summary: dict[str, Any]) -> None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
-    missing = [name for name, one in summary["parties"].items() if one["phase"] == "not reached"]
+    missing = [name for name, one in summary["parties"].items() if one["phase"] in FINAL_PHASES and "ledger" not in one]
     if missing:
         facts.append(f"not counting {', '.join(missing)}")
     screen.print(", ".join(facts), highlight=False, soft_wrap=True)

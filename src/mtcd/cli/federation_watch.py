@@ -18,6 +18,7 @@ NO_ANSWERS = (
     "No party answers. Parties answer only during a run: they exit when all parties have learned of its end, and "
     "summary.json in each run folder then says how it ended. During a run, check that this host can reach the parties."
 )
+ENDS = ("finished", "stopped", "diverged")
 STOPPING = (
     "Parties that are stopping keep the model of this moment, and exit when all have learned of the end: check with "
     "'mtcd federation status'."
@@ -32,8 +33,11 @@ def stop_all(kits: Path) -> int:
     """Ask all parties to stop: the run ends with the model that they hold. Returns the exit code."""
     operator = find("mtcd.federation.node.operator")
     kit = operator.operator_kit(kits)
-    answers = operator.ask_everybody(kit, "stop")
-    outcomes = {name: _outcome(answers.get(name)) for name in kit.config.peers}
+    with operator.Operator(kit) as asking:
+        before = asking.ask("status")
+        known = known_words(kit, before)
+        answers = asking.ask("stop")
+    outcomes = {name: _outcome(before.get(name), answers.get(name), known.get(name)) for name in kit.config.peers}
     for name, outcome in outcomes.items():
         _say(f"{name}: {outcome}")
     reached = [name for name, outcome in outcomes.items() if outcome in ("stopping", "already finished")]
@@ -47,13 +51,24 @@ def stop_all(kits: Path) -> int:
     return by_reach(reached, outcomes)
 
 
-def _outcome(answer: Any) -> str:
-    """What a request to stop came to, at one party. Older parties do not tell their phase."""
-    if answer is None:
-        return "not reached"
+def known_words(kit: Any, answers: Mapping[str, Any]) -> dict[str, Any]:
+    """The last words that the operator's kit holds, with those that came with the answers."""
+    words = find("mtcd.federation.last_words")
+    known = words.LastWords(kit, kit.folder / words.FILE)
+    find("mtcd.federation.node.overview").learn_words(known, answers)
+    found: dict[str, Any] = known.words
+    return found
+
+
+def _outcome(before: Any, answer: Any, word: Any) -> str:
+    """What a request to stop came to at one party: from its status before, its answer, and its last word."""
     if isinstance(answer, MtcdError):
         return f"refuses: {answer}"
-    return "already finished" if isinstance(answer, dict) and answer.get("phase") == "ended" else "stopping"
+    if isinstance(before, dict) and before.get("phase") == "ended":
+        return "already finished"
+    if before is not None or answer is not None:  # without an answer, it has exited since
+        return "stopping"
+    return "already finished" if word is not None and word.outcome in ENDS else "not reached"
 
 
 def show_logs(kits: Path, as_json: bool) -> int:

@@ -31,6 +31,14 @@ NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, n
 RunCode = Annotated[
     bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
 ]
+Stay = Annotated[
+    float,
+    typer.Option(
+        metavar="SECONDS",
+        min=0,
+        help="After the end, stay for so long to answer 'mtcd federation status', also on behalf of those who left.",
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing; the log records all events.")]
 Code = Annotated[
     list[Path] | None,

@@ -33,6 +33,7 @@ class PartyOptions:
     prepare: str | None = None
     weights: str | None = None
     metrics: str | None = None
+    stay: float = 0.0
 
 
 def run_party(options: PartyOptions, server: bool = False) -> int:
@@ -53,6 +54,7 @@ def run_party(options: PartyOptions, server: bool = False) -> int:
         participant = find("mtcd.federation.node.participant").make_participant(kit, _given(options))
         out = options.out or own_run(options.kit)
         node = find("mtcd.federation.node.node").Node(kit, out, participant, None if options.quiet else typer.echo)
+        node.stay_seconds = options.stay
         if monitoring is not None:
             monitoring.watch(node)
         status: str = node.run()

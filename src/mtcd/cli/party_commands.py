@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from mtcd.cli.exit_codes import described
-from mtcd.cli.options import AgreeCode, Code, Metrics, Quiet, RunDir
+from mtcd.cli.options import AgreeCode, Code, Metrics, Quiet, RunDir, Stay
 
 parties = typer.Typer()
 
@@ -48,13 +48,14 @@ def party(
     agree_code: AgreeCode = None,
     out: RunDir = None,
     metrics: Metrics = None,
+    stay: Stay = 0,
     quiet: Quiet = False,
 ) -> None:
     """Take part in a federation."""
     from mtcd.cli.party import PartyOptions, run_party
 
     codes = code or (), agree_code or ()
-    options = PartyOptions(kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics)
+    options = PartyOptions(kit, data, key, columns, label, out, quiet, *codes, prepare, weights, metrics, stay)
     raise typer.Exit(run_party(options))
 
 
@@ -65,10 +66,13 @@ def server(
     agree_code: AgreeCode = None,
     out: RunDir = None,
     metrics: Metrics = None,
+    stay: Stay = 0,
     quiet: Quiet = False,
 ) -> None:
     """Run the server of a federation, at which tokens sync. The server sees neither data nor hops."""
     from mtcd.cli.party import PartyOptions, run_party
 
-    options = PartyOptions(kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or (), metrics=metrics)
+    options = PartyOptions(
+        kit, out=out, quiet=quiet, code=code or (), agreed=agree_code or (), metrics=metrics, stay=stay
+    )
     raise typer.Exit(run_party(options, server=True))

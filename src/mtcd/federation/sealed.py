@@ -15,7 +15,6 @@ import os
 import struct
 from dataclasses import dataclass, field
 
-from cryptography import x509
 from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -24,18 +23,11 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mtcd.errors import ConfigError, WireError
-from mtcd.federation.certificates import (
-    UNREADABLE,
-    common_name,
-    is_signed_by,
-    load_certificate,
-    load_key,
-    out_of_time,
-    party_of,
-)
+from mtcd.federation.certificates import load_certificate, load_key
 from mtcd.federation.kit import WHAT, Kit
+from mtcd.federation.members import Members
 from mtcd.federation.private_files import read_file
-from mtcd.federation.transport import CA_FILE, CERTIFICATE_FILE, KEY_FILE, MEGABYTE
+from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE, MEGABYTE
 
 MARK = b"mtcd sealed 1"
 NONCE_BYTES = 12  # random: a key is good for 2^32 messages
@@ -58,12 +50,12 @@ class Seal:
     """The seal of a party. The server and the operator have none: their kits (credentials bundles) lack the key."""
 
     def __init__(self, kit: Kit) -> None:
-        self.config, self.revoked = kit.config, kit.revoked
+        self.config = kit.config
         self._cipher = AESGCM(kit.secret("sealed"))
         self._key = load_key(read_file(kit.folder / KEY_FILE, WHAT), str(kit.folder / KEY_FILE))
-        mine, authority = kit.folder / CERTIFICATE_FILE, kit.folder / CA_FILE
+        mine = kit.folder / CERTIFICATE_FILE
         self._certificate = load_certificate(read_file(mine, WHAT), str(mine)).public_bytes(Encoding.DER)
-        self._authority = load_certificate(read_file(authority, WHAT), str(authority))
+        self._members = Members(kit)
         self._most = kit.config.limits.message_mb * MEGABYTE
 
     def seal(self, to: str, kind: str, body: bytes) -> bytes:
@@ -149,26 +141,8 @@ class Seal:
             start += size
         return parts[0], parts[1], parts[2], content[start:]
 
-    def _origin(self, content: bytes) -> tuple[str, ec.EllipticCurvePublicKey]:
-        """The party and the public key of a certificate, which must be valid today."""
-        try:
-            certificate = x509.load_der_x509_certificate(content)
-            called = common_name(certificate)
-            public = certificate.public_key()
-        except UNREADABLE:
-            raise WireError("the certificate of a sealed message", "is not readable") from None
-        origin = party_of(called)
-        if origin not in self.config.parties or not isinstance(public, ec.EllipticCurvePublicKey):
-            raise WireError("the certificate of a sealed message", "is of no party of this federation")
-        whose = f"the certificate of {origin!r} at a sealed message"
-        if not is_signed_by(certificate, self._authority):
-            raise WireError(whose, "is not of this federation: its authority did not sign it")
-        if problem := out_of_time(certificate):
-            raise WireError(whose, problem)
-        peer = self.config.peers.get(origin)
-        if certificate.serial_number in self.revoked or (peer is not None and peer.certificate != called):
-            raise WireError(whose, "was revoked")
-        return origin, public
+    def _origin(self, certificate: bytes) -> tuple[str, ec.EllipticCurvePublicKey]:
+        return self._members.owner(certificate, self.config.parties, "a sealed message")
 
     def _signed(self, to: str, certificate: bytes, kind: bytes, body: bytes) -> bytes:
         """The bytes to sign. Sizes come first, so that the encoding is unique."""

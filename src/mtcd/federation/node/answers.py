@@ -10,6 +10,7 @@ from mtcd.federation.node.log import tidy
 from mtcd.ledger.ledger import Ledger
 
 Text = Annotated[StrictStr, AfterValidator(tidy)]
+MOST_WORDS = 10_000
 Count = Annotated[StrictInt, Field(ge=0)]
 
 
@@ -55,6 +56,13 @@ class PartyStatus(BaseModel):
     aligning: Aligning | None = None  # older parties do not report it
 
 
+class Answered(BaseModel):
+    """What every answer to the operator may hold: the run, and the last words that the party knows of it."""
+
+    run: Text = ""
+    last_words: list[Any] = Field(default=[], max_length=MOST_WORDS)
+
+
 class LogEvent(BaseModel):
     """A log event with a sentence."""
 
@@ -73,6 +81,15 @@ def read_status(answer: Any) -> dict[str, Any] | None:
         return status
     except (ValidationError, TypeError, ValueError, IndexError):
         return None
+
+
+def read_words(answer: Any) -> tuple[str, list[Any]]:
+    """The run of an answer, and the last words that came with it, which are not checked yet."""
+    try:
+        found = Answered.model_validate(answer)
+    except ValidationError:
+        return "", []
+    return found.run, found.last_words
 
 
 def read_event(event: Any) -> LogEvent | None:

@@ -42,6 +42,7 @@ def _status(node: Node) -> dict[str, Any]:
         "connected": sorted(node.mail.link.up & set(config.peers)),
         "waiting_for": node.waits_for(),
         "aligning": _aligning(node),
+        "last_words": node.farewell.known.signed(),
     }
     if trainer is not None and node.watch is not None:
         reliable = trainer.reliable
@@ -65,13 +66,14 @@ def _aligning(node: Node) -> dict[str, Any] | None:
 
 
 def _stop(node: Node) -> dict[str, Any]:
-    was = {"phase": node.phase}  # before the request
     node.log.say("stopping", "Stopping on request of the operator.")
     if node.trainer is None:
-        node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
+        node.farewell.say(STOPPED)
     else:
         node.trainer.finish(STOPPED)
-    return was
+    if node.trainer is None or node.staying:
+        node.loop.later(EXIT_DELAY_SECONDS, node.loop.stop)
+    return {}
 
 
 def _logs(node: Node) -> list[dict[str, Any]]:

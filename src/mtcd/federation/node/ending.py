@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from mtcd.divergence import DIVERGED
 from mtcd.errors import WireError
 from mtcd.federation.kit import Kit
+from mtcd.federation.last_words import FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED
 from mtcd.federation.names import SERVER
+from mtcd.federation.node.farewell import Farewell
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.leaving import Leaving
 from mtcd.federation.node.mail import IncomingRequest
@@ -43,9 +46,14 @@ class Ending:
 
     def __init__(self, kit: Kit, participant: Participant, folder: RunFolder, station: Station) -> None:
         self.kit, self.participant, self.folder, self.station = kit, participant, folder, station
+        station.failed = self._failed
         self.log, self.loop, self.mail, self.questions = station.log, station.loop, station.mail, station.questions
         self.outcome = Outcome()
         """The outcome of the evaluation after the end."""
+        self.farewell = Farewell(station, folder)
+        self.stay_seconds = 0.0
+        """For how long this party stays after the end, to answer the operator."""
+        self.staying = False
         self.mail.on(FINAL_MODULE, self._receive_final_module)
 
     @property
@@ -114,7 +122,7 @@ class Ending:
             self._conclude(Outcome())
         else:
             self.verdict.begin(self._conclude)
-        leaving = Leaving(self.trainer, self.questions)
+        leaving = Leaving(self.trainer, self.questions, self._leave, partial(self.farewell.say, RUNNING))
         self.loop.call(leaving.step)
 
     def _conclude(self, outcome: Outcome) -> None:
@@ -125,6 +133,25 @@ class Ending:
             self.trainer.reliable.correct_status(DIVERGED)
         summary = self._keep()
         self.log.say("ended", summary.message, status=summary.status)
+        how = summary.status if summary.status in (DIVERGED, STOPPED) else FINISHED
+        facts = {"iteration": summary.iterations, "objective": finite(summary.objective)}
+        self.farewell.say(how, status=summary.status, **facts)
+
+    def _leave(self) -> None:
+        """Exit when the last word is delivered, or stay to answer the operator."""
+        if self.stay_seconds:
+            self.staying = True
+            self.log.say("staying", f"Staying for {self.stay_seconds:g} s, to answer the operator.")
+            self.loop.later(self.stay_seconds, self.loop.stop)
+        self.farewell.leave((lambda: None) if self.stay_seconds else self.loop.stop)
+
+    def _failed(self, error: BaseException) -> None:
+        """Tell the others that this process ends, while its links are open. What has ended stays as it was told."""
+        if self.status is None:
+            how = INTERRUPTED if isinstance(error, KeyboardInterrupt) else FAILED
+            status = "" if how == INTERRUPTED else type(error).__name__
+            iteration = None if self.watch is None else self.watch.iteration
+            self.farewell.say_at_once(how, status=status, iteration=iteration)
 
     def _keep(self) -> Summary:
         assert self.trainer is not None
@@ -147,6 +174,11 @@ class Ending:
             else:
                 self._keep()
         request.answer()
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None if it is not finite."""
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _shown(metrics: Mapping[str, float]) -> str:

@@ -17,10 +17,12 @@ UNANSWERED_LIMIT = 5  # requests without an answer after which a party that is n
 
 
 class Leaving:
-    """The exit of one party. ``step`` stops the loop, or schedules itself again."""
+    """The exit of one party. ``step`` calls ``leave``, or schedules itself again; ``undone``, if the end is undone."""
 
-    def __init__(self, trainer: Trainer, questions: Questions) -> None:
-        self.trainer, self.questions = trainer, questions
+    def __init__(
+        self, trainer: Trainer, questions: Questions, leave: Callable[[], None], undone: Callable[[], None]
+    ) -> None:
+        self.trainer, self.questions, self.leave, self.undone = trainer, questions, leave, undone
         self.mail, self.loop = trainer.mail, trainer.loop
         self._began = self.loop.now()
         self._unanswered: Counter[str] = Counter()
@@ -32,6 +34,7 @@ class Leaving:
         """
         trainer, link, reliable = self.trainer, self.mail.link, self.trainer.reliable
         if reliable.ended is None:  # a stale token had ended it
+            self.undone()
             return
         undelivered = {trainer.names[to] for to, _ in reliable.outbox if to != reliable.number}
         unnotified = undelivered | self.questions.waits_for
@@ -53,7 +56,7 @@ class Leaving:
             left = f"Unreachable at the end of the run: {names}. When restarted, this party notifies them."
             self.trainer.log.say("left", left)
         self._commit()
-        self.loop.stop()
+        self.leave()
 
     def _commit(self) -> None:
         """Commit an outbox without end messages to parties that know of the end: a restart sends none of them."""

@@ -35,6 +35,7 @@ REQUESTS = {  # kinds of requests, as text
     "judge": "a request to evaluate the objective",
     "verdict": "the verdict on divergence",
     "add": "a masked sum",
+    "last_word": "a last word",
 }
 
 

@@ -112,8 +112,10 @@ class Node(Ending):
             opener = self._train(known[0], self.participant.role(known[0], self.log), known[1], resumed=True)
             if self.leading is not None:
                 self.leading.start_others(known[0], opener)
-        elif self.leading is not None:
-            self.leading.lead()
+        else:
+            self.farewell.begin("")
+            if self.leading is not None:
+                self.leading.lead()
         self._say_waiting()
 
     def _agree(self, agreed: Agreed) -> str | None:
@@ -124,6 +126,7 @@ class Node(Ending):
     def _train(self, agreed: Agreed, role: Role, when: float, resumed: bool = False) -> str | None:
         """Prepare to receive envelopes; returns the party that sends the first message, if it is one party."""
         self.agreed = agreed
+        self.farewell.begin(agreed.run)
         self.watch = role.watch
         role.watch.began, role.watch.now = when, self.loop.now
         role.watch.report = self.report
@@ -204,6 +207,8 @@ class Node(Ending):
     def _changed(self, name: str, up: bool) -> None:
         if self.trainer is not None:
             self.trainer.changed(name, up)
+        if up:
+            self.farewell.tell()
 
     # In training
 

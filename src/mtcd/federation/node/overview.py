@@ -1,30 +1,57 @@
-"""One overview of the whole federation, from the answers of all parties to the operator."""
+"""One overview of the whole federation, from the answers of all parties to the operator, and their last words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any
 
+from mtcd.errors import WireError
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.node.answers import read_status
+from mtcd.federation.last_words import DIVERGED, FINISHED, RUNNING, STOPPED, LastWord, LastWords
+from mtcd.federation.node.answers import read_status, read_words
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 
 NOT_REACHED, NOT_READABLE, ENDED = "not reached", "not readable", "ended"
+UP = ("opening", "training", ENDED)
+WELL = (*UP, FINISHED, STOPPED, DIVERGED)
+"""The phases of parties that are up, and of all that need nobody's attention."""
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
+    """Take over the last words that came with the answers, each if it is of the run that its bearer is in.
+
+    Words of runs in which nobody is any more are dropped, unless nobody answers.
+    """
+    brought = [read_words(answer) for answer in answers.values()]
+    if brought:
+        known.keep_runs({run for run, _ in brought})
+    for run, words in brought:
+        for signed in words:
+            with suppress(WireError):  # forged, or its certificate has expired
+                word = known.read(signed)
+                if word.run == run:
+                    known.add(word, signed)
 
 
 def summarise(
-    config: KitConfig, answers: Mapping[str, Any], before: Mapping[str, Any] = MappingProxyType({})
+    config: KitConfig,
+    answers: Mapping[str, Any],
+    before: Mapping[str, Any] = NOTHING,
+    words: Mapping[str, LastWord] = NOTHING,
 ) -> dict[str, Any]:
     """Merge the answers of all parties: which are up, the locations of the tokens, progress and cost.
 
-    Parties exit after the end. That a party has ended is known from the other parties, and from the answers
-    ``before``.
+    Parties exit after the end. How a party has ended is known from its last word; that it has, also from the other
+    parties, and from the answers ``before``.
     """
     checked = {name: read_status(answer) for name, answer in answers.items()}
     reported = {name: one for name, one in before.items() if one["phase"] == ENDED}
     reported |= {name: one for name, one in checked.items() if one is not None}
+    silent = {name: one for name, one in words.items() if name not in answers and one.outcome != RUNNING}
     ended = {name for one in reported.values() for name in one.get("heard_end", ())}
     trained = [one for one in reported.values() if "ledger" in one]
     ledger = Ledger.total(Ledger(**one["ledger"]) for one in trained)
@@ -33,17 +60,42 @@ def summarise(
     known = [one for one in trained if one.get("objective") is not None]
     return {
         "federation": config.federation,
-        "parties": {name: reported.get(name, {"phase": _silent(name, answers, ended)}) for name in config.peers},
+        "parties": {
+            name: _last(silent[name], reported.get(name, {}))
+            if name in silent
+            else reported.get(name, {"phase": _silent(name, answers, ended)})
+            for name in config.peers
+        },
         "tokens": _places(reported),
         "iteration": None if latest is None else latest["iteration"],
         "syncs": max((one["syncs"] for one in trained), default=None),
         "hops": ledger.hops,
-        "objective": None if not known else max(known, key=lambda one: one["iteration"])["objective"],
+        "objective": _objective(known, silent.values()),
         "gap": _gap([reported[name] for name in config.parties if name in reported], len(config.parties)),
         "cost": costs.total(ledger),
         "cost_per": costs.both(ledger),
-        "status": next((one["ended"] for one in trained if one["ended"]), None),
+        "status": next((one["ended"] for one in trained if one["ended"]), None) or _common(silent.values()),
     }
+
+
+def _last(word: LastWord, reported: Mapping[str, Any]) -> dict[str, Any]:
+    """What is known of a party that has left: its last word, and what it ``reported`` before."""
+    told: dict[str, Any] = {"phase": word.outcome, "time": word.when.isoformat(timespec="seconds"), "run": word.run}
+    if word.iteration is not None:
+        told["iteration"] = word.iteration
+    return {**reported, **told, "ended": word.status, "objective": word.objective}
+
+
+def _objective(reported: Sequence[Mapping[str, Any]], words: Iterable[LastWord]) -> float | None:
+    """The objective of the latest iteration at which one is known."""
+    known = [(one["iteration"], one["objective"]) for one in reported]
+    known += [(one.iteration or 0, one.objective) for one in words if one.objective is not None]
+    return max(known)[1] if known else None
+
+
+def _common(words: Iterable[LastWord]) -> str | None:
+    """The status of the end, from the last words of parties that have not failed."""
+    return next((one.status for one in words if one.outcome in (FINISHED, STOPPED, DIVERGED) and one.status), None)
 
 
 def _silent(name: str, answers: Mapping[str, Any], ended: set[str]) -> str:

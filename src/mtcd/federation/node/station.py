@@ -27,6 +27,8 @@ class Station:
     ) -> None:
         self.kit, self.log, self.loop = kit, log, loop or Loop()
         self._changed = changed
+        self.failed: Callable[[BaseException], None] = lambda error: None
+        """Called with the error that ends this process, while the links are open."""
         self.mail = Mail(kit, self.loop, log, self._on_change, connect)
         self.questions = Questions(self.mail, self.loop, log)
         self._greeting = Greeting(self.mail, log)
@@ -42,11 +44,12 @@ class Station:
         try:
             begin()
             self.loop.run()
-        except MtcdError as error:
-            self.log.say("failed", "Failed: the reason is on the screen of this party.", why=type(error).__name__)
-            raise
-        except KeyboardInterrupt:
-            self.log.say("interrupted", "Interrupted. Restart this party to continue.")
+        except BaseException as error:
+            if isinstance(error, MtcdError):
+                self.log.say("failed", "Failed: the reason is on the screen of this party.", why=type(error).__name__)
+            elif isinstance(error, KeyboardInterrupt):
+                self.log.say("interrupted", "Interrupted. Restart this party to continue.")
+            self.failed(error)
             raise
         finally:
             self.close()

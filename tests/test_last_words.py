@@ -1,0 +1,197 @@
+"""Last words: finished is told from dead, and nobody can speak for another, or of another run."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("zenoh")
+pytest.importorskip("cryptography")
+
+from kits_on_disk import found
+from live import make_kits, own_table_of
+from mtcd.errors import MtcdError, WireError
+from mtcd.federation.administrator import revoke
+from mtcd.federation.kit import read_kit
+from mtcd.federation.last_words import FILE, FINISHED, RUNNING, LastWord, LastWords, Signed, Signer
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.operator import ask_everybody, operator_kit
+from mtcd.federation.node.overview import learn_words, summarise
+from mtcd.federation.node.participant import LinearParticipant
+from own_parts import model_section
+from problems import MODELS, make_data
+from waiting import until
+
+DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
+NAMES = [*DATA.clients, "server"]
+
+
+@pytest.fixture(scope="module")
+def kits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return found(tmp_path_factory.mktemp("words") / "f")
+
+
+def word(party: str = "a", **changes: Any) -> LastWord:
+    facts = {"run": "r1", "outcome": FINISHED, "time": 1000, "status": "iterations", "iteration": 7, "objective": 0.5}
+    return LastWord.model_validate({"party": party, **facts, **changes})
+
+
+def signed(kits: Path, party: str = "a", by: str | None = None, **changes: Any) -> Signed:
+    return Signer(read_kit(kits / (by or party))).sign(word(party, **changes))
+
+
+def known(kits: Path, tmp_path: Path, name: str = "operator") -> LastWords:
+    return LastWords(read_kit(kits / name), tmp_path / FILE)
+
+
+def test_a_word_is_read_by_everybody_and_kept_over_restarts(kits: Path, tmp_path: Path) -> None:
+    for reader in ("b", "server", "operator"):
+        (tmp_path / reader).mkdir()
+        words = known(kits, tmp_path / reader, reader)
+        for party in ("a", "server"):
+            one = signed(kits, party)
+            assert words.add(words.read(one), one)
+        assert known(kits, tmp_path / reader, reader).words == {"a": word(), "server": word("server")}
+
+
+def test_a_forged_word_is_refused(kits: Path, tmp_path: Path) -> None:
+    words, good = known(kits, tmp_path), signed(kits)
+    other = found(tmp_path / "other")
+    bad: dict[str, Any] = {
+        "another's key": signed(kits, "a", by="b"),
+        "another federation's authority": signed(other),
+        "the operator": signed(kits, "operator"),
+        "another text": {**good, "word": word(outcome="failed").model_dump_json()},
+        "another certificate": {**good, "certificate": signed(kits, "b")["certificate"]},
+        "no signature": {**good, "signature": ""},
+        "not hex": {**good, "signature": "?"},
+        "nonsense": {"word": "[]", "certificate": "", "signature": ""},
+        "a text": "x",
+        "a key missing": {"word": good["word"]},
+    }
+    for one in bad.values():
+        with pytest.raises(WireError):
+            words.read(one)
+    assert words.read(good) == word()
+
+
+def test_a_revoked_party_has_no_word(tmp_path: Path) -> None:
+    kits = found(tmp_path / "f")
+    one = signed(kits)
+    assert known(kits, tmp_path).read(one) == word()
+    revoke(kits, "a")
+    with pytest.raises(WireError, match="revoked"):
+        known(kits, tmp_path).read(one)
+
+
+def test_the_latest_word_counts_and_other_runs_do_not(kits: Path, tmp_path: Path) -> None:
+    words = known(kits, tmp_path)
+    learn_words(words, {"b": {"run": "r1", "last_words": [signed(kits, time=2000, outcome=RUNNING), signed(kits)]}})
+    assert words.words["a"].outcome == RUNNING
+    learn_words(words, {"b": {"run": "r2", "last_words": [signed(kits, time=3000)]}})
+    assert not words.words
+    learn_words(words, {"b": {"run": "r2", "last_words": [signed(kits, run="r2")]}, "c": "nonsense", "server": {}})
+    assert words.words["a"].run == "r2"
+    learn_words(words, {})  # nobody answers
+    assert words.words["a"].run == "r2"
+
+
+@pytest.mark.parametrize("bad", [None, 3, "x", [None], [{}], [["x"]], [{"word": 3}], {"a": 1}])
+def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> None:
+    words = known(kits, tmp_path)
+    learn_words(words, {"b": {"run": "r1", "last_words": bad}, "c": {"run": "r1", "last_words": [signed(kits)]}})
+    assert words.words == {"a": word()}
+
+
+def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
+    config = operator_kit(kits).config
+    left = {"a": word(), "b": word("b", outcome=RUNNING), "c": word("c", outcome="failed", status="DataError")}
+    parties = summarise(config, {}, {}, left)["parties"]
+    phases = {name: one["phase"] for name, one in parties.items()}
+    assert phases == {"a": "finished", "b": "not reached", "c": "failed", "server": "not reached"}
+    assert parties["a"]["time"] == "1970-01-01T00:00:01+00:00"
+
+
+def nodes_of(folder: Path, **changes: Any) -> dict[str, Node]:
+    method = {"kind": "mtcd", "tokens": 1, "hops": 3, "stepsize": 0.01}
+    settings = {"model": model_section(MODELS[0]), "method": method, "network": {"kind": "path"}, **changes}
+    kits = make_kits(folder, DATA.clients, stop={"iterations": 30}, **settings)
+    return {
+        name: Node(kit, folder / "runs" / name, LinearParticipant(kit, own_table_of(DATA, kit)), None)
+        for name, kit in kits.items()
+    }
+
+
+def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path) -> None:
+    nodes = nodes_of(tmp_path)
+    nodes["server"].stay_seconds = 600.0
+    kit = operator_kit(tmp_path / "kits")
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        running = {name: pool.submit(node.run) for name, node in nodes.items()}
+        try:
+            assert until(lambda: all(running[name].done() for name in DATA.clients))
+            words = LastWords(kit, kit.folder / FILE)
+            answers = ask_everybody(kit, "status")
+            assert list(answers) == ["server"]
+            learn_words(words, answers)
+            ask_everybody(kit, "stop")
+            assert running["server"].result() == "iterations"
+        finally:
+            for node in nodes.values():
+                node.loop.stop()
+    again = LastWords(kit, kit.folder / FILE).words  # when nobody answers any more
+    parties = summarise(kit.config, {}, {}, again)["parties"]
+    assert {name: (one["phase"], one["ended"], one["iteration"]) for name, one in parties.items()} == dict.fromkeys(
+        NAMES, ("finished", "iterations", 30)
+    )
+    at_server = json.loads((tmp_path / "runs" / "server" / FILE).read_text())
+    assert all(LastWord.model_validate_json(one["word"]).objective is None for one in at_server)  # it has no labels
+    at_neighbour = LastWords(nodes["c1"].kit, tmp_path / "runs" / "c1" / FILE).words
+    assert at_neighbour["c0"].objective == pytest.approx(at_neighbour["c2"].objective)
+
+
+def test_without_a_server_words_are_passed_on(tmp_path: Path) -> None:
+    """c0 and c2 are no neighbours."""
+    nodes = nodes_of(tmp_path, server=None, method={"kind": "stcd", "stepsize": 0.01})
+    nodes["c0"].stay_seconds = 600.0
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        running = [pool.submit(node.run) for node in nodes.values()]
+        try:
+            assert until(lambda: len(nodes["c0"].farewell.known.words) == 3)
+        finally:
+            nodes["c0"].loop.stop()
+        assert {one.result() for one in running} == {"iterations"}
+    assert {one.outcome for one in nodes["c0"].farewell.known.words.values()} == {FINISHED}
+
+
+def test_a_failure_is_told_and_a_restart_supersedes_it(tmp_path: Path) -> None:
+    nodes = nodes_of(tmp_path)
+    failing = nodes.pop("c2")
+    kits = {name: node.kit for name, node in [*nodes.items(), ("c2", failing)]}
+
+    def fail() -> None:
+        raise MtcdError("no")
+
+    with ThreadPoolExecutor(len(kits)) as pool:
+        running = [pool.submit(node.run) for node in nodes.values()]
+        broken = pool.submit(failing.run)
+        try:
+            assert until(lambda: "c1" in failing.mail.link.up)
+            failing.loop.call(fail)
+            with pytest.raises(MtcdError, match="no"):
+                broken.result()
+            heard = nodes["c1"].farewell.known
+            assert until(lambda: heard.words.get("c2") is not None)
+            assert heard.words["c2"].outcome == "failed"
+            assert heard.words["c2"].status == "MtcdError"
+            participant = LinearParticipant(kits["c2"], own_table_of(DATA, kits["c2"]))
+            back = Node(kits["c2"], tmp_path / "runs" / "c2", participant, None)
+            nodes["c2"] = back
+            running.append(pool.submit(back.run))
+            assert {one.result() for one in running} == {"iterations"}
+        finally:
+            for node in nodes.values():
+                node.loop.stop()
+    assert LastWords(kits["c1"], tmp_path / "runs" / "c1" / FILE).words["c2"].outcome == FINISHED
