@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo docs docs-test test browser upgrade-test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo docs docs-test test browser upgrade-test deploy-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -21,6 +21,10 @@ browser: $(VENV)/.browser
 # the commit named in tests/upgrade, as a wheel, in one federation with this one
 upgrade-test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/upgrade
+
+# the Dockerfile line by line, and the services of the compose file, in namespaces: needs root
+deploy-test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/deploy
 
 test-faults: $(VENV)/.test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty
