@@ -84,7 +84,7 @@ def _filled(values: Array, start: int) -> Array:
 def _past(measured: Array, now: Rows) -> Array:
     """What one station measured at these hours and before: a column for each channel and lag."""
     columns = [measured[now - lag, channel] for channel in range(measured.shape[1]) for lag in LAGS]
-    return np.asfortranarray(np.stack(columns, axis=1))
+    return np.stack(columns).T  # column-major, as blocks are
 
 
 def _names(station: str, channels: tuple[str, ...]) -> tuple[str, ...]:
