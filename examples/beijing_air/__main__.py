@@ -1,6 +1,6 @@
 """All numbers and pictures of docs/beijing-air.md: `python examples/beijing_air --out docs/figures`.
 
-It needs the data set beijing-air (docs/datasets.md) and takes about a quarter of an hour on two cores. `--quick` takes
+It needs the data set beijing-air (docs/datasets.md) and takes some minutes on a quiet machine. `--quick` takes
 one station and every 150th hour, to see that it runs; `--draw` draws the pictures again from the CSV files.
 """
 
