@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from typing import Any
 
@@ -21,8 +22,8 @@ def api_reference(*names: str) -> str:
 def _described(name: str, value: Any) -> list[str]:
     lines = [f"`{name}{signature(value)}`", "", *docstring(value)]
     members = [(key, one) for key, one in vars(value).items() if _is_shown(key, one)] if inspect.isclass(value) else []
-    rows = [[_called(key, one), docstring(_function(one))[0]] for key, one in members]
-    return [*lines, "", *table(["", ""], rows)] if rows else lines
+    rows = [[_called(key, one), _first(_function(one))] for key, one in members]
+    return [*lines, "", *table(["member", "meaning"], rows)] if rows else lines
 
 
 def signature(value: Any) -> str:
@@ -41,9 +42,18 @@ def docstring(value: Any) -> list[str]:
     text = re.sub(r":\w+:`~?([^`]+)`", r"`\1`", (inspect.getdoc(value) or "").replace("``", "`"))
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
-        example = paragraph.startswith(">>>")
-        lines += ["", *(["```pycon", paragraph, "```"] if example else paragraph.splitlines())]
+        example = ["```pycon", paragraph, "```"]
+        lines += ["", *(example if paragraph.startswith(">>>") else _no_emphasis(paragraph).splitlines())]
     return lines[1:]
+
+
+def _no_emphasis(text: str) -> str:
+    """The star of f* as a star."""
+    return re.sub(r"(`[^`]*`)|\*", lambda found: found[1] or "\\*", text)
+
+
+def _first(value: Any) -> str:
+    return " ".join(itertools.takewhile(str.strip, docstring(value)))
 
 
 def _function(member: Any) -> Any:

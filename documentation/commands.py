@@ -34,7 +34,7 @@ def _described(name: str, command: Any) -> list[str]:
 
 def _plain(text: str) -> str:
     """Without the marks of rich."""
-    return re.sub(r"\[/?bold\]", "`", text).strip()
+    return re.sub(r"\[/?bold\]", "`", text).replace("\\[", "[").strip()
 
 
 def _first(command: Any) -> str:

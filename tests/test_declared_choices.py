@@ -1,4 +1,4 @@
-"""What README declares of our choices ('Where we read the paper differently') is what code and experiments do."""
+"""What docs/paper.md declares of our choices is what code and experiments do."""
 
 from __future__ import annotations
 
@@ -27,14 +27,13 @@ def experiment(name: str) -> dict[str, Any]:
 
 
 def declared(number: int) -> str:
-    lines = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8").splitlines()
     return next(line for line in lines if line.startswith(f"{number}. **"))
 
 
 def test_choices_are_numbered_one_after_the_other() -> None:
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    section = text.split("## Where we read the paper differently")[1].split("## More")[0]
-    numbers = [int(line.split(".")[0]) for line in section.splitlines() if line[:1].isdigit()]
+    text = (ROOT / "docs" / "paper.md").read_text(encoding="utf-8")
+    numbers = [int(line.split(".")[0]) for line in text.splitlines() if line[:1].isdigit()]
     assert numbers[0] == 1
     assert all(after == before + 1 for before, after in pairwise(numbers))
 

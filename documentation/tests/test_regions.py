@@ -1,5 +1,8 @@
 """What pages take from the code is what the code says, and a page that does not is noticed."""
 
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +10,7 @@ from documentation.excerpts import excerpt
 from documentation.keys import key_table
 from documentation.regions import ROOT, fresh, stale_pages
 
+import mtcd
 from mtcd.config.schema import Config
 
 
@@ -25,6 +29,16 @@ def test_every_key_of_a_config_is_on_the_page() -> None:
     page = (ROOT / "docs" / "config.md").read_text(encoding="utf-8")
     for key in Config.model_fields:
         assert f"| `{key}` |" in page
+
+
+def test_every_public_name_and_every_command_is_on_a_page() -> None:
+    api, cli = ((ROOT / "docs" / name).read_text(encoding="utf-8").splitlines() for name in ("api.md", "cli.md"))
+    assert {line.removeprefix("### mtcd.") for line in api if line.startswith("### ")} == set(mtcd.__all__)
+    shown = subprocess.run([sys.executable, "-m", "mtcd", "--help"], capture_output=True, text=True, check=True).stdout
+    commands = re.findall(r"^│ ([a-z]+) ", shown.split("Commands")[1], re.MULTILINE)
+    assert {"train", "federation"} <= set(commands)
+    for command in commands:
+        assert f"## mtcd {command}" in cli or f"### mtcd {command}" in cli
 
 
 def test_a_key_without_a_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
