@@ -18,9 +18,9 @@ browser: $(VENV)/.browser
 	.ci/chromium
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/browser
 
-# the commit named in tests/upgrade, as a wheel, in one federation with this one
+# real processes: an older version beside this one, a party behind a firewall, one behind a proxy
 upgrade-test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/upgrade
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/operations
 
 # the Dockerfile line by line, and the services of the compose file, in namespaces: needs root
 deploy-test: $(VENV)/.test

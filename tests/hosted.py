@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -28,24 +29,35 @@ FOREVER = {"iterations": 10**9}
 
 @contextmanager
 def federation(
-    folder: Path, samples: int, links: Links, server: bool = False, dial_out: str | None = None, **changes: Any
+    folder: Path,
+    samples: int,
+    links: Links,
+    server: bool = False,
+    dial_out: str | None = None,
+    cables: Links | None = None,
+    names: Mapping[str, str] = MappingProxyType({}),
+    **changes: Any,
 ) -> Iterator[tuple[Hosts, Processes, np.ndarray, np.ndarray]]:
-    """All on their hosts, not started yet; with the data of all, which nobody has. ``dial_out``: accepts nothing."""
+    """All on their hosts, not started yet; with the data of all, which nobody has.
+
+    ``dial_out``: a party without an address; ``names``: those of hosts that others know by name. ``cables``: if they
+    are not the links.
+    """
     clients = sorted({name for link in links for name in link})
-    names = [*clients, *(["server"] if server else [])]
-    cables = [*links, *((name, "server") for name in clients if server)]
+    cables = cables or [*links, *((name, "server") for name in clients if server)]
     draw = np.random.default_rng(0)
     X, y = draw.standard_normal((samples, 2 * len(clients))), draw.standard_normal(samples)
     tables = {name: folder / f"{name}.parquet" for name in clients}
     for k, (name, table) in enumerate(tables.items()):
         labels = {"y": y} if name == "a" else {}
         pl.DataFrame({"one": X[:, 2 * k], "two": X[:, 2 * k + 1]} | labels).write_parquet(table)
-    with Hosts(names, cables) as hosts:
-        places = {name: f"{hosts.addresses[name]}:7447" for name in names}
+    with Hosts(sorted({name for cable in cables for name in cable}), cables) as hosts:
+        places: dict[str, Any] = {name: f"{address}:7447" for name, address in hosts.addresses.items()}
+        places |= {name: {"address": f"{public}:7447", "listen": places[name]} for name, public in names.items()}
         file = written(
             folder,
             parties={name: {"dial_out_only": True} if name == dial_out else places[name] for name in clients},
-            server=places.get("server"),
+            server=places["server"] if server else None,
             labels={"held_by": "a", "column": "y", "shared_with": "parties"},
             network={"links": [list(link) for link in links]},
             alignment="given order",
