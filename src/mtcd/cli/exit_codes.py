@@ -41,6 +41,7 @@ EXIT_CODES: dict[str, dict[int, str]] = {
         INVALID: INPUT,
         SOME: "some party does not answer",
     },
+    "federation dashboard": {SUCCESS: "closed with Ctrl-C", INVALID: INPUT},
     "federation demo": {
         SUCCESS: "trained",
         INVALID: "the input is invalid, or a party failed: the reason is on standard error",

@@ -189,6 +189,21 @@ def logs(kits: OperatorKit = Path("kits"), as_json: Json = False) -> None:
     raise typer.Exit(show_logs(kits, as_json))
 
 
+@federation.command(epilog=described("federation dashboard"))
+def dashboard(
+    kits: OperatorKit = Path("kits"),
+    address: Annotated[
+        str, typer.Option(metavar="HOST:PORT", help="Where to serve the page. Port 0: a free one.")
+    ] = "127.0.0.1:0",
+    open_: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0.1, help="Ask all parties at this interval.")] = 1.0,
+) -> None:
+    """Serve a web page of the whole federation: parties, tokens, curves and costs, until Ctrl-C."""
+    from mtcd.cli.federation_dashboard import show_dashboard
+
+    show_dashboard(kits, address, open_, every)
+
+
 @federation.command(epilog=described("federation demo"))
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for tables, kits and runs.")] = Path(

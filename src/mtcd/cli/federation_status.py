@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +19,6 @@ FROM_KIT = (
     "No party answers. What is shown of parties that have left are their last words, signed by them, as this kit has "
     "received them. A party that is not reached left none here: summary.json in its run folder says how its run ended."
 )
-LEFT = ("finished", "stopped", "diverged", "failed", "interrupted")
-FINAL_PHASES = ("ended", "not reached", "not readable", *LEFT)
 
 
 def show_status(kits: Path, as_json: bool, every: float | None) -> int:
@@ -39,39 +36,24 @@ def show_status(kits: Path, as_json: bool, every: float | None) -> int:
             else:
                 show_summary(summary)
                 if not answers:
-                    left = any(one["phase"] in LEFT for one in before.values())
+                    left = any(one["phase"] in overview.LEFT for one in before.values())
                     screen.print(FROM_KIT if left else NO_ANSWERS, highlight=False, markup=False, soft_wrap=True)
-            if every is None or all(one["phase"] in FINAL_PHASES for one in before.values()):
+            if every is None or all(one["phase"] in overview.FINAL for one in before.values()):
                 well = all(one["phase"] in overview.WELL for one in before.values())
                 return SUCCESS if well else SOME if answers else NONE
             time.sleep(every)
 
 
-def shown_phase(one: dict[str, Any]) -> str:
-    """The phase of a party in words: how its run ended, or how far its alignment is."""
-    if one["phase"] in LEFT:
-        when = datetime.fromisoformat(one["time"])
-        day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
-        return f"{one['phase']} {day}{when:%H:%M} UTC" + (
-            f" ({one['ended']})" if one["ended"] not in ("", one["phase"]) else ""
-        )
-    if one.get("ended"):
-        return f"ended ({one['ended']})"
-    if one.get("aligning"):
-        aligning = one["aligning"]
-        return f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, {aligning['seconds']:.0f} s"
-    return str(one["phase"])
-
-
 def show_summary(summary: dict[str, Any]) -> None:
     """Print the parties as a table, and the progress in one line."""
+    overview = find("mtcd.federation.node.overview")
     titles = ["party", "phase", "iteration", "tokens", "connected", "unreachable", "waits for"]
     rows = []
     held: dict[str, list[str]] = {}
     for index, name in summary["tokens"].items():
         held.setdefault(name, []).append(index)
     for name, one in summary["parties"].items():
-        cells = [name, shown_phase(one), str(one.get("iteration", "")), ", ".join(held.get(name, []))]
+        cells = [name, overview.in_words(one), str(one.get("iteration", "")), ", ".join(held.get(name, []))]
         cells += [str(len(one.get("connected", []))) if "connected" in one else ""]
         cells += [", ".join(one.get(key, [])) for key in ("gone", "waiting_for")]
         rows.append(cells)
@@ -83,7 +65,9 @@ def show_summary(summary: dict[str, Any]) -> None:
         facts.append(f"objective {summary['objective']:.6g}")
     if summary["gap"] is not None:
         facts.append(f"gap at most about {summary['gap']:.2e}")
-    missing = [name for name, one in summary["parties"].items() if one["phase"] in FINAL_PHASES and "ledger" not in one]
+    missing = [
+        name for name, one in summary["parties"].items() if one["phase"] in overview.FINAL and "ledger" not in one
+    ]
     if missing:
         facts.append(f"not counting {', '.join(missing)}")
     screen.print(", ".join(facts), highlight=False, soft_wrap=True)

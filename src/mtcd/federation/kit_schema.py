@@ -139,6 +139,13 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
     )
 
 
+def settings_yaml(config: KitConfig) -> str:
+    """The settings of the training as YAML, without names and addresses: keys of a federation file."""
+    content = yaml.safe_load(as_yaml(config))
+    keys = ("alignment", "standardise", "holdout", "model", "method", "stop", "costs", "seed")
+    return yaml.safe_dump({key: content[key] for key in keys if key in content}, sort_keys=False)
+
+
 def as_yaml(section: Federation | KitConfig) -> bytes:
     """Encode as YAML, with all defaults filled in."""
     content: dict[str, Any] = section.model_dump(mode="json", exclude_none=True)

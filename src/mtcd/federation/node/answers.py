@@ -11,7 +11,7 @@ from mtcd.ledger.ledger import Ledger
 
 Text = Annotated[StrictStr, AfterValidator(tidy)]
 MOST_WORDS = 10_000
-Count = Annotated[StrictInt, Field(ge=0)]
+Count = Annotated[StrictInt, Field(ge=0, le=2**53)]  # larger ones do not fit a float, nor a browser
 
 
 class TokenPlace(BaseModel):

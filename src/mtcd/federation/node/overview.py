@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any
 
 from mtcd.errors import WireError
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.last_words import DIVERGED, FINISHED, RUNNING, STOPPED, LastWord, LastWords
+from mtcd.federation.last_words import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED, LastWord, LastWords
 from mtcd.federation.node.answers import read_status, read_words
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -18,7 +19,24 @@ NOT_REACHED, NOT_READABLE, ENDED = "not reached", "not readable", "ended"
 UP = ("opening", "training", ENDED)
 WELL = (*UP, FINISHED, STOPPED, DIVERGED)
 """The phases of parties that are up, and of all that need nobody's attention."""
+LEFT = (FINISHED, STOPPED, DIVERGED, FAILED, INTERRUPTED)
+FINAL = (ENDED, NOT_REACHED, NOT_READABLE, *LEFT)
+"""The phases of parties that have left a last word, and of all from which nothing is to be expected."""
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def in_words(one: Mapping[str, Any]) -> str:
+    """The phase of a party in words: how its run ended, or how far its alignment is."""
+    if one["phase"] in LEFT:
+        when = datetime.fromisoformat(one["time"])
+        day = "" if when.date() == datetime.now(UTC).date() else f"{when:%Y-%m-%d} "
+        why = f" ({one['ended']})" if one["ended"] not in ("", one["phase"]) else ""
+        return f"{one['phase']} {day}{when:%H:%M} UTC{why}"
+    if one.get("ended"):
+        return f"ended ({one['ended']})"
+    if aligning := one.get("aligning"):
+        return f"{one['phase']}: {aligning['step']}, {aligning['share']:.0%}, {aligning['seconds']:.0f} s"
+    return str(one["phase"])
 
 
 def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
