@@ -55,7 +55,7 @@ def _value(parameter: Any) -> str:
 
 def _usage(name: str, parameters: list[Any]) -> str:
     arguments = [one for one in parameters if _is_argument(one)]
-    words = [_value(one) + ("..." if one.nargs == -1 else "") for one in arguments]
+    words = [_value(one).removesuffix("...") + ("..." if one.nargs == -1 else "") for one in arguments]
     words = [word if one.required else f"[{word}]" for word, one in zip(words, arguments, strict=True)]
     return " ".join([name, *words, *(["[OPTIONS]"] if len(arguments) < len(parameters) else [])])
 
