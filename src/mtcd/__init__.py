@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from mtcd.network.changes import with_changes
     from mtcd.network.edges import network_from_edges, read_network
     from mtcd.network.topology import Change, Network, make_network
+    from mtcd.privacy import Privacy
     from mtcd.run import Run
     from mtcd.selection.cross_validation import CrossValidation, cross_validate
     from mtcd.selection.path import Path, path
@@ -77,6 +78,7 @@ _HOMES = {
     "MtcdError": "mtcd.errors",
     "Network": "mtcd.network.topology",
     "Path": "mtcd.selection.path",
+    "Privacy": "mtcd.privacy",
     "Run": "mtcd.run",
     "STCD": "mtcd.methods.mtcd",
     "SVFL": "mtcd.methods.svfl",
@@ -128,6 +130,7 @@ __all__ = [
     "MtcdError",
     "Network",
     "Path",
+    "Privacy",
     "Run",
     "Schedule",
     "SplitModel",

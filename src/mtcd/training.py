@@ -25,13 +25,14 @@ from mtcd.history import History
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.linear_training import LinearTraining
-from mtcd.methods.method import Method
+from mtcd.methods.method import Method, with_privacy
 from mtcd.model.linear import Glm
 from mtcd.model.trained import TrainedModel
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.observing import Observer, Scored, Watch, sentence
 from mtcd.pace import Pace
+from mtcd.privacy import Privacy
 from mtcd.protocol.party import Parties
 from mtcd.protocol.tracer import Tracer
 from mtcd.run import Run
@@ -60,6 +61,7 @@ def train(
     metrics: Sequence[str] | None = None,
     callbacks: Sequence[Callback] = (),
     start: Run | Mapping[str, ArrayLike] | None = None,
+    privacy: Privacy | None = None,
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
@@ -80,6 +82,8 @@ def train(
     which a :class:`Glm` is trained by mtcd, stcd or svfl. The first token is then not zero, and collecting it is on
     the ledger: an upload of every client, or with stcd a first pass of the token through all of them.
 
+    ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token (docs/privacy.md).
+
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
     >>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(local_updates=5), mtcd.Stop(gap=1e-6))
@@ -90,11 +94,13 @@ def train(
         raise ConfigError(
             f"train needs a method, MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), but got {method!r}."
         )
-    costs = costs or Costs()
-    for given, kind in ((data, (VerticalData, VerticalDataset)), (stop or Stop(gap=1), Stop), (costs, Costs)):
+    costs, privacy = costs or Costs(), privacy or Privacy()
+    kinds = ((data, (VerticalData, VerticalDataset)), (stop or Stop(gap=1), Stop), (costs, Costs), (privacy, Privacy))
+    for given, kind in kinds:
         if not isinstance(given, kind):
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
             raise ConfigError(f"train needs a {names}, but got {given!r}.")
+    method = with_privacy(method, privacy)
     check_whole("seed", seed, least=0)
     if resume and checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")

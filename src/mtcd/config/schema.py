@@ -21,6 +21,7 @@ from mtcd.config.data_schema import (
 from mtcd.config.keys import Number, Whole
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
 from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
+from mtcd.config.privacy_schema import PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.own_code import is_own
 
@@ -46,6 +47,7 @@ __all__ = [
     "OwnTable",
     "PlateauSection",
     "Prepare",
+    "PrivacySection",
     "ScheduleSection",
     "Section",
     "Seed",
@@ -201,6 +203,8 @@ class Config(Section):
     """when the training ends: at the first limit that is reached"""
     costs: CostsSection = CostsSection()
     """the prices of messages"""
+    privacy: PrivacySection = PrivacySection()
+    """what parties may learn of each other in training ([privacy.md](privacy.md))"""
     compute: ComputeSection | None = None
     """where and how split networks run"""
     metrics: Annotated[list[str], BeforeValidator(_listed)] | None = None

@@ -19,11 +19,12 @@ from mtcd.data.datasets.catalogue import SERIES
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.ledger.costs import Costs
-from mtcd.methods.method import METHODS, Method
+from mtcd.methods.method import METHODS, Method, with_privacy
 from mtcd.methods.mtcd import MTCD
 from mtcd.methods.schedule import Schedule
 from mtcd.metrics import find_metric
 from mtcd.model.linear import Glm
+from mtcd.privacy import Privacy
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 
@@ -31,6 +32,7 @@ from mtcd.stop import Stop
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
     """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
     method, notes = _method(config.method)
+    method = with_privacy(method, Privacy(**config.privacy.model_dump()))
     given = config.stop.model_dump()
     _check_measuring(config)
     if isinstance(config.model, GlmSection):

@@ -13,6 +13,7 @@ from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
+from mtcd.privacy import Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Party
@@ -129,6 +130,13 @@ class Method(ABC):
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
         """Reject a problem that the method cannot solve."""
 
+    def sealed(self) -> Method:
+        """The same training with encrypted tokens."""
+        raise ConfigError(
+            f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server keeps the key) or stcd "
+            "(the label holder does) with walk: tour."
+        )
+
     def notes(self, network: Network) -> tuple[str, ...]:
         """Notes for the user on the method on this network."""
         return ()
@@ -187,6 +195,11 @@ METHODS: Registry[Callable[..., Method]] = Registry(
 """The class of each method, or a function that returns an instance. Its parameters are the keys of ``method`` in a
 config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
 NOT_IN_CONFIG = {"config": False}
+
+
+def with_privacy(method: Method, privacy: Privacy) -> Method:
+    """The method that trains with this privacy."""
+    return method.sealed() if privacy.sealed else method
 
 
 def check_connected(network: Network, kind: str) -> None:
