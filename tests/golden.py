@@ -19,6 +19,7 @@ from mtcd.federation.delivery.journal import MAGIC
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.frame import FORMAT, Header, encode
 from mtcd.ledger.ledger import Ledger
+from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.split_parties import SplitToken, UpdateFusion
@@ -32,6 +33,7 @@ from mtcd.version import PROTOCOL
 
 FILE = Path(__file__).with_name("golden.json")
 Z = np.array([1.5, -2.0, 0.25])
+WORDS = np.array([1, -(2**63), 2**63 - 1, 0], dtype="<i8")
 INSTRUCTION = Instruction(3, (0.5, 0.25, 0.25), 2, True, False, 0.125, True)
 TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
 PAYLOADS: tuple[Payload, ...] = (
@@ -58,6 +60,10 @@ PAYLOADS: tuple[Payload, ...] = (
     control.Prepare(5, 12, True),
     control.Promise(12, 4, 13, frozenset({1})),
     control.Release(12),
+    MaskedUpload(WORDS),
+    MaskedToken(1, 2, WORDS),
+    PublicKey(np.arange(4, dtype="<i8")),
+    PublicKeys(np.arange(8, dtype="<i8").reshape(2, 4)),
 )
 
 

@@ -9,6 +9,8 @@ from mtcd.errors import ConfigError, did_you_mean
 
 Mode = Literal["open", "sealed"]
 OPEN, SEALED = "open", "sealed"
+Aggregation = Literal["plain", "masked"]
+PLAIN, MASKED = "plain", "masked"
 
 
 @dataclass(frozen=True)
@@ -16,18 +18,25 @@ class Privacy:
     """The privacy of a training, named by what it promises: see docs/privacy.md.
 
     ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed' (the token is
-    encrypted; a party learns its own gradients only).
+    encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the server reads every upload), or
+    'masked' (it learns the sum of all uploads only).
 
     >>> Privacy().mode
     'open'
     """
 
     mode: Mode = "open"
+    aggregation: Aggregation = "plain"
 
     def __post_init__(self) -> None:
-        known = get_args(Mode)
-        if self.mode not in known:
-            raise ConfigError(f"privacy.mode: unknown mode {self.mode!r}: {did_you_mean(str(self.mode), known)}")
+        for name, given, choices in (("mode", self.mode, Mode), ("aggregation", self.aggregation, Aggregation)):
+            known = get_args(choices)
+            if given not in known:
+                raise ConfigError(f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}")
+        if self.sealed and self.aggregation == MASKED:
+            raise ConfigError(
+                "privacy: sealed tokens have no plain sums at the server that could be masked: leave aggregation out."
+            )
 
     @property
     def sealed(self) -> bool:

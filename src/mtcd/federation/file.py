@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
-from mtcd.config.schema import Config, GlmSection, PlateauSection, SplitSection, SyntheticData
+from mtcd.config.schema import Config, GlmSection, PlateauSection, PrivacySection, SplitSection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
@@ -76,6 +76,7 @@ def method_of(federation: Federation) -> tuple[Method, tuple[str, ...]]:
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
     given = {part: getattr(federation, part) for part in parts} | {"model": built_in_only(federation.model)}
+    given |= {"privacy": federation.privacy or PrivacySection()}
     config = Config.model_construct(data=nothing, **given)
     method, notes, _, costs = build_settings(config)
     if federation.stop.gap is not None:

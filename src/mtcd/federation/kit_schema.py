@@ -14,6 +14,7 @@ from mtcd.config.schema import (
     CostsSection,
     Fraction,
     ModelSection,
+    PrivacySection,
     Section,
     Seed,
     StopSection,
@@ -79,6 +80,7 @@ class KitConfig(Section):
     method: AnyMethodSection
     stop: StopSection
     costs: CostsSection
+    privacy: PrivacySection | None = None  # kits of before it have none
     compute: ComputeSection | None = None
     limits: LimitsSection
     seed: Seed
@@ -118,7 +120,8 @@ def kit_config(federation: Federation, name: str, network: Network, certificates
     else:
         near = [other for other in federation.places if other != name]
     holder = name == federation.labels.held_by
-    shared = ("alignment", "standardise", "holdout", "model", "method", "stop", "costs", "compute", "limits", "seed")
+    settings = ("model", "method", "stop", "costs", "privacy", "compute", "limits", "seed")
+    shared = ("alignment", "standardise", "holdout", *settings)
     return KitConfig(
         protocol=PROTOCOL,
         federation=federation.name,

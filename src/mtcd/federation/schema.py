@@ -18,6 +18,7 @@ from mtcd.config.schema import (
     MethodSection,
     ModelSection,
     Prepare,
+    PrivacySection,
     Section,
     Seed,
     StopSection,
@@ -152,6 +153,7 @@ class Federation(Section):
     method: AnyMethodSection = MethodSection()
     stop: StopSection = StopSection()
     costs: CostsSection = CostsSection()
+    privacy: PrivacySection | None = None
     compute: ComputeSection | None = None
     limits: LimitsSection = LimitsSection()
     seed: Seed = 0

@@ -97,6 +97,18 @@ class Plan:
         uplink = self.floats if self.tokens_return else self.aggregate_floats
         return Sizes(uplink, self.aggregate_floats, self.floats)
 
+    def last_clients(self, t: int) -> tuple[int, ...]:
+        """The clients from which the tokens return to the server in iteration t, where no client is down."""
+        latest, found = self._last_clients.get("latest", (-1, ()))
+        if latest != t:
+            found = tuple(self.roaming.last(token, t) for token in range(self.tokens))
+            self._last_clients["latest"] = t, found
+        return found
+
+    @cached_property
+    def _last_clients(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+        return {}
+
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
         """A new acceleration that starts with this token."""
         first = self.stepsize if self.adaptive else 0.0

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
+from mtcd.masking.fixed_point import NARROW, WIDE
+from mtcd.masking.pair_masks import MOST_PLACES
+from mtcd.masking.parties import Masking, masked
+from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
-from mtcd.privacy import Privacy
+from mtcd.privacy import MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Party
 from mtcd.registry import Registry
@@ -22,6 +27,8 @@ from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 from mtcd.transports import DEFAULT, TRANSPORTS, make_transport
 
+FEWEST_MASKED = 3
+"""Clients without which a sum would reveal a single one to another."""
 Stepsize = float | Literal["auto"]
 P = TypeVar("P", bound=Party)
 
@@ -38,6 +45,8 @@ class Method(ABC):
     """Whether the parties sync at a server."""
     transport: str = DEFAULT
     """The form in which aggregates travel, see ``mtcd.transports``."""
+    aggregation: str = PLAIN
+    """Whether the server receives what it sums as it is, or masked: see ``mtcd.masking``."""
     warm_starts = False
     """Whether training may start from parameters other than 0."""
     gradient_steps = True
@@ -90,7 +99,11 @@ class Method(ABC):
         shape = (length,) if outputs == 1 and split is None else (length, outputs)
         numbers = None if self.transport == DEFAULT else TRANSPORTS[self.transport].dtype
         general = Bounds(run, network.size, frozenset(), shape, split=split, numbers=numbers)
-        return self.message_bounds(general, network, seed, samples)
+        bounds = self.message_bounds(general, network, seed, samples)
+        if self.aggregation == PLAIN:
+            return bounds
+        uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
+        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | {PublicKey, PublicKeys})
 
     def check_split_transport(self) -> None:
         """Reject a transport: split networks always send float32."""
@@ -102,8 +115,11 @@ class Method(ABC):
         """Whether f follows from a received aggregate."""
         return self.batch is None and TRANSPORTS[self.transport].reads_objective
 
-    def equip(self, parties: Parties) -> Parties:
-        """The same parties, each with its own transport."""
+    def equip(self, parties: Parties, holders: Callable[[int], Sequence[int]] | None = None) -> Parties:
+        """The same parties, each with its own transport, and with masks. ``holders``: see ``Masking``."""
+        if self.aggregation == MASKED:
+            server: Any = parties.server
+            parties = masked(parties, Masking(len(parties.clients), WIDE, server.aggregate, holders))
         if self.transport == DEFAULT:
             return parties
 
@@ -126,6 +142,13 @@ class Method(ABC):
                 f"network.changes: with method.batch {self.kind} needs every client in every iteration, for its "
                 "representation on the next batch. Leave batch out, or the changes."
             )
+        if self.aggregation == MASKED and network.changes:
+            raise ConfigError("privacy.aggregation: masks cancel if all clients take part: leave network.changes out.")
+        if self.aggregation == MASKED and not FEWEST_MASKED <= network.size <= MOST_PLACES:
+            raise ConfigError(
+                f"privacy.aggregation: masked needs at least {FEWEST_MASKED} clients and at most {MOST_PLACES}, but "
+                f"there are {network.size}: in a sum of two, each client would find the other's part."
+            )
 
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
         """Reject a problem that the method cannot solve."""
@@ -137,9 +160,26 @@ class Method(ABC):
             "(the label holder does) with walk: tour."
         )
 
+    def masked(self) -> Method:
+        """The same training with masked uploads, of which the server learns the sum."""
+        raise ConfigError(
+            f"privacy.aggregation: {self.kind} has no sums at a server that could be masked. Use mtcd or svfl."
+        )
+
+    def _check_masked(self) -> None:
+        if self.aggregation == MASKED and self.transport != DEFAULT:
+            raise ConfigError(
+                f"privacy.aggregation: masked sends integers: leave method.transport: {self.transport} out."
+            )
+
     def notes(self, network: Network) -> tuple[str, ...]:
         """Notes for the user on the method on this network."""
-        return ()
+        if self.aggregation == PLAIN:
+            return ()
+        return (
+            f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps of 2^-32 (split "
+            f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as divergence.",
+        )
 
     @abstractmethod
     def describe(self) -> str:
@@ -199,7 +239,8 @@ NOT_IN_CONFIG = {"config": False}
 
 def with_privacy(method: Method, privacy: Privacy) -> Method:
     """The method that trains with this privacy."""
-    return method.sealed() if privacy.sealed else method
+    method = method.sealed() if privacy.sealed else method
+    return method.masked() if privacy.aggregation == MASKED else method
 
 
 def check_connected(network: Network, kind: str) -> None:

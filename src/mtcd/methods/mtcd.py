@@ -12,6 +12,7 @@ from typing import Literal
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.ledger.costs import UNIT, Costs, Sizes
+from mtcd.masking.pair_masks import MOST_PLACES
 from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
 from mtcd.methods.combine import RULES, Combine
 from mtcd.methods.combine.cluster import Cluster
@@ -32,6 +33,7 @@ from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
 from mtcd.network.walks import WALKS
+from mtcd.privacy import MASKED, PLAIN
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
@@ -85,6 +87,7 @@ class MTCD(Method):
     adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
     transport: str = field(default=DEFAULT, kw_only=True)
     local_solver: str = field(default=GRADIENT, kw_only=True)
+    aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
@@ -116,6 +119,17 @@ class MTCD(Method):
                 f"method.transport: {self.transport} changes tokens on their way, but acceleration and combine: "
                 f"optimal compute with differences of tokens. Leave these out, or set transport: {DEFAULT}."
             )
+
+        self._check_masked()
+        summed = self.batch is not None or (self._rule.same_everywhere and not self._rule.server_chooses)
+        if self.aggregation == MASKED and (self._accelerated or not summed):
+            raise ConfigError(
+                "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads only: use batch, or "
+                "combine: average or cluster, without acceleration."
+            )
+
+    def masked(self) -> MTCD:
+        return replace(self, aggregation=MASKED) if self.has_server else super().masked()  # type: ignore[return-value]
 
     def _check_acceleration(self) -> None:
         if self.depth is not None:
@@ -237,7 +251,7 @@ class MTCD(Method):
     def notes(self, network: Network) -> tuple[str, ...]:
         apart = in_pieces(network) if self.hops is None and network.changes else []
         note = f"{'; '.join(apart)}: the token stays in its component until the others can be reached again."
-        return (note[0].upper() + note[1:],) if apart else ()
+        return (*super().notes(network), *((note[0].upper() + note[1:],) if apart else ()))
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""
@@ -296,7 +310,13 @@ class MTCD(Method):
             relays = OnDemand(network.size, lambda k: Relay(clients[k]))
             return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        return self.equip(Parties(clients, server, opening(server, clients, problem)))
+        if self.aggregation == MASKED and plan.tokens_return and not 2 <= plan.tokens <= MOST_PLACES:
+            raise ConfigError(
+                "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
+                "itself: use two tokens or more, or batch."
+            )
+        holders = plan.last_clients if plan.tokens_return else None
+        return self.equip(Parties(clients, server, opening(server, clients, problem)), holders)
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])
@@ -325,12 +345,14 @@ class MTCD(Method):
             )
         if self.hops is None and problem.fusion_keeps_statistics:
             raise ConfigError("stcd has no server to hold the running statistics of batch norm in the fusion module.")
+        if self.aggregation == MASKED and self.batch is None:
+            raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
         steps = self.fusion_updates or (self.hops or 1) * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
-        return split_parties(problem.stage(plan.batches, lanes), plan, fusion)
+        return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED)
 
     def first_visits(self, network: Network, roaming: Roaming) -> tuple[int, ...]:
         """The clients of the first pass of a split network, in order; training starts at the last. () for none."""

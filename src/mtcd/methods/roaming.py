@@ -74,6 +74,13 @@ class Roaming:
         position = t * self.hops + hop if self.hops else hop
         return walk.next(client, previous, start, t, hop, uniform(self.seed, "walk", (token,), position))
 
+    def last(self, token: int, t: int) -> int:
+        """The last client that the token visits in iteration t."""
+        client, previous = self.first(token, t), NOWHERE
+        for hop in range(1, self.hops or 1):
+            client, previous = self.next(token, t, hop, client, previous), client
+        return client
+
     def all_walks(self) -> Sequence[Walk]:
         """The walks of all tokens, in all membership views."""
         return self.walks

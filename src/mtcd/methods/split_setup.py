@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mtcd.errors import MtcdError
+from mtcd.errors import ConfigError, MtcdError
 from mtcd.ledger.costs import Costs, Sizes
+from mtcd.masking.fixed_point import NARROW
+from mtcd.masking.parties import Masking, masked
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
 from mtcd.protocol.model import SplitStage, State, Tensor
@@ -24,6 +26,8 @@ class SplitParties:
     server: SplitServer | None
     token: SplitToken | None
     stage: SplitStage
+    masked: bool = False
+    """Whether the server receives masked uploads."""
 
     def parties(self) -> Parties:
         """The parties at the start: the server requests all representations, or the lone token starts."""
@@ -76,7 +80,7 @@ class SplitParties:
         return _arriving(token, self.stage)
 
     def _parties(self, opening: Sequence[Message]) -> Parties:
-        return Parties(
+        parties = Parties(
             self.clients,
             self.server,
             opening,
@@ -84,6 +88,10 @@ class SplitParties:
             checkpointed=self,
             epoch_loss=lambda: self.stage.epoch_loss(),
         )
+        if not self.masked:
+            return parties
+        length = self.clients[0].plan.batches.length
+        return masked(parties, Masking(len(self.clients), NARROW, self.stage.empty()[:length]))
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
         """The weights of all networks, copies combined, theta_0 last (without a server: that of the token)."""
@@ -112,12 +120,17 @@ def _arriving(token: SplitToken, stage: SplitStage) -> list[Message]:
     return [*progress, Message(at, at, token)]
 
 
-def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan) -> SplitParties:
+def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: bool = False) -> SplitParties:
     """The parties of a split network, with a server unless the token roams for ever."""
+    if masked and not stage.sums:
+        raise ConfigError(
+            "privacy.aggregation: masked gives the server the sum of the representations: set model.aggregation to "
+            "sum or mean. In a concatenation it would see each by itself."
+        )
     plan = replace(plan, linear=False)
     clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
     if plan.hops is not None:
-        return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage)
+        return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked)
     way = plan.first_pass or (plan.roaming.first(0, 0),)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]

@@ -11,13 +11,14 @@ from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.hosting import Plan
-from mtcd.methods.method import METHODS, Method, Stepsize
+from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize
 from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan
 from mtcd.methods.split_setup import SplitParties, split_parties
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
+from mtcd.privacy import MASKED, PLAIN
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, SplitProblem
@@ -58,9 +59,11 @@ class SVFL(Method):
     schedule: Schedule | None = None
     fusion_updates: int | None = None
     transport: str = field(default=DEFAULT, kw_only=True)
+    aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)
 
     def __post_init__(self) -> None:
         self._check_local_settings()
+        self._check_masked()
         if self.fusion_updates is not None:
             check_whole("method.fusion_updates", self.fusion_updates)
 
@@ -73,6 +76,9 @@ class SVFL(Method):
 
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
+
+    def masked(self) -> SVFL:
+        return replace(self, aggregation=MASKED)
 
     warm_starts = True
 
@@ -100,6 +106,7 @@ class SVFL(Method):
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """MTCD with one token per client, which stays there, and a sync after each visit."""
         self.check_split_transport()
+        self.check_network(network)
         if network.changes:
             raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
         K = network.size
@@ -116,7 +123,7 @@ class SVFL(Method):
             charges_hops=False,
         )
         steps = self.fusion_updates or self.local_updates
-        return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps))
+        return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED)
 
 
 class SVFLClient(Client):

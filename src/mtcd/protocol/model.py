@@ -209,6 +209,10 @@ class SplitStage(Protocol):
     def fusion(self) -> FusionNetwork:
         """theta_0."""
 
+    @property
+    def sums(self) -> bool:
+        """Whether H is the sum or the mean of the representations."""
+
     def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
         """H, of all clients in order."""
 

@@ -17,6 +17,9 @@ class Aggregation(ABC):
     To update its own h_k, a client computes the contribution of the others (``rest``) and then the new H (``put``).
     """
 
+    sums = False
+    """Whether H is a sum of the representations, up to a factor."""
+
     def __init__(self, widths: Sequence[int]) -> None:
         self.widths = tuple(widths)
 
@@ -41,6 +44,7 @@ class Aggregation(ABC):
 class Sum(Aggregation):
     """H = sum_k h_k. Its size does not depend on K."""
 
+    sums = True
     weight = 1.0
 
     @property

@@ -45,6 +45,11 @@ class Stage:
         self.lane, self.join = lanes.lane, lanes.join
         self.epoch_loss: Callable[[], EpochLoss | None] = lambda: None
 
+    @property
+    def sums(self) -> bool:
+        """Whether H is the sum or the mean of the representations."""
+        return self.around.aggregation.sums
+
     def aggregate(self, representations: Sequence[Tensor]) -> Tensor:
         """H, of all clients in order."""
         return self.around.aggregation.of(representations)

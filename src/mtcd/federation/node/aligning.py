@@ -38,6 +38,8 @@ def agreement(config: KitConfig, purpose: str) -> str:
     content = {**config.model_dump(mode="json", include=set(COMMON)), "held_by": config.labels.held_by}
     if config.holdout is not None:
         content["holdout"] = config.holdout
+    if config.privacy is not None:
+        content["privacy"] = config.privacy.model_dump(mode="json")
     text = json.dumps([purpose, config.seen_by, content], sort_keys=True)
     return blake2b(text.encode(), digest_size=16).hexdigest()
 

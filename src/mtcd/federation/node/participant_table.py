@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import Config, SyntheticData
+from mtcd.config.schema import Config, PrivacySection, SyntheticData
 from mtcd.config.settings import build_settings
 from mtcd.divergence import DIVERGED
 from mtcd.errors import DataError, WireError
@@ -35,11 +35,9 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
     """The method, stop rules and costs, which are the same at all parties."""
     parts = ("model", "method", "stop", "costs", "compute", "seed")
     nothing = SyntheticData(synthetic="ridge", samples=1, features=1, clients=1)  # the data are with the parties
-    method, _, stop, costs = build_settings(
-        Config.model_construct(
-            data=nothing, **{part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
-        )
-    )
+    given = {part: getattr(config, part) for part in parts} | {"model": built_in_only(config.model)}
+    given |= {"privacy": config.privacy or PrivacySection()}
+    method, _, stop, costs = build_settings(Config.model_construct(data=nothing, **given))
     return method, stop, costs
 
 

@@ -26,32 +26,31 @@ from mtcd.federation.node.asking import Questions
 from mtcd.federation.node.mail import IncomingRequest, Mail
 from mtcd.federation.node.parcels import unwrap, wrap
 from mtcd.federation.sealed import Seal
+from mtcd.masking.fixed_point import WIDE
 
 Sums = NDArray[np.uint64]
-STEPS_PER_UNIT = 2.0**32
-LARGEST = 2.0**30
 PASS_KEYS = ("pass", "order", "certificates")
 
 
 def to_sums(values: NDArray[Any]) -> Sums:
     """Convert to integer multiples of 2^-32."""
     numbers = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(numbers).all() or (numbers.size and np.abs(numbers).max() >= LARGEST):
+    if not WIDE.fits(numbers, 1):
         raise DataError(
             "The model's outputs for the new samples are too large: check that their columns have the same units and "
             "scales as in training."
         )
-    return np.rint(numbers * STEPS_PER_UNIT).astype(np.int64).view(np.uint64)
+    return WIDE.encode(numbers, 1).view(np.uint64)
 
 
 def fits(values: NDArray[Any], parties: int) -> bool:
     """Whether the values are finite, and small enough that the parts of all parties can be added without overflow."""
-    return bool(np.isfinite(values).all()) and not (values.size and np.abs(values).max() >= LARGEST / parties)
+    return WIDE.fits(np.asarray(values), parties)
 
 
 def from_sums(sums: Sums) -> Array:
     """Convert back to floats."""
-    return sums.view(np.int64) / STEPS_PER_UNIT
+    return WIDE.decode(sums.view(np.int64))
 
 
 def order_of(config: KitConfig) -> list[str]:

@@ -1,0 +1,101 @@
+"""The masks of one client: a key shared with each other client, and a stream of masks from each key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from struct import Struct
+from typing import Any
+
+import numpy as np
+
+from mtcd.errors import WireError
+from mtcd.extras import find
+from mtcd.masking.fixed_point import Words
+
+KEY_BYTES = 32
+KEY_WORDS = KEY_BYTES // 8
+LABEL = b"mtcd masked aggregation 1"
+COUNTER = Struct(">QHH4x")  # the sync, both places in it, and 32 bits that count blocks of the stream
+MOST_PLACES = 2**16
+"""The most clients, or tokens, of a sync."""
+I8 = np.dtype("<i8")
+
+
+def new_private_key() -> Words:
+    """A private key of X25519."""
+    x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
+    return _words(x25519.X25519PrivateKey.generate().private_bytes_raw())
+
+
+def public_key(private: Words) -> Words:
+    """The public key of a private one."""
+    x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
+    return _words(x25519.X25519PrivateKey.from_private_bytes(private.tobytes()).public_key().public_bytes_raw())
+
+
+def shared_keys(number: int, private: Words, public: Words) -> list[bytes]:
+    """The key that client ``number`` shares with each client; in its own place, one that nobody else knows."""
+    x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
+    own = x25519.X25519PrivateKey.from_private_bytes(private.tobytes())
+    keys = []
+    for k, theirs in enumerate(public):
+        if k == number:
+            keys.append(_derived(private.tobytes(), LABEL))
+            continue
+        try:
+            secret = own.exchange(x25519.X25519PublicKey.from_public_bytes(theirs.tobytes()))
+        except ValueError:
+            raise WireError("keys", f"hold an invalid key of client {k}") from None
+        pair = public[min(k, number)].tobytes() + public[max(k, number)].tobytes()
+        keys.append(_derived(secret, LABEL + pair))
+    return keys
+
+
+class PairMasks:
+    """Client ``number`` with the keys of all pairs that it is part of.
+
+    A sync has places, each with a holder: the client that uploads it. The masks of a place add up to 0 with those of
+    all other places of the same sync. A client must mask a place of a sync once only, or with the same numbers.
+    """
+
+    def __init__(self, number: int, private: Words, public: Words) -> None:
+        self._keys = shared_keys(number, private, public)
+
+    def masked(self, words: Words, sync: int, place: int, holders: Sequence[int]) -> Words:
+        """The words with the masks of this place, in a new array; no words remain none."""
+        found = words.copy()
+        for other, holder in enumerate(holders):
+            if other != place:
+                first, second = sorted((place, other))
+                mask = _stream(self._keys[holder], COUNTER.pack(sync, first, second), found)
+                (np.add if place < other else np.subtract)(found, mask, out=found)
+        return found
+
+
+def _stream(key: bytes, counter: bytes, like: Words) -> Words:
+    """Pseudorandom words, as many as in an array and of the same type."""
+    cipher = _cipher()
+    stream = cipher.Cipher(cipher.algorithms.AES(key), cipher.modes.CTR(counter)).encryptor()
+    return np.frombuffer(stream.update(_zeros(like.nbytes)), like.dtype).reshape(like.shape)
+
+
+@lru_cache(maxsize=1)
+def _cipher() -> Any:
+    return find("cryptography.hazmat.primitives.ciphers")
+
+
+@lru_cache(maxsize=4)
+def _zeros(size: int) -> bytes:
+    return bytes(size)
+
+
+def _derived(secret: bytes, info: bytes) -> bytes:
+    hashes = find("cryptography.hazmat.primitives.hashes")
+    hkdf = find("cryptography.hazmat.primitives.kdf.hkdf")
+    derived: bytes = hkdf.HKDF(hashes.SHA256(), KEY_BYTES, salt=None, info=info).derive(secret)
+    return derived
+
+
+def _words(key: bytes) -> Words:
+    return np.frombuffer(key, I8)

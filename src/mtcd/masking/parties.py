@@ -1,0 +1,226 @@
+"""Parties with masks: each wraps a party, which knows nothing of them.
+
+Before training, the server collects the public keys of all clients and sends them to all. Then what the client sends to
+the server for a sum leaves masked, and the server passes on the sum alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.masking.fixed_point import FixedPoint, Words
+from mtcd.masking.pair_masks import KEY_WORDS, PairMasks, new_private_key, public_key
+from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import SERVER, Checkpointed, Client, Message, OnDemand, Parties, Party
+from mtcd.protocol.state import Snapshot
+from mtcd.protocol.token import Token
+
+NO_KEYS: Words = np.zeros((0, KEY_WORDS), np.dtype("<i8"))
+
+
+@dataclass(frozen=True, eq=False)
+class Masking:
+    """What all parties know of the masked sums of a run.
+
+    ``like``: an aggregate, whose kind and shape sums have. ``token_holders``: by iteration, the client from which each
+    token returns to the server; None where clients upload representations instead.
+    """
+
+    clients: int
+    numbers: FixedPoint
+    like: Any
+    token_holders: Callable[[int], Sequence[int]] | None = None
+
+    def encoded(self, array: Any, penalty: float, summands: int) -> Words:
+        """An array or tensor and a penalty, as words; no words if they are too large: the training has diverged."""
+        found = array if isinstance(array, np.ndarray) else array.detach().cpu().numpy()
+        values = np.append(found.astype(np.float64), penalty)
+        return self.numbers.encode(values, summands) if self.numbers.fits(values, summands) else self.no_words
+
+    @property
+    def no_words(self) -> Words:
+        """In the place of numbers that do not fit. A federation refuses to send it."""
+        return np.zeros(0, self.numbers.dtype)
+
+    def decoded(self, words: Words) -> tuple[Any, float]:
+        """The array, of the kind of an aggregate, and the penalty; NaN for no words."""
+        size = math.prod(self.like.shape) + 1
+        numbers = self.numbers.decode(words) if words.size else np.full(size, np.nan)
+        array = numbers[:-1].reshape(tuple(self.like.shape))
+        if not isinstance(self.like, np.ndarray):
+            array = self.like.new_tensor(array)
+        return array, float(numbers[-1])
+
+
+class MaskingClient(Client):
+    """Client ``number``. What reaches it before the keys of the others is processed when they arrive."""
+
+    state_fields = ("client", "private", "public", "uploads", "early")
+
+    def __init__(self, number: int, client: Client, masking: Masking, private: Words, opening: list[Message]) -> None:
+        self.number, self.client, self.masking = number, client, masking
+        self.private, self.public = private, NO_KEYS
+        self.uploads = 0
+        """The uploads so far: the number of the next sync."""
+        self.early = opening
+        """Before the keys are here: messages of this client to send, and messages to process."""
+
+    @cached_property
+    def masks(self) -> PairMasks:
+        """From the keys of all clients."""
+        return PairMasks(self.number, self.private, self.public)
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        payload = message.payload
+        if isinstance(payload, PublicKeys):
+            self.public = payload.keys
+            early, self.early = self.early, []
+            return [out for one in early for out in self._process(one)]
+        if not len(self.public):
+            self.early.append(message)
+            return []
+        return self._process(message)
+
+    def _process(self, message: Message) -> Sequence[Message]:
+        from_here = message.sender == self.number and message.to == SERVER
+        out = [message] if from_here else self.client.receive(message)
+        for one in out:
+            if one.to == SERVER:
+                self._mask(one)
+        return out
+
+    def _mask(self, message: Message) -> None:
+        """Put masks on what the server sums."""
+        payload, masking = message.payload, self.masking
+        if isinstance(payload, Fresh):
+            holders = range(masking.clients)
+            words = masking.encoded(payload.representation, payload.penalty, masking.clients)
+            message.payload = MaskedUpload(self.masks.masked(words, 2 * self.uploads, self.number, holders))
+            self.uploads += 1
+        elif isinstance(payload, Token):
+            assert masking.token_holders is not None
+            at = masking.token_holders(payload.t)
+            words = masking.encoded(payload.aggregate, payload.sync_penalty, len(at))
+            words = self.masks.masked(words, 2 * payload.t + 1, payload.index, at)  # no upload has an odd number
+            message.payload = MaskedToken(payload.index, payload.t, words)
+
+    def parameters(self) -> Array:
+        """theta_k."""
+        return self.client.parameters()
+
+    def stop_at_sync(self, t: int, past: Any) -> None:
+        self.client.stop_at_sync(t, past)
+
+
+class MaskingServer(Party):
+    """The server. It holds back the first messages of the training until it has sent the keys."""
+
+    state_fields = ("server", "public", "opening", "arrived", "total")
+
+    def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
+        self.server, self.masking, self.opening = server, masking, opening
+        self.public: dict[int, Words] = {}
+        self.arrived: list[int] = []
+        """The clients, or the tokens, whose words are in the total."""
+        self.total: Words = masking.no_words
+
+    def receive(self, message: Message) -> Sequence[Message]:
+        payload, masking = message.payload, self.masking
+        if isinstance(payload, PublicKey):
+            return self._collect(message.sender, payload)
+        if isinstance(payload, MaskedUpload):
+            total = self._add(message.sender, payload.words, masking.clients)
+            return [] if total is None else self._pass_on(self._uploads(total))
+        if isinstance(payload, MaskedToken):
+            assert masking.token_holders is not None
+            holders = masking.token_holders(payload.t)
+            total = self._add(payload.index, payload.words, len(holders))
+            return [] if total is None else self._pass_on(self._tokens(total, payload.t, holders))
+        return self.server.receive(message)
+
+    def _collect(self, client: int, payload: PublicKey) -> Sequence[Message]:
+        self.public[client] = payload.key
+        if len(self.public) < self.masking.clients:
+            return []
+        keys = PublicKeys(np.stack([self.public[k] for k in range(self.masking.clients)]))
+        opening, self.opening = self.opening, []
+        return [*(Message(SERVER, k, keys) for k in range(self.masking.clients)), *opening]
+
+    def _add(self, place: int, words: Words, places: int) -> Words | None:
+        """Add to the total. Returns it once all have arrived, and starts anew."""
+        assert place not in self.arrived
+        fit = words.size and (self.total.size or not self.arrived)
+        self.total = (self.total + words if self.arrived else words) if fit else self.masking.no_words
+        self.arrived.append(place)
+        if len(self.arrived) < places:
+            return None
+        self.arrived = []
+        return self.total
+
+    # The server below sums what it receives: it gets the total in the first place, and zeros in all others.
+
+    def _uploads(self, total: Words) -> list[Message]:
+        found, penalty = self.masking.decoded(total)
+        nothing = Fresh(0 * found, 0.0)
+        return [Message(k, SERVER, nothing if k else Fresh(found, penalty)) for k in range(self.masking.clients)]
+
+    def _tokens(self, total: Words, t: int, holders: Sequence[int]) -> list[Message]:
+        found, penalty = self.masking.decoded(total)
+        first = Token(0, t, 0, found, 0.0, penalty)
+        others = [Token(index, t, 0, 0 * found, 0.0) for index in range(1, len(holders))]
+        return [Message(k, SERVER, token) for k, token in zip(holders, [first, *others], strict=True)]
+
+    def _pass_on(self, messages: list[Message]) -> Sequence[Message]:
+        return [out for message in messages for out in self.server.receive(message)]
+
+    def last_sync(self) -> tuple[int, int] | None:
+        return self.server.last_sync()
+
+
+@dataclass(frozen=True)
+class MaskedCheckpoints:
+    """Checkpoints of parties that are kept without their keys: a training that resumes begins with new ones."""
+
+    parties: Checkpointed
+    reset: Callable[[Sequence[Message]], Sequence[Message]]
+
+    def snapshot(self) -> Snapshot:
+        """That of the parties."""
+        return self.parties.snapshot()
+
+    def resume(self, snapshot: Snapshot) -> Sequence[Message]:
+        """Exchange keys, then continue."""
+        return self.reset(self.parties.resume(snapshot))
+
+
+def masked(parties: Parties, masking: Masking) -> Parties:
+    """The same parties, with masks on what the server sums."""
+    assert parties.server is not None
+    server, size = parties.server, masking.clients
+    private = [new_private_key() for _ in range(size)]  # of which a party of a federation uses its own
+    of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
+    keys = [Message(k, SERVER, PublicKey(public_key(private[k]))) for k in range(size)]
+    clients = OnDemand(size, lambda k: MaskingClient(k, parties.clients[k], masking, private[k], of[k]))
+    masking_server = MaskingServer(server, masking, of[SERVER])
+
+    def reset(opening: Sequence[Message]) -> Sequence[Message]:
+        masking_server.opening = list(opening)
+        return keys
+
+    gather = parties.gather
+    return replace(
+        parties,
+        clients=clients,
+        server=masking_server,
+        opening=keys,
+        gather=None if gather is None else lambda clients, masked_server: gather(parties.clients, server),
+        checkpointed=None if parties.checkpointed is None else MaskedCheckpoints(parties.checkpointed, reset),
+    )

@@ -1,0 +1,99 @@
+"""The payloads of masked aggregation: public keys before training, then masked uploads and tokens."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+
+from mtcd.errors import WireError
+from mtcd.masking.fixed_point import NARROW, WIDE, FixedPoint, Words
+from mtcd.masking.pair_masks import I8, KEY_WORDS
+from mtcd.schema.arrays import array_bytes
+from mtcd.schema.bounds import F4, Bounds, Shape
+from mtcd.schema.fields import Field
+from mtcd.schema.payloads import Payload, payload
+from mtcd.schema.reading import NOT_FINITE, Chunks, Reader, description, put_numbers
+from mtcd.schema.types import Iteration, TokenIndex
+
+
+def fixed_point_of(bounds: Bounds) -> FixedPoint:
+    """In as many bytes as plain numbers have in this run."""
+    return NARROW if bounds.dtype == F4 else WIDE
+
+
+class WordsField(Field):
+    """Integers in an array whose shape follows from the bounds."""
+
+    def __init__(self, shape: Callable[[Bounds], Shape], dtype: Callable[[Bounds], np.dtype[Any]]) -> None:
+        self.shape, self.dtype = shape, dtype
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        if not value.size:  # the numbers did not fit
+            raise WireError(self.name, NOT_FINITE)
+        chunks.append(description(value.dtype.itemsize, value.shape))
+        put_numbers(self.name, value, chunks)
+
+    def read(self, frame: Reader) -> Any:
+        return frame.array(self.name, self.shape(frame.bounds), self.dtype(frame.bounds))
+
+    def most(self, bounds: Bounds) -> int:
+        return array_bytes(self.shape(bounds), self.dtype(bounds).itemsize)
+
+
+def _summed(bounds: Bounds) -> Shape:
+    """The numbers of an aggregate, and the penalty behind them."""
+    return (math.prod(bounds.shape) + 1,)
+
+
+MaskedWords = Annotated[Words, WordsField(_summed, lambda bounds: fixed_point_of(bounds).dtype)]
+PublicKeyWords = Annotated[Words, WordsField(lambda bounds: (KEY_WORDS,), lambda bounds: I8)]
+AllPublicKeys = Annotated[Words, WordsField(lambda bounds: (bounds.clients, KEY_WORDS), lambda bounds: I8)]
+
+
+@payload(20, "c>s")
+@dataclass(frozen=True, slots=True)
+class MaskedUpload(Payload):
+    """A client's representation on the requested batch and its penalty, in one array with masks."""
+
+    words: MaskedWords
+
+    @property
+    def floats(self) -> int:
+        return max(0, int(self.words.size) - 1)
+
+
+@payload(21, "c>s")
+@dataclass(frozen=True, slots=True)
+class MaskedToken(Payload):
+    """Token ``index`` of iteration ``t`` after its last hop: its aggregate and its change of the penalty, with masks.
+
+    The token's own penalty is not sent: the server does not use it.
+    """
+
+    index: TokenIndex
+    t: Iteration
+    words: MaskedWords
+
+    @property
+    def floats(self) -> int:
+        return max(0, int(self.words.size) - 1)
+
+
+@payload(22, "c>s")
+@dataclass(frozen=True, slots=True)
+class PublicKey(Payload):
+    """The public key of a client for this run."""
+
+    key: PublicKeyWords
+
+
+@payload(23, "s>c")
+@dataclass(frozen=True, slots=True)
+class PublicKeys(Payload):
+    """The public keys of all clients, in order."""
+
+    keys: AllPublicKeys
