@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo docs docs-test test browser upgrade-test deploy-test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo docs docs-test test browser ray-test upgrade-test deploy-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -21,6 +21,10 @@ browser: $(VENV)/.browser
 # real processes: an older version beside this one, a party behind a firewall, one behind a proxy
 upgrade-test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/operations
+
+# the engine on Ray: actors, nodes and drivers that die
+ray-test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/ray
 
 # the Dockerfile line by line, and the services of the compose file, in namespaces: needs root
 deploy-test: $(VENV)/.test

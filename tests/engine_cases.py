@@ -15,6 +15,9 @@ from live import Federated, engine_of, unobserved
 from mtcd.divergence import worst_end_of
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
+from mtcd.engines.ray.cluster import Cluster
+from mtcd.engines.ray.engine import RayEngine
+from mtcd.engines.recipes import LinearRecipe
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.participant_table import settings_of
@@ -29,10 +32,11 @@ from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness
 from own_parts import kits, model_section
 from problems import make_data
+from thread_cluster import ThreadCluster
 from waiting import PATIENCE
 from worker_engine import WorkerEngine
 
-ENGINES = ("local", "any order", "lockstep", "workers", "federation")
+ENGINES = ("local", "any order", "lockstep", "workers", "hosts", "federation")
 IN_PROCESS = {"local": LocalEngine, "lockstep": LockstepEngine, "workers": WorkerEngine}
 SERVERLESS = ("stcd", "dcpa")
 
@@ -88,7 +92,14 @@ class EngineCase:
         if name == "any order":
             draw = np.random.default_rng(0)
             return reordered(self.parties(), lambda count: int(draw.integers(count)))
+        if name == "hosts":
+            return self.hosted(ThreadCluster())
         return IN_PROCESS[name](self.parties(), Ledger())
+
+    def hosted(self, cluster: Cluster) -> RayEngine:
+        """In the actors of this cluster."""
+        recipe = LinearRecipe(self.settings[0], self.config.network, self.config.seed, self.problem)
+        return RayEngine(cluster.settings, recipe, self.parties(), Ledger(), cluster)
 
     def federate(self, folder: Path) -> Federated:
         """In a federation that nobody observes: the parties end by their own rules."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
     from mtcd.data.vertical import VerticalData, split
+    from mtcd.engines.ray.settings import Ray
     from mtcd.errors import MtcdError
     from mtcd.estimators.classifier import MTCDClassifier
     from mtcd.estimators.regressor import MTCDRegressor
@@ -79,6 +80,7 @@ _HOMES = {
     "Network": "mtcd.network.topology",
     "Path": "mtcd.selection.path",
     "Privacy": "mtcd.privacy",
+    "Ray": "mtcd.engines.ray.settings",
     "Run": "mtcd.run",
     "STCD": "mtcd.methods.mtcd",
     "SVFL": "mtcd.methods.svfl",
@@ -131,6 +133,7 @@ __all__ = [
     "Network",
     "Path",
     "Privacy",
+    "Ray",
     "Run",
     "Schedule",
     "SplitModel",

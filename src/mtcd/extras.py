@@ -24,6 +24,8 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "pandas": "pandas",
     "prometheus_client": "metrics",
     "bokeh": "report",
+    "ray": "ray",
+    "pymetis": "ray",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -36,6 +38,7 @@ USERS = {
     "onnx": "Files for ONNX",
     "pandas": "Data frames of pandas",
     "report": "Reports for the browser",
+    "ray": "Trainings on Ray",
 }
 
 

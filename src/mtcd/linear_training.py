@@ -14,6 +14,7 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
+from mtcd.engines.recipes import LinearRecipe
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -83,6 +84,10 @@ class LinearTraining:
     def parties(self) -> Parties:
         """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
+
+    def recipe(self) -> LinearRecipe:
+        """The same parties in several processes, with the blocks of this one."""
+        return LinearRecipe(self.method, self.network, self.seed, self.problem)
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""

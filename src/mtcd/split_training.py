@@ -20,6 +20,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Epochs, Growing, Pace
+from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.split_checkpoints import split_checkpoints
 from mtcd.splitnet.compute import Compute
@@ -72,6 +73,10 @@ class SplitTraining:
     def parties(self) -> Parties:
         """The parties, ready to start."""
         return self.method.split(self.problem, self.network, self.seed).parties()
+
+    def recipe(self) -> Recipe:
+        """Not available yet."""
+        raise ConfigError("engine: split networks are trained in this process: leave engine out.")
 
     def ledger(self) -> Ledger:
         """An empty ledger for float32."""

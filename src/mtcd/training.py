@@ -20,6 +20,7 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import DIVERGED
 from mtcd.engines.choose import MakeEngine, engine_for
+from mtcd.engines.kinds import EngineSettings
 from mtcd.errors import ConfigError
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
@@ -33,6 +34,7 @@ from mtcd.network.topology import Network, make_network
 from mtcd.observing import Observer, Scored, Watch, sentence
 from mtcd.pace import Pace
 from mtcd.privacy import Privacy
+from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.protocol.tracer import Tracer
 from mtcd.run import Run
@@ -62,6 +64,7 @@ def train(
     callbacks: Sequence[Callback] = (),
     start: Run | Mapping[str, ArrayLike] | None = None,
     privacy: Privacy | None = None,
+    engine: EngineSettings | None = None,
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
@@ -84,6 +87,9 @@ def train(
 
     ``privacy`` says what parties may learn of each other: Privacy(mode="sealed") encrypts the token (docs/privacy.md).
 
+    ``engine`` is where the parties run: in this process unless given, or ``mtcd.Ray(...)``, on the processes and
+    machines of one owner (docs/ray.md). The iterates are the same.
+
     >>> import mtcd
     >>> data = mtcd.synthetic("ridge", samples=50, features=12, clients=4)
     >>> run = mtcd.train(data, mtcd.Glm("ridge", alpha=1.0), "path", mtcd.STCD(local_updates=5), mtcd.Stop(gap=1e-6))
@@ -102,6 +108,8 @@ def train(
             raise ConfigError(f"train needs a {names}, but got {given!r}.")
     method = with_privacy(method, privacy)
     check_whole("seed", seed, least=0)
+    if engine is not None and not isinstance(engine, EngineSettings):
+        raise ConfigError(f"engine must be a kind of engine, such as mtcd.Ray(), but is {engine!r}.")
     if resume and checkpoint is None:
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
     training: Training
@@ -128,7 +136,8 @@ def train(
         over, compute = as_network(network, data.clients, seed), compute or Compute()
         stop.check(method, over, costs)
         training = SplitTraining(data, model, over, method, stop, costs, seed, compute, checkpoint, resume, metrics)
-    return run_training(training, costs, watch, callbacks=callbacks)
+    make_engine = engine_for if engine is None else engine.maker(training.recipe())
+    return run_training(training, costs, watch, make_engine, callbacks)
 
 
 class Training(Protocol):
@@ -166,6 +175,9 @@ class Training(Protocol):
 
     def parties(self) -> Parties:
         """The parties, ready to start."""
+
+    def recipe(self) -> Recipe:
+        """How the same parties are made in several processes."""
 
     def ledger(self) -> Ledger:
         """An empty ledger, with the bytes of a number."""

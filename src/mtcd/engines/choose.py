@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from mtcd.engines.kinds import MakeEngine
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine
 from mtcd.protocol.party import Parties
 
-MakeEngine = Callable[[Parties, Ledger], Engine]
+__all__ = ["MakeEngine", "engine_for"]
 
 
 def engine_for(parties: Parties, ledger: Ledger) -> Engine:

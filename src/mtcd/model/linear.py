@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -135,6 +135,11 @@ class LinearProblem:
         """The model of client k."""
         start = None if self.start is None else self.start[k]
         return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k], start)
+
+    def with_blocks(self, own: Mapping[int, Block]) -> LinearProblem:
+        """The problem of a process that has these blocks only: those of other clients have no columns."""
+        nothing = np.zeros((self.samples, 0))
+        return replace(self, blocks=tuple(own.get(k, nothing) for k in range(len(self.penalties))))
 
     @property
     def warm(self) -> bool:

@@ -8,16 +8,41 @@ engine for parties in this process; ``tests/test_engine_contract.py`` runs the s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
+from mtcd.network.topology import Network
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.party import Progress
+from mtcd.protocol.party import Parties, Progress
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.tracer import Tracer
+
+
+class Share(Protocol):
+    """Makes some of the parties of a training, in the process that hosts them. It can be sent there."""
+
+    def parties(self) -> Parties:
+        """The parties. Those that are hosted elsewhere must not be used; neither must their first messages."""
+
+
+class Recipe(Protocol):
+    """How the parties of a training are made in several processes, each with its own part of the data."""
+
+    @property
+    def network(self) -> Network:
+        """The network of the clients."""
+
+    def together(self) -> Sequence[Sequence[int]] | None:
+        """Groups of clients that exchange most messages: the clusters of tokens; None if there are none."""
+
+    def weights(self) -> Sequence[int]:
+        """The work of a visit at each client, relative to others."""
+
+    def share(self, clients: Sequence[int]) -> Share:
+        """The part for the process that hosts these clients, with the data of no others."""
 
 
 class Engine(ABC):

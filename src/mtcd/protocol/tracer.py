@@ -7,9 +7,10 @@ the training: whenever there are too many windows, every second one is dropped, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import make_dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.party import SERVER, Message
@@ -69,6 +70,20 @@ class Tracer:
         self.total = number + 1
         if number >= self._open:
             self._keep(message, number)
+
+    def replay(self, logs: Iterable[list[Traced]]) -> None:
+        """See the messages that other processes have logged, in the order of iterations, hops and tokens.
+
+        The ledger is the one before these messages; its hops are advanced.
+        """
+        ordered = [
+            (*place, number, one)
+            for number, log in enumerate(logs)
+            for place, one in zip(_places(log), log, strict=True)
+        ]
+        for *_, one in sorted(ordered, key=lambda entry: entry[:-1]):
+            self.ledger.hops += bool(one.hop_floats)
+            self.see(Message(one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats))
 
     def latest(self) -> list[tuple[int, Sent]]:
         """The messages since this was called before, with their numbers, up to a window of them.
@@ -141,3 +156,57 @@ def _carries_token(kind: type) -> bool:
 def _has_place(kind: type) -> bool:
     """Whether payloads of this class also have a place: an iteration and a hop."""
     return hasattr(kind, "index") and hasattr(kind, "hop")
+
+
+class Traced(NamedTuple):
+    """A message as a log keeps it: without the numbers that it carries."""
+
+    names: tuple[str, ...]
+    """Of the attributes of its payload that say where it belongs."""
+    values: tuple[int, ...]
+    sender: int
+    to: int
+    floats: int
+    hop_floats: int
+
+
+class TraceLog:
+    """Keeps the messages of another process for ``Tracer.replay``."""
+
+    def __init__(self) -> None:
+        self._kept: list[Traced] = []
+
+    def see(self, message: Message) -> None:
+        """A message is being sent."""
+        payload, sender, to = message.payload, message.sender, message.to
+        names = _place_names(type(payload))  # type: ignore[arg-type]
+        if message.hop_floats or (sender != to and (message.floats or "index" in names)):
+            values = tuple([getattr(payload, name) for name in names])
+            self._kept.append(Traced(names, values, sender, to, message.floats, message.hop_floats))
+
+    def take(self) -> list[Traced]:
+        """The messages since the last call."""
+        kept, self._kept = self._kept, []
+        return kept
+
+
+@cache
+def _place_names(kind: type) -> tuple[str, ...]:
+    """The attributes of a payload class that a tracer reads."""
+    return tuple(name for name in ("index", "t", "hop", "iteration") if hasattr(kind, name))
+
+
+@cache
+def _stub(names: tuple[str, ...]) -> Any:
+    """A class of payloads with these attributes only."""
+    return make_dataclass("Stub", names, slots=True)
+
+
+def _places(log: Iterable[Traced]) -> Iterable[tuple[int, int, int]]:
+    """Iteration, hop and token of each message; one that has none follows the message before it."""
+    t = hop = 0
+    for one in log:
+        known = dict(zip(one.names, one.values, strict=True))
+        if "t" in known or "iteration" in known:
+            t, hop = known.get("t", known.get("iteration", 0)), known.get("hop", 0)
+        yield t, hop, known.get("index", one.sender)

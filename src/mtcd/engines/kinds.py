@@ -1,0 +1,26 @@
+"""Kinds of engines by name: what ``engine`` in a config, or ``engine=`` of ``mtcd.train``, may be."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.engine import Engine, Recipe
+from mtcd.protocol.party import Parties
+from mtcd.registry import Registry
+
+MakeEngine = Callable[[Parties, Ledger], Engine]
+
+
+class EngineSettings(ABC):
+    """The settings of a kind of engine. Subclasses are frozen dataclasses, whose fields are keys in a config."""
+
+    @abstractmethod
+    def maker(self, recipe: Recipe) -> MakeEngine:
+        """A function that makes the engine of one training, whose parties are made by the recipe."""
+
+
+ENGINES: Registry[type[EngineSettings]] = Registry(
+    EngineSettings, "mtcd.engines", "mtcd.engines", "engine.kind: no engine is called '{}';"
+)

@@ -1,0 +1,95 @@
+"""The actor around a host: what the driver and other actors call. Calls are short; the host works in a thread."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mtcd.engines.ray.host import Host, HostState, Report
+from mtcd.errors import MtcdError
+from mtcd.ledger.ledger import Ledger
+from mtcd.protocol.engine import Share
+from mtcd.protocol.model import EpochLoss
+from mtcd.protocol.tracer import Traced
+from mtcd.version import VERSION
+
+THREADS = 8  # one waits in poll, the others deliver
+
+
+class Actor:
+    """Hosts clients for a driver."""
+
+    host: Host
+
+    def versions(self) -> tuple[str, str]:
+        """Of mtcd and of Python here."""
+        return VERSION, platform.python_version()
+
+    def open(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
+        """Make the parties; their data is read here. Those of an earlier training are dropped."""
+        if hasattr(self, "host"):
+            self.host.close()
+        self.host = Host(share, number, clients, server)
+
+    def prepare(
+        self,
+        term: int,
+        peers: Sequence[Any],
+        routes: Mapping[int, int],
+        due: float,
+        state: bytes | None,
+        float_bytes: int,
+        traced: bool,
+    ) -> None:
+        """See :meth:`Host.prepare`; ``peers`` are the handles of all actors."""
+
+        def send(to: int, term: int, due: float, data: bytes) -> None:
+            peers[to].deliver.remote(term, due, data)
+
+        start = None if state is None else pickle.loads(state)
+        self.host.prepare(term, send, routes, due, start, float_bytes, traced)
+
+    def deliver(self, term: int, due: float, data: bytes) -> None:
+        """Messages from another actor."""
+        self.host.deliver(term, due, data)
+
+    def release(self, term: int, due: float) -> None:
+        """Continue after an observation."""
+        self.host.release(term, due)
+
+    def hold_at(self, due: float) -> None:
+        """Hold at the next progress that is not before this iteration."""
+        self.host.hold_at(due)
+
+    def poll(self) -> Report:
+        """Wait for the next report of the host."""
+        report = self.host.reports.get()
+        return report if report.error is None else report._replace(error=_sendable(report.error))
+
+    def state(self) -> bytes:
+        """The state of the host, pickled: only an actor of the same training reads it again."""
+        state: HostState = self.host.state()
+        return pickle.dumps(state, protocol=5)
+
+    def parameters(self) -> dict[int, Any]:
+        """The parameters of the clients here."""
+        return self.host.parameters()
+
+    def epoch_loss(self) -> EpochLoss | None:
+        """The loss of a split network, at the actor that reported."""
+        return self.host.epoch_loss()
+
+    def observed(self) -> tuple[Ledger, list[Traced]]:
+        """The ledger of the host, and what it has traced since the last call."""
+        return self.host.observed()
+
+
+def _sendable(error: BaseException) -> BaseException:
+    """The error, or one with the same words if it cannot be sent."""
+    try:
+        pickle.loads(pickle.dumps(error))
+        return error
+    except Exception:  # whatever the error of a user's own code does
+        return MtcdError(f"{type(error).__name__}: {error}")

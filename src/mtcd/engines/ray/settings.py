@@ -1,0 +1,50 @@
+"""The settings of the Ray engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from mtcd.checks import check_number, check_whole
+from mtcd.engines.kinds import ENGINES, EngineSettings, MakeEngine
+from mtcd.errors import ConfigError
+from mtcd.protocol.engine import Recipe
+
+AUTO, LOCAL = "auto", "local"
+
+
+@ENGINES.register("ray")
+@dataclass(frozen=True)
+class Ray(EngineSettings):
+    """Train on Ray: clients are hosted by actors, on this machine or on a cluster.
+
+    ``address`` is 'auto' (the cluster of this machine or of RAY_ADDRESS; without one, Ray is started here for this
+    training), 'local' (always started here), or 'host:port'. ``actors`` is the number of actors, by default one per
+    CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``restarts`` is how often in a
+    row actors may die without progress. ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
+    """
+
+    address: str = AUTO
+    actors: int | None = None
+    cpus: float = 1.0
+    gpus: float = 0.0
+    memory: float | None = None
+    restarts: int = 3
+    snapshot_seconds: float = 2.0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.address, str) or not self.address.strip():
+            raise ConfigError(f"engine.address is 'auto', 'local' or 'host:port', but is {self.address!r}.")
+        if self.actors is not None:
+            check_whole("engine.actors", self.actors)
+        check_number("engine.cpus", self.cpus)
+        check_number("engine.gpus", self.gpus)
+        if self.memory is not None:
+            check_number("engine.memory", self.memory, above=0)
+        check_whole("engine.restarts", self.restarts, least=0)
+        check_number("engine.snapshot_seconds", self.snapshot_seconds, above=0)
+
+    def maker(self, recipe: Recipe) -> MakeEngine:
+        from mtcd.engines.ray.engine import RayEngine
+
+        return partial(RayEngine, self, recipe)

@@ -1,0 +1,49 @@
+"""Recipes of trainings: how a part of the parties is made in another process, from its own part of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mtcd.methods.method import Method
+from mtcd.model.linear import LinearProblem
+from mtcd.network.topology import Network
+from mtcd.protocol.party import Parties
+
+
+@dataclass(frozen=True, eq=False)
+class LinearShare:
+    """The parties of a linear model, of which this process has some blocks."""
+
+    method: Method
+    network: Network
+    seed: int
+    problem: LinearProblem
+
+    def parties(self) -> Parties:
+        """The parties; blocks of clients elsewhere have no columns here."""
+        return self.method.parties(self.problem, self.network, self.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRecipe:
+    """A linear model whose blocks are in this process: each share takes its own along."""
+
+    method: Method
+    network: Network
+    seed: int
+    problem: LinearProblem
+
+    def together(self) -> Sequence[Sequence[int]] | None:
+        """The clusters of tokens."""
+        return self.method.token_clusters(self.network, self.seed)
+
+    def weights(self) -> Sequence[int]:
+        """The number of columns of each client."""
+        return [max(1, block.shape[1]) for block in self.problem.blocks]
+
+    def share(self, clients: Sequence[int]) -> LinearShare:
+        """The parties with the blocks of these clients."""
+        own = {k: self.problem.blocks[k] for k in clients}
+        problem = replace(self.problem.with_blocks(own), evaluation=None)
+        return LinearShare(self.method, replace(self.network), self.seed, problem)

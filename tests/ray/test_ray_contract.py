@@ -1,0 +1,46 @@
+"""The contract of engines, on Ray: the assertions of ``tests/test_engine_contract.py``."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import engine_cases
+import test_engine_contract as contract
+from mtcd.engines.ray.cluster import Cluster
+
+ONE_OF_EACH = ("stcd", "mtcd in batches", "dcpa")
+
+
+@pytest.fixture(autouse=True)
+def _on_ray(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """'hosts' are actors of Ray."""
+    monkeypatch.setattr(engine_cases, "ThreadCluster", lambda: _another(cluster))
+
+
+def _another(cluster: Any) -> Cluster:
+    made = type(cluster)(cluster.settings)
+    made.pool = cluster.pool
+    return made
+
+
+@pytest.mark.parametrize("name", contract.BY_NAME)
+def test_the_same_seed_gives_the_same_iterates_and_ledger(name: str, tmp_path: Path) -> None:
+    contract.test_the_same_seed_gives_the_same_iterates_and_ledger("hosts", name, tmp_path)
+
+
+@pytest.mark.parametrize("name", ONE_OF_EACH)
+@pytest.mark.parametrize(
+    "check",
+    [
+        contract.test_training_in_any_engine_gives_the_same_run,
+        contract.test_parameters_are_those_of_the_observation,
+        contract.test_what_the_observer_skips_changes_nothing,
+        contract.test_an_interrupted_training_leaves_a_model,
+        contract.test_a_pause_changes_nothing,
+        contract.test_linear_models_continue_from_a_snapshot,
+    ],
+    ids=lambda check: check.__name__,
+)
+def test_the_contract(check: Any, name: str, tmp_path: Path) -> None:
+    check("hosts", name, tmp_path)
