@@ -28,7 +28,7 @@ Turin-Lyon Milan-Zurich Zurich-Munich Zurich-Geneva Munich-Vienna Munich-Prague 
 Hamburg-Amsterdam Vienna-Prague Milan-Florence Florence-Rome
 """
 METHODS = {
-    "three tokens": "{kind: mtcd, tokens: 3, hops: 16, local_updates: 10, combine: cluster}",
+    "three tokens": "{kind: mtcd, tokens: 3, hops: 16, local_updates: 10, walk: tour, combine: optimal}",
     "one token": "{kind: stcd, local_updates: 10}",
     "client-server": "{kind: svfl, local_updates: 10}",
 }
@@ -39,7 +39,7 @@ method: {method}
 stop: {{gap: 1.0e-4, iterations: 20000}}
 costs: {{ratio: 20}}
 """
-STEPS, FRAMES = 34, 4  # two roams with their syncs, four pictures of each hop
+STEPS, FRAMES = 36, 3  # two roams with their syncs, three pictures of each hop
 WIDE, HIGH = 900, 520
 
 
@@ -80,7 +80,7 @@ def photograph(page: Page, path: Path) -> None:
     page.evaluate("() => page.shown.player.go(45.55)")
     page.select_option("#curve-x", "cost")
     page.check("#log-x")
-    page.evaluate("() => page.shown.choose(page.shown.run.clients.findIndex(({ name }) => name === 'Madrid'))")
+    page.evaluate("() => page.shown.choose(page.shown.run.clients.findIndex(({ name }) => name === 'Bilbao'))")
     page.mouse.move(2, 2)
     page.wait_for_timeout(500)
     below = page.evaluate("() => page.at('plot').getBoundingClientRect().bottom + scrollY")
@@ -92,9 +92,9 @@ def animate(page: Page, path: Path) -> None:
     """Tokens that leave the server, roam and come back, twice."""
     page.evaluate("() => page.shown.choose(null)")
     frames = [frame(page, step / FRAMES) for step in range(STEPS * FRAMES + 1)]
-    palette = beside(frames[:: len(frames) // 8]).quantize(96, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    palette = beside(frames[:: len(frames) // 8]).quantize(64, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     flat = [one.quantize(palette=palette, dither=Image.Dither.NONE) for one in frames]
-    flat[0].save(path, save_all=True, append_images=flat[1:], duration=90, loop=0, optimize=True)
+    flat[0].save(path, save_all=True, append_images=flat[1:], duration=120, loop=0, optimize=True)
 
 
 def frame(page: Page, time: float) -> Image.Image:
