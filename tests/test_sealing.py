@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.errors import ConfigError, DataError, MtcdError, WireError
@@ -19,9 +19,11 @@ from mtcd.sealing.layout import Layout
 from mtcd.sealing.parameters import LEAST_BUDGET, SECURE_BITS, choose_parameters, plain_prime
 
 CLEAR = find("clear")
+CHOSEN = choose_parameters(200, [3], 4)
 
 
 @given(st.integers(1, 90), st.integers(1, 16), st.sampled_from([1, 2, 3, 5]), st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
 def test_rotated_diagonals_give_the_product_for_any_number_of_samples_and_columns(
     samples: int, columns: int, stride: int, seed: int
 ) -> None:
@@ -80,11 +82,12 @@ def test_too_little_noise_budget_and_too_little_security_are_refused_in_words() 
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(1e-6, 1e6), st.booleans())
+@settings(max_examples=40)
 def test_fixed_point_keeps_its_error_bounds_and_no_product_reaches_half_of_the_modulus(
     seed: int, size: float, heavy: bool
 ) -> None:
     draw = np.random.default_rng(seed)
-    chosen = choose_parameters(200, [3], 4)
+    chosen = CHOSEN
     X = draw.normal(size=(200, 3)) * size * np.array([1, 1e-3, 1e3])
     X[draw.random(X.shape) < 0.3] = 0
     if heavy:

@@ -26,6 +26,8 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "bokeh": "report",
     "ray": "ray",
     "pymetis": "ray",
+    "tenseal": "sealed",
+    "zstandard": "sealed",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -39,6 +41,7 @@ USERS = {
     "pandas": "Data frames of pandas",
     "report": "Reports for the browser",
     "ray": "Trainings on Ray",
+    "sealed": "Sealed trainings",
 }
 
 

@@ -21,6 +21,7 @@ from mtcd.sealing.fixed_point import check_matrix, check_vector
 from mtcd.sealing.keys import parse_parameters, read_private, write_private
 from mtcd.sealing.layout import Integers, centred
 from mtcd.sealing.parameters import Parameters
+from mtcd.sealing.randomness import uniform
 from mtcd.sealing.wire import PRODUCT, PUBLIC, VECTOR, Frame
 
 
@@ -64,7 +65,7 @@ class _Clear:
         self._number = number
         content = json.dumps(dataclasses.asdict(parameters)).encode()
         self._mark = hashlib.sha256(number + content).digest()[:16]
-        self.public = Frame(PUBLIC, 0, 0, 0, self._mark, number + content).to_bytes()
+        self.public = Frame(PUBLIC, 0, False, 0, 0, self._mark, number + content).to_bytes()
 
     @property
     def fingerprint(self) -> str:
@@ -78,7 +79,7 @@ class _Clear:
         kind = VECTOR if isinstance(sealed, ClearVector) else PRODUCT
         columns = len(sealed.values) if kind == PRODUCT else 0
         content = sealed.values.astype("<i8").tobytes()
-        return Frame(kind, int(not sealed.flooded), columns, 1, self._mark, content).to_bytes()
+        return Frame(kind, int(not sealed.flooded), False, columns, 1, self._mark, content).to_bytes()
 
     def vector_from_bytes(self, data: bytes) -> ClearVector:
         values, flooded = self._from_bytes(data, VECTOR)
@@ -128,7 +129,7 @@ class ClearSealer(_Clear):
     def mask(self, product: cipher.SealedProduct) -> tuple[ClearProduct, Integers]:
         assert isinstance(product, ClearProduct)
         modulus = self.parameters.plain_modulus
-        mask = np.array([secrets.randbelow(modulus) for _ in range(product.columns)], np.int64)
+        mask = uniform(modulus, product.columns)
         return ClearProduct(centred(product.values + mask, modulus)), mask
 
     def unmask(self, answer: npt.ArrayLike, mask: npt.ArrayLike) -> Integers:

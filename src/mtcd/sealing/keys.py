@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 from mtcd.errors import ConfigError, MtcdError, WireError
-from mtcd.sealing.parameters import Parameters, plain_prime
+from mtcd.sealing.parameters import LARGEST_PRIME, Parameters, plain_prime
 
 
 def parse_parameters(content: bytes) -> Parameters:
@@ -19,7 +19,7 @@ def parse_parameters(content: bytes) -> Parameters:
         if not isinstance(found, dict) or set(found) != {field.name for field in fields(Parameters)}:
             raise WireError("parameters", "do not have the expected fields")
         bits = found.pop("modulus_bits")
-        if not isinstance(bits, list) or not all(type(size) is int and 20 <= size <= 60 for size in bits):
+        if not isinstance(bits, list) or not all(type(size) is int and 30 <= size <= LARGEST_PRIME for size in bits):
             raise WireError("parameters.modulus_bits", "are not sizes of primes")
         if not 2 <= len(bits) <= 8:
             raise WireError("parameters.modulus_bits", f"has {len(bits)} entries, but 2 to 8 were expected")
@@ -62,3 +62,22 @@ def read_private(path: Path) -> bytes:
     if mode:
         raise MtcdError(f"{path} holds a secret key, but others can read it: start a new run, with new keys.")
     return content
+
+
+def join(parts: list[bytes]) -> bytes:
+    """The parts in one block, each after its length."""
+    return b"".join(len(part).to_bytes(8, "little") + part for part in parts)
+
+
+def split(content: bytes, count: int | None = None) -> list[bytes]:
+    """The inverse of ``join``; rejects what has another number of parts, if one is given."""
+    parts, start = [], 0
+    while start < len(content):
+        size = int.from_bytes(content[start : start + 8], "little")
+        if start + 8 + size > len(content):
+            raise WireError("sealed", "is cut off, or has a wrong length inside")
+        parts.append(content[start + 8 : start + 8 + size])
+        start += 8 + size
+    if not parts or (count is not None and len(parts) != count):
+        raise WireError("sealed", f"has {len(parts)} parts, not as many as expected")
+    return parts

@@ -25,6 +25,8 @@ ERROR = 3.24
 """The standard deviation of a fresh error: SEAL's centred binomial distribution."""
 TAIL = 8.0
 """Standard deviations that no coefficient exceeds, but with a probability below 1e-10."""
+LARGEST_PRIME = 56
+"""Bits of a prime of the coefficient modulus: seven bytes on the wire, and room for 64-bit arithmetic."""
 LEAST_TOKEN_BITS = 11
 """Fewer would leave less than 8 bits for a derivative, beside the room for its growth within a tour."""
 
@@ -161,7 +163,7 @@ def _chains(degree: int) -> list[tuple[int, ...]]:
     count = 3 if degree == 8192 else 4
     total = min(SECURE_BITS[degree], 270)  # more bits cost time, and nothing here needs them
     chains = []
-    for special in range(57, 48, -1):
+    for special in range(LARGEST_PRIME, 49, -1):
         data, more = divmod(total - special, count)
         chains.append((*(data + (i < more) for i in range(count)), special))
     return chains

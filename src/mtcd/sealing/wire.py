@@ -6,7 +6,8 @@ bytes  field
 4      ``MTCS``
 1      version of this format
 1      kind: 1 vector, 2 product, 3 public keys
-2      the number of primes of the coefficient modulus
+1      the number of primes of the coefficient modulus
+1      1: the second polynomial of a ciphertext is the seed from which it is drawn; else 0
 4      columns of a product, else 0
 4      ciphertexts
 16     fingerprint of parameters and keys
@@ -26,7 +27,7 @@ from mtcd.errors import WireError
 VECTOR, PRODUCT, PUBLIC = 1, 2, 3
 KINDS = {VECTOR: "vector", PRODUCT: "product", PUBLIC: "public keys"}
 MAGIC, VERSION = b"MTCS", 1
-_HEADER = struct.Struct("<4sBBHII16s")
+_HEADER = struct.Struct("<4sBBBBII16s")
 _CHECKSUM = 16
 OVERHEAD = _HEADER.size + _CHECKSUM
 
@@ -37,13 +38,16 @@ class Frame:
 
     kind: int
     primes: int
+    seeded: bool
     columns: int
     ciphertexts: int
     fingerprint: bytes
     content: bytes
 
     def to_bytes(self) -> bytes:
-        header = _HEADER.pack(MAGIC, VERSION, self.kind, self.primes, self.columns, self.ciphertexts, self.fingerprint)
+        header = _HEADER.pack(
+            MAGIC, VERSION, self.kind, self.primes, self.seeded, self.columns, self.ciphertexts, self.fingerprint
+        )
         body = header + self.content
         return body + _checksum(body)
 
@@ -55,7 +59,7 @@ class Frame:
         data = bytes(data)
         if len(data) < OVERHEAD:
             raise WireError("sealed", f"has {len(data)} bytes, too few for a header: it was cut off")
-        magic, version, found, primes, columns, ciphertexts, fingerprint = _HEADER.unpack_from(data)
+        magic, version, found, primes, seeded, columns, ciphertexts, fingerprint = _HEADER.unpack_from(data)
         if magic != MAGIC:
             raise WireError("sealed", "is not a sealed value")
         if version != VERSION:
@@ -64,7 +68,9 @@ class Frame:
             raise WireError("sealed.kind", f"is {KINDS.get(found, 'unknown')}, but {KINDS[kind]} was expected")
         if data[-_CHECKSUM:] != _checksum(data[:-_CHECKSUM]):
             raise WireError("sealed.checksum", "is wrong: it was cut off or changed on its way")
-        return cls(found, primes, columns, ciphertexts, fingerprint, data[_HEADER.size : -_CHECKSUM])
+        if seeded > 1:
+            raise WireError("sealed.seeded", f"is {seeded}, but 0 or 1 was expected")
+        return cls(found, primes, bool(seeded), columns, ciphertexts, fingerprint, data[_HEADER.size : -_CHECKSUM])
 
     def expect(self, field: str, found: int, wanted: int) -> None:
         if found != wanted:
