@@ -22,6 +22,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
+from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
 from mtcd.methods.split_parties import SplitToken, UpdateFusion
 from mtcd.methods.svfl import Shared
 from mtcd.methods.tree_cg import Direction, Summand
@@ -36,6 +37,7 @@ Z = np.array([1.5, -2.0, 0.25])
 WORDS = np.array([1, -(2**63), 2**63 - 1, 0], dtype="<i8")
 INSTRUCTION = Instruction(3, (0.5, 0.25, 0.25), 2, True, False, 0.125, True)
 TALLY = Tally(np.arange(2.0), -1.0, {0, 2})
+BYTES = np.arange(11, dtype=np.uint8)
 PAYLOADS: tuple[Payload, ...] = (
     Begin(),
     Token(1, 2, 3, Z, 0.5),
@@ -64,6 +66,12 @@ PAYLOADS: tuple[Payload, ...] = (
     MaskedToken(1, 2, WORDS),
     PublicKey(np.arange(4, dtype="<i8")),
     PublicKeys(np.arange(8, dtype="<i8").reshape(2, 4)),
+    SealedKeys(1, 2, BYTES),
+    SealedToken(1, 2, np.array([0.5]), 64.0, BYTES),
+    SealedRequest(2, 1, 2, BYTES),
+    SealedAnswer(2, 1, 2, Z),
+    SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0),
+    NextTour(2),
 )
 
 

@@ -58,8 +58,9 @@ class LinearTraining:
         self.data = data
         if standardise:
             self.data, self.scaling = standardised(data)
-        self.model, self.network, self.stop, self.seed = model, network, stop, seed
+        self.model, self.network, self.seed = model, network, seed
         problem = model.problem(self.data)
+        self.stop = stop.at_most(method.most_iterations(problem))
         self.problem = replace(problem, evaluation=evaluation_of(model, self.data, problem.classes, metrics))
         if start is not None:
             check_start(method, network)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from mtcd.checks import check_number, check_whole
@@ -58,6 +58,12 @@ class Stop:
             raise ConfigError("stop: give at least one of gap, iterations, epochs, seconds, cost, plateau.")
         if self.iterations is self.epochs is self.seconds is self.cost is None:
             object.__setattr__(self, "iterations", FOR_EVER)  # a gap may never be reached
+
+    def at_most(self, iterations: int | None) -> Stop:
+        """The same, and at the latest after so many iterations; None: no other limit."""
+        if iterations is None:
+            return self
+        return replace(self, iterations=min(self.iterations or iterations, iterations))
 
     def epoch(self, method: Method, samples: int) -> int | None:
         """The iterations of an epoch; None with the full batch, unless a limit on epochs needs them."""

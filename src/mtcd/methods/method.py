@@ -153,6 +153,10 @@ class Method(ABC):
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
         """Reject a problem that the method cannot solve."""
 
+    def most_iterations(self, problem: Problem) -> int | None:
+        """The iterations after which a training must end, whatever the stop rule; None: it need not."""
+        return None
+
     def sealed(self) -> Method:
         """The same training with encrypted tokens."""
         raise ConfigError(

@@ -23,6 +23,8 @@ from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize, check_
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
+from mtcd.methods.sealed.settings import DEPTH as SEALED_DEPTH
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
 from mtcd.methods.split_setup import SplitParties, split_parties
 from mtcd.methods.token_parties import TokenClient, TokenServer, opening
@@ -252,6 +254,27 @@ class MTCD(Method):
         apart = in_pieces(network) if self.hops is None and network.changes else []
         note = f"{'; '.join(apart)}: the token stays in its component until the others can be reached again."
         return (*super().notes(network), *((note[0].upper() + note[1:],) if apart else ()))
+
+    def sealed(self) -> SealedTours:
+        refused = {
+            "tokens": self.tokens not in (None, 1),
+            "clusters": self.clusters is not None,
+            "batch": self.batch is not None,
+            "combine": self.combine is not None,
+            "start": self.start is not None,
+            "schedule": self.schedule is not None,
+            "transport": self.transport != DEFAULT,
+            "stepsize": self.stepsize != "auto",
+            "acceleration": self.acceleration not in (None, "conjugate"),
+        }
+        if given := [name for name, set_ in refused.items() if set_]:
+            raise ConfigError(
+                f"privacy.mode: sealed has one token on tours from the label holder, which are accelerated and have no "
+                f"step size: leave method.{given[0]} out."
+            )
+        if WALKS[self.walk] is WALKS["lazy"]:
+            raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+        return SealedTours(server=self.hops is not None, walk=self.walk, depth=self.depth or SEALED_DEPTH)
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:
         """The settings, resolved for a problem and a network."""

@@ -50,6 +50,10 @@ class Bounds:
     """The most inner products that a message carries."""
     past: int = 0
     """With optimal sync: the most syncs whose weights a token carries."""
+    sealed_bytes: int = 0
+    """Of sealed tours: the most bytes of a ciphertext."""
+    sealed_keys: int = 0
+    """Of sealed tours: the most bytes of the public keys."""
     windows: bool = False
     """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0

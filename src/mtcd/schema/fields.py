@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from mtcd.schema.bounds import MOST, Bounds
-from mtcd.schema.reading import REAL, WORD, Chunks, Reader, Word, put_numbers, put_wholes
+from mtcd.schema.reading import REAL, WORD, Chunks, Reader, Word, padded, put_numbers, put_octets, put_wholes
 
 Limit = int | str | Callable[[Bounds], int]
 """A number, the name of an attribute of ``Bounds``, or a function of them."""
@@ -109,6 +109,22 @@ class Row(Field):
 
     def most(self, bounds: Bounds) -> int:
         return 8 + 8 * self.high(bounds)
+
+
+class Octets(Field):
+    """A block of at most ``high`` bytes, an array of uint8: what it contains, its reader checks."""
+
+    def __init__(self, high: Limit) -> None:
+        self.high = limit(high)
+
+    def write(self, value: Any, chunks: Chunks) -> None:
+        put_octets(value, chunks)
+
+    def read(self, frame: Reader) -> Any:
+        return frame.octets(self.name, self.high(frame.bounds))
+
+    def most(self, bounds: Bounds) -> int:
+        return 8 + padded(self.high(bounds))
 
 
 class ClientSet(Field):

@@ -119,6 +119,11 @@ class Reader:
             raise WireError(name, "has more numbers than the plan allows")
         return self.numbers(name, math.prod(shape), dtype).reshape(shape)
 
+    def octets(self, name: str, most: int) -> NDArray[np.uint8]:
+        """A block of bytes, at most this many, with its length in front."""
+        count = self.whole(name, 0, most + 1)
+        return self._take(name, count, np.dtype(np.uint8)).copy()
+
     def numbers(self, name: str, count: int, dtype: np.dtype[Any] = F8) -> Numbers:
         """This many finite numbers in a writable array: a view of the frame if possible, a copy otherwise."""
         if not count:
@@ -179,6 +184,14 @@ def put_numbers(name: str, value: Numbers, chunks: Chunks) -> None:
     chunks.append(np.ascontiguousarray(value, value.dtype.newbyteorder("<")).reshape(-1).view(np.uint8))
     if value.nbytes % 8:
         chunks.append(bytes(-value.nbytes % 8))
+
+
+def put_octets(value: NDArray[np.uint8], chunks: Chunks) -> None:
+    """The length, and the bytes."""
+    chunks.append(WORD.pack(value.size))
+    chunks.append(np.ascontiguousarray(value))
+    if value.size % 8:
+        chunks.append(bytes(-value.size % 8))
 
 
 def put_wholes(values: Collection[int], chunks: Chunks) -> None:

@@ -29,6 +29,7 @@ from mtcd.extras import find as import_optional
 from mtcd.sealing.parameters import Parameters
 
 Integers = npt.NDArray[np.int64]
+SchemeName = Literal["bfv", "clear"]
 
 
 class SealedVector(Protocol):
@@ -64,6 +65,9 @@ class Sealer(Protocol):
     def add_plain(self, vector: SealedVector, values: npt.ArrayLike) -> SealedVector: ...
 
     def subtract_plain(self, vector: SealedVector, values: npt.ArrayLike) -> SealedVector: ...
+
+    def subtract(self, vector: SealedVector, other: SealedVector) -> SealedVector:
+        """The difference of two vectors."""
 
     def encode(self, matrix: npt.ArrayLike) -> EncodedMatrix:
         """Prepare an integer matrix of samples by columns. Rejects a column whose product could exceed t/2."""
@@ -137,7 +141,7 @@ class Scheme(Protocol):
     def sealer(self, public: bytes) -> Sealer: ...
 
 
-def find(name: Literal["bfv", "clear"]) -> Scheme:
+def find(name: SchemeName) -> Scheme:
     """The scheme of this name; bfv needs the optional dependencies of ``mtcd[sealed]``."""
     if name not in ("bfv", "clear"):
         raise ValueError(f"There is no scheme '{name}': {did_you_mean(name, ['bfv', 'clear'])}")

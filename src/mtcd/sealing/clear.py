@@ -112,6 +112,9 @@ class ClearSealer(_Clear):
     def subtract_plain(self, vector: cipher.SealedVector, values: npt.ArrayLike) -> ClearVector:
         return self._changed(vector, -check_vector(values, self.parameters))
 
+    def subtract(self, vector: cipher.SealedVector, other: cipher.SealedVector) -> ClearVector:
+        return self._changed(vector, -_usable(other))
+
     def _changed(self, vector: cipher.SealedVector, change: Integers) -> ClearVector:
         return ClearVector(centred(_usable(vector) + change, self.parameters.plain_modulus))
 

@@ -25,7 +25,7 @@ from mtcd.protocol.token import NO_INSTRUCTION, Token
 from mtcd.schema.payloads import STORED, stored
 
 stored(Ledger)
-DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8", "<i4")}
+DTYPES = {np.dtype(name): name for name in ("<f8", "<f4", "<i8", "<i4", "|u1")}
 LARGE = 4096
 """Bytes from which an array stands behind all others, and has a quicker checksum in journals."""
 

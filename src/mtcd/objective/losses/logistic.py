@@ -17,6 +17,7 @@ class Logistic(TwoClasses):
     """l = log(1 + exp(z)) - y*z, y in {0, 1}."""
 
     curvature = 0.25
+    separable = True
 
     def value(self, z: Array, y: Array) -> float:
         return float(_softplus(z).sum() - y @ z)

@@ -34,6 +34,9 @@ class Loss(ABC):
     quadratic = False
     """Whether the second derivative is the same at every z, and ``curvature`` for every sample (or its weight)."""
 
+    separable = False
+    """Whether the gradient is gradient(z, 0) - y, as sealed tours need: the label holder subtracts y by itself."""
+
     @abstractmethod
     def value(self, z: Array, y: Array) -> float:
         """The loss summed over samples."""

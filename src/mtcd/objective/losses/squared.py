@@ -17,6 +17,7 @@ class Squared(Loss):
     """l = (z - y)^2 / 2."""
 
     curvature = 1.0
+    separable = True
     quadratic = True
 
     def value(self, z: Array, y: Array) -> float:

@@ -1,0 +1,97 @@
+"""The block of a client in sealed tours: its rounded columns, and its parameters.
+
+Each update adds its own change of the scores to the token, rounded to integers. To add also what earlier updates lost
+by rounding would be wrong: the mix enlarges a change, and so that correction, by weights above 2 from tour to tour. So
+rounding is up or down at random, right on average: otherwise parameters would move on by steps that round to nothing.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy  # its parts are loaded when they are used
+
+from mtcd.arrays import Array
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block
+from mtcd.methods.sealed.scales import Scales
+from mtcd.objective.penalty import Penalty
+from mtcd.protocol.state import Stateful
+from mtcd.sealing.cipher import Integers
+
+LEAST = 1e-10
+"""The least curvature, as a share of the largest, of a direction in which a block is moved."""
+
+
+class SealedBlock(Stateful):
+    """theta_k at the start of a tour, its change in this tour, and its moves from tour to tour."""
+
+    state_fields = ("tour", "theta", "change", "moves")
+
+    def __init__(self, X: Block, penalty: Penalty, depth: int) -> None:
+        self.X = np.asarray(X.toarray() if is_sparse(X) else X, float)
+        self.penalty, self.depth = penalty, depth
+        self.tour = 0
+        self.theta = np.zeros(self.X.shape[1])
+        self.change = np.zeros(self.X.shape[1])
+        self.moves: list[Array] = []
+
+    def use(self, scales: Scales) -> Integers:
+        """Round the columns; returns their integers, to be encoded."""
+        self.scales = scales
+        integers, self.column_scales = scales.integers(self.X)
+        self.rounded = integers[: scales.samples] / self.column_scales
+        self.__dict__.pop("_solve", None)
+        return integers
+
+    def parameters(self) -> Array:
+        """theta_k, with the change of this tour."""
+        return self.theta + self.change
+
+    def preview(self, tour: int, weights: Array) -> Array:
+        """theta_k at the start of this tour."""
+        if tour == self.tour or not weights.any():
+            return self.theta if tour != self.tour else self.parameters()
+        return self.theta + _mix(weights, [self.change, *self.moves])
+
+    def start_tour(self, tour: int, weights: Array) -> None:
+        """Move to the mix of the last tours with these weights: of the change, and of the latest moves."""
+        if weights.any():
+            move = _mix(weights, [self.change, *self.moves])
+            self.theta, self.moves = self.theta + move, [move, *self.moves][: self.depth]
+        self.tour, self.change = tour, np.zeros_like(self.theta)
+
+    def update(self, products: Array, token: float, draws: Array) -> Integers:
+        """Minimise the bound of f over the block, given the integers of X_k^T g; returns what is added to the token.
+
+        ``token``: the scale of the token; ``draws``: uniform in [0, 1), one for each sample, for the rounding.
+        """
+        scales = self.scales
+        gradient = products / (self.column_scales * token)
+        self.penalty.add_gradient(self.parameters(), gradient)
+        step = -self._solve(gradient)
+        added = np.floor(self.rounded @ step * (scales.curvature * token) + draws)
+        self.change = self.change + step
+        product = self.penalty.product
+        sums = [product(self.change, other) for other in (self.theta, self.change, *self.moves)]
+        sums += [0.0] * (scales.extras - len(sums))
+        return np.concatenate([added, np.rint(np.array(sums) * scales.sums)]).astype(np.int64)
+
+    @cached_property
+    def _solve(self) -> Any:
+        """v -> (c X_k^T X_k + r'')^-1 v; directions of no curvature are left alone."""
+        hessian = self.scales.curvature * (self.rounded.T @ self.rounded)
+        ridge = np.full(len(hessian), self.penalty.l2)
+        ridge[len(ridge) - self.penalty.free :] = 0.0
+        hessian[np.diag_indices_from(hessian)] += ridge
+        size = np.sqrt(np.diag(hessian))
+        size[size == 0.0] = 1.0
+        values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))  # columns may be of any size
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > LEAST * values[-1])
+        return lambda v: axes @ (inverse * (axes.T @ (v / size))) / size
+
+
+def _mix(weights: Array, vectors: list[Array]) -> Array:
+    return np.asarray(sum(w * v for w, v in zip(weights, vectors, strict=True)))

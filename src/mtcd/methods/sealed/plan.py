@@ -1,0 +1,106 @@
+"""The plan of sealed tours, which all parties know: the way of the token, the sizes, the scales."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.methods.roaming import Roaming
+from mtcd.methods.sealed.scales import Scales
+from mtcd.network.topology import Network
+from mtcd.objective.losses import Loss
+from mtcd.protocol.party import SERVER
+from mtcd.sealing.cipher import SchemeName, SecretKey
+from mtcd.sealing.parameters import Parameters, choose_parameters
+from mtcd.seeding import stream
+
+MakeKey = Callable[[Parameters], SecretKey]
+
+
+@dataclass(frozen=True, eq=False)
+class SealedPlan:
+    """``home`` is the label holder, where tours begin and end; ``start`` is f(0); ``widest`` the largest d_k."""
+
+    network: Network
+    roaming: Roaming
+    length: int
+    home: int
+    server: bool
+    depth: int
+    loss: Loss
+    samples: int
+    widest: int
+    start: float
+    scheme: SchemeName
+    seed: int
+    most_tours: int | None = None
+    """Without a server, the key holder opens no more tokens than this."""
+    _orders: dict[int, list[int]] = field(default_factory=dict)
+
+    @property
+    def holder(self) -> int:
+        """The party with the key."""
+        return SERVER if self.server else self.home
+
+    @property
+    def clients(self) -> int:
+        """K."""
+        return self.network.size
+
+    def order(self, t: int) -> Sequence[int]:
+        """The clients of tour t, in order, the home client at both ends."""
+        if t not in self._orders:
+            found, previous = [self.home], -1
+            for hop in range(1, self.length + 1):
+                found.append(self.roaming.next(0, t, hop, found[-1], previous))
+                previous = found[-2]
+            self._orders.clear()
+            self._orders[t] = found
+        return self._orders[t]
+
+    @property
+    def constant(self) -> float:
+        """The part of f that depends on the labels alone."""
+        zeros = np.zeros(self.samples)
+        return max(0.0, self.start - self.loss.value(zeros, zeros))
+
+    def draws(self, t: int, client: int) -> Array:
+        """The draws with which a client rounds in tour t."""
+        return stream(self.seed, "rounding", client, t).random(self.samples)
+
+    def parameters(self) -> Parameters:
+        """The parameters of the cipher, for the token with the sums that it carries besides."""
+        # every update adds the noise of an encryption, and the label sum is that of a difference of two tokens
+        return choose_parameters(self.samples + self.depth + 2, (self.widest, 1), 2 * (self.clients + 2))
+
+    def scales(self, parameters: Parameters) -> Scales:
+        """The fixed point of the run."""
+        return Scales(parameters, self.samples, self.loss.curvature, self.start, self.clients)
+
+    def towards(self, client: int, target: int) -> int:
+        """The next party on a shortest way from a client to the key holder or another client."""
+        if target == SERVER:
+            return SERVER
+        return self._ways[target][client]
+
+    @cached_property
+    def _ways(self) -> Mapping[int, Mapping[int, int]]:
+        """For each target, the neighbour of each client that is next on the way to it."""
+        return {target: _next_steps(self.network, target) for target in range(self.clients)}
+
+
+def _next_steps(network: Network, target: int) -> dict[int, int]:
+    """Breadth first from the target: each client's neighbour on a shortest way there, of several the first."""
+    found, edge = {target: target}, [target]
+    while edge:
+        edge, before = [], edge
+        for k in before:
+            for j in network.neighbours[k]:
+                if j not in found:
+                    found[j] = k
+                    edge.append(j)
+    return found

@@ -1,0 +1,86 @@
+"""The fixed point of sealed tours: real numbers as integers modulo t, such that no sum wraps around.
+
+f never rises, a loss of curvature c that is 0 or more has |l'|^2 <= 2c l, and within a tour |g|^2 + 2c r does not rise
+either. So |g| <= sqrt(2c f(0)) at all times, and a column x with |x| |g| < t/2 has an exact product with every token.
+The penalty's inner products are at most 8 f(0), since r <= f(0) at both ends of a tour.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.sealing.cipher import Integers
+from mtcd.sealing.fixed_point import fix_matrix
+from mtcd.sealing.parameters import Parameters
+
+ROUNDINGS = 8.0
+"""Standard deviations of the sum of all rounding errors of a token, for which there is room."""
+
+
+SMALLEST = 2.0**-40
+"""The least share of f(0) that the scale of a token is chosen for."""
+
+
+def power_below(x: float) -> float:
+    """The largest power of two that is no larger: multiples of it are rounded without error."""
+    return 2.0 ** math.floor(math.log2(x))
+
+
+@dataclass(frozen=True)
+class Scales:
+    """The scales of a run. ``start`` is f(0), or more; ``visits`` the updates in a tour; ``extras`` the sums beside g.
+
+    ``parameters`` are for ``samples`` = N + ``extras`` numbers. The scale of the token is chosen for each tour, since
+    |g| falls with f.
+    """
+
+    parameters: Parameters
+    samples: int
+    curvature: float
+    start: float
+    visits: int
+
+    @property
+    def extras(self) -> int:
+        """Numbers in a token beside g."""
+        return self.parameters.samples - self.samples
+
+    def token(self, objective: float) -> float:
+        """Integers per unit of g in a tour that starts with this f: a power of two."""
+        typical = math.sqrt(2 * self.curvature * max(objective, SMALLEST * self.start, 1e-280) / self.samples)
+        return power_below(self.parameters.token_bound / (2.0 * typical))
+
+    @property
+    def sums(self) -> float:
+        """Integers per unit of the penalty's inner products."""
+        return power_below(self.parameters.half / (9.0 * max(self.start, 1e-280)))
+
+    @property
+    def longest(self) -> float:
+        """The largest Euclidean norm of the integers of a token."""
+        return math.sqrt(self.samples) * (self.parameters.token_bound / 2 + ROUNDINGS * math.sqrt(self.visits + 2))
+
+    def rounding(self, token: float) -> float:
+        """The variance of the rounding errors in a change of the scores: one of each client."""
+        return self.visits / 6.0 / (self.curvature * token) ** 2
+
+    def integers(self, X: Array, tokens: int = 1) -> tuple[Integers, Array]:
+        """Columns as integers, with rows of 0 for the sums beside g, and their scales: powers of two.
+
+        ``tokens``: of how many tokens the vector is the sum that they are multiplied with.
+        """
+        padded = np.vstack([X, np.zeros((self.extras, X.shape[1]))])
+        scales = fix_matrix(padded, self.parameters).scales
+        norms = np.sqrt((X**2).sum(axis=0))
+        room = self.parameters.half / (1.001 * tokens * self.longest) - 0.5 * math.sqrt(self.samples)
+        scales = np.minimum(scales, np.where(norms > 0, room / np.where(norms > 0, norms, 1.0), 1.0))
+        scales = 2.0 ** np.floor(np.log2(scales))
+        return np.rint(padded * scales).astype(np.int64), scales
+
+    def vector(self, values: Array, token: float) -> Integers:
+        """Real numbers of the scale of g, with zeros for the sums beside it."""
+        return np.concatenate([np.rint(values * token), np.zeros(self.extras)]).astype(np.int64)

@@ -1,0 +1,217 @@
+"""Sealed tours as a method: ``mtcd`` (the server keeps the key) or ``stcd`` (the label holder does) in sealed mode."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.data.sparse import is_sparse
+from mtcd.errors import ConfigError, DataError
+from mtcd.ledger.costs import UNIT, Costs, Sizes
+from mtcd.methods.method import Method, check_connected
+from mtcd.methods.roaming import Roaming, plan_roaming
+from mtcd.methods.sealed.block import SealedBlock
+from mtcd.methods.sealed.client import LabelHolder, SealedClient
+from mtcd.methods.sealed.holder import LoneHolder, SealedServer
+from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
+from mtcd.methods.sealed.plan import MakeKey, SealedPlan
+from mtcd.model.linear import LinearProblem
+from mtcd.network.topology import Network
+from mtcd.objective.weighted import Weighted
+from mtcd.protocol.model import Problem
+from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
+from mtcd.schema.bounds import Bounds
+from mtcd.sealing.cipher import SchemeName
+from mtcd.theory.stepsize import Smoothness, StepsizeRule
+
+FEWEST_ROWS = 10
+DEPTH = 20
+
+
+@dataclass(frozen=True)
+class SealedTours(Method):
+    """Tours of one encrypted token: see docs/privacy.md. ``server``: whether a server keeps the key.
+
+    ``holder`` is the label holder, by number, where tours begin and end. ``scheme`` is the cipher: 'bfv', or 'clear'
+    for tests, which hides nothing.
+    """
+
+    server: bool = True
+    walk: str = "tour"
+    depth: int = DEPTH
+    holder: int = 0
+    scheme: SchemeName = "bfv"
+
+    stepsize = None
+    local_updates = 1
+    batch = None
+    gradient_steps = False
+
+    @property
+    def kind(self) -> str:
+        return "mtcd" if self.server else "stcd"
+
+    @property
+    def has_server(self) -> bool:  # type: ignore[override]
+        """Whether a server keeps the key."""
+        return self.server
+
+    @property
+    def reads_objective(self) -> bool:
+        return False
+
+    def describe(self) -> str:
+        return f"Sealed tours, M={self.depth}, key at the {'server' if self.server else 'label holder'}"
+
+    def with_stepsize(self, stepsize: float) -> SealedTours:
+        return self  # it has none
+
+    def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
+        raise ConfigError("Sealed tours have no step size: each update is the minimum of a bound of f over the block.")
+
+    def sealed(self) -> SealedTours:
+        return self
+
+    def check_network(self, network: Network) -> None:
+        check_connected(network, "privacy.mode: sealed")
+        if network.size < 2:
+            raise ConfigError("privacy.mode: sealed needs two clients or more: one alone has nobody to hide from.")
+        if network.changes:
+            raise ConfigError("privacy.mode: sealed is not for networks that change (network.changes).")
+
+    def check_problem(self, problem: Problem) -> None:
+        if not isinstance(problem, LinearProblem):
+            raise ConfigError("privacy.mode: sealed is for linear models only.")
+        if isinstance(problem.loss, Weighted):
+            raise ConfigError("privacy.mode: sealed takes no weights of samples or classes: leave them out.")
+        if not problem.loss.separable or problem.outputs != 1:
+            raise ConfigError(
+                "privacy.mode: sealed needs a loss of the form a(z) - y z with one number per sample: ridge, linear "
+                "or logistic."
+            )
+        if problem.nonsmooth:
+            raise ConfigError("privacy.mode: sealed needs a smooth penalty: set model.l1 to 0.")
+        for k, X in enumerate(problem.blocks):
+            check_columns(X, f"client {k}", problem.penalties[k].free)
+
+    def notes(self, network: Network) -> tuple[str, ...]:
+        if self.server:
+            return ("Sealed: the server keeps the key; it learns the scores of samples that it cannot name.",)
+        return (
+            "Sealed without a server: the label holder keeps the key and learns the others' scores, so training ends "
+            "after at most half as many tours as the smallest other party has columns. With a server it need not.",
+        )
+
+    def most_iterations(self, problem: Problem) -> int | None:
+        """Without a server: half of the smallest d_k of the others, after which it would learn their column space."""
+        if self.server or not isinstance(problem, LinearProblem):
+            return None
+        others = [X.shape[1] for k, X in enumerate(problem.blocks) if k != self.holder]
+        return max(1, min(others, default=2) // 2)
+
+    def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
+        length, K = self._roaming(network, 0)[1], network.size
+        hops = length * costs.between_clients(sizes.hop)
+        if self.server:
+            return hops + (K + 2) * costs.with_server(sizes.uplink) + K * costs.with_server(1.0)
+        return hops + (K - 1) * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+    def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
+        roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
+        length = roaming.walks[0].length
+        if length is None:
+            raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+        return replace(roaming, hops=length), length
+
+    def sealed_plan(
+        self, problem: LinearProblem, network: Network, seed: int, widest: int, start: float, most: int | None
+    ) -> SealedPlan:
+        """The plan, given the largest number of columns and f(0)."""
+        roaming, length = self._roaming(network, seed)
+        return SealedPlan(
+            network=network,
+            roaming=roaming,
+            length=length,
+            home=self.holder,
+            server=self.server,
+            depth=self.depth,
+            loss=problem.loss,
+            samples=problem.samples,
+            widest=widest,
+            start=start,
+            scheme=self.scheme,
+            seed=seed,
+            most_tours=most,
+        )
+
+    def parties(self, problem: Problem, network: Network, seed: int, make_key: MakeKey | None = None) -> Parties:
+        self.check_network(network)
+        self.check_problem(problem)
+        assert isinstance(problem, LinearProblem)
+        widest, start = max(X.shape[1] for X in problem.blocks), problem.read_off(np.zeros(problem.samples), 0.0)
+        plan = self.sealed_plan(problem, network, seed, widest, start, self.most_iterations(problem))
+        plan.parameters()  # refuses sizes for which there is no cipher
+
+        def client(k: int) -> SealedClient:
+            block = SealedBlock(problem.blocks[k], problem.penalties[k], self.depth)
+            if k != self.holder:
+                return SealedClient(k, block, plan)
+            if self.server:
+                return LabelHolder(k, block, plan, problem.labels)
+            return LoneHolder(k, block, plan, problem.labels, make_key)
+
+        server = SealedServer(plan, make_key) if self.server else None
+        first = [Message(plan.holder, plan.holder, NextTour(1))]
+        report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
+        return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
+
+    def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
+        kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
+        ciphertexts = 2 * 8 * 16384 * 4 * (1 + (samples + self.depth + 2) // 8192)
+        return replace(
+            general,
+            kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
+            server=self.server,
+            tokens=1,
+            hops=self._roaming(network, seed)[1],
+            snapshots=self.depth + 1,
+            products=16384,
+            sealed_bytes=ciphertexts + 4096,
+            sealed_keys=64 * 2**20,
+        )
+
+
+def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
+    """theta at the end of the last tour, which the clients hold when they are told the weights of the mix."""
+    holder = server if isinstance(server, SealedServer) else next(c for c in clients if isinstance(c, LoneHolder))
+    assert isinstance(holder, SealedServer | LoneHolder)
+    holding = holder.holding
+    return [
+        client.block.preview(holding.tour + 1, holding.steering.weights)
+        for client in clients
+        if isinstance(client, SealedClient)
+    ]
+
+
+def check_columns(X: Any, party: str, free: int = 0) -> None:
+    """Reject a column that singles out fewer than ten rows: its gradients would tell their labels.
+
+    A column singles out the rows in which it does not have its most frequent value; a constant one singles out none.
+    """
+    dense = np.asarray(X.toarray() if is_sparse(X) else X, float)
+    for j in range(dense.shape[1] - free):
+        apart = _singled_out(dense[:, j])
+        if 0 < apart < FEWEST_ROWS:
+            raise DataError(
+                f"Column {j + 1} of {party} differs from its usual value in {apart} rows only: in a sealed training "
+                f"its gradient would tell the labels of these rows. Leave out columns with fewer than {FEWEST_ROWS} "
+                "such rows."
+            )
+
+
+def _singled_out(column: Array) -> int:
+    return len(column) - int(np.unique(column, return_counts=True)[1].max())

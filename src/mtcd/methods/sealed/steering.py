@@ -1,0 +1,122 @@
+"""What the key holder of sealed tours computes: the scores Z, and the best mix of the last tours.
+
+With a loss l(z, y) = a(z) - y z, f along the mix needs of the labels only the sums <y, Z> and <y, d> of the scores and
+of the change d of a tour; of the parameters only the penalty's inner products. Everything is updated by increments:
+each new move is a combination of d and of earlier moves, with the same weights at the clients.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.methods.sealed.scales import Scales
+from mtcd.methods.subspace import best_weights
+from mtcd.model.fit import LabelFit
+from mtcd.objective.losses import Loss
+from mtcd.protocol.state import Stateful
+from mtcd.sealing.cipher import Integers
+
+FEIGNED = 1e-7
+"""The share of f by which rounding errors may seem to lower it."""
+
+
+class Steering(Stateful):
+    """The scores at the start of the tour, the moves from tour to tour, and sums about both."""
+
+    state_fields = ("scores", "moves", "products", "labels", "noise", "weights")
+
+    def __init__(self, loss: Loss, samples: int, depth: int, constant: float) -> None:
+        """``constant``: the part of f that depends on the labels alone."""
+        self.fit, self.constant = LabelFit(loss, np.zeros(samples)), constant
+        self.depth = depth
+        self.scores = np.zeros(samples)
+        self.moves: list[Array] = []
+        self.products = np.zeros((1, 1))
+        """The penalty's inner products of theta and the moves."""
+        self.labels = np.zeros(1)
+        """<y, Z>, and <y, .> of the moves' scores."""
+        self.noise = np.zeros((0, 0))
+        """The covariance of the rounding errors in the scores of the moves."""
+        self.weights = np.zeros(0)
+        """Of the mix from which the tour starts: of the last change, and of the moves before."""
+
+    def slope(self) -> Array:
+        """a'(Z): the derivative of the loss but for the labels."""
+        return self.fit.gradient(self.scores)
+
+    def objective(self) -> float:
+        """f."""
+        return self.fit.objective(self.scores, self.products[0, 0] / 2 - self.labels[0]) + self.constant
+
+    def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
+        """Choose the weights with which f is least, and move there. f never rises: all 0 stay where they are.
+
+        ``change``: of the scores in the tour; ``sums``: the penalty's inner products of the change with theta, itself
+        and the moves; ``label_sum``: <y, change>; ``rounding``: the variance of the rounding errors in the change.
+        """
+        m = len(self.moves)
+        # in the order theta, change, moves
+        P = np.insert(np.insert(self.products, 1, 0.0, axis=0), 1, 0.0, axis=1)
+        P[1, :] = P[:, 1] = np.array([sums[0], sums[1], *sums[2 : 2 + m]])
+        y, noise = np.insert(self.labels, 1, label_sum), np.zeros((m + 1, m + 1))
+        noise[0, 0], noise[1:, 1:] = rounding, self.noise
+        directions = [change, *self.moves]
+        self.weights = w = self._best(directions, P, y, noise)
+        if not w.any():
+            return
+        move = np.asarray(sum(a * v for a, v in zip(w, directions, strict=True)))
+        self.scores = self.scores + move
+        # theta + move, move, and the moves before, as combinations of theta, change, moves
+        T = np.zeros((m + 2, m + 2))
+        T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, w
+        T[2:, 2:] = np.eye(m)
+        kept = 1 + min(m + 1, self.depth)
+        self.products = (T @ P @ T.T)[:kept, :kept]
+        self.labels = (T @ y)[:kept]
+        self.noise = (T[1:, 1:] @ noise @ T[1:, 1:].T)[: kept - 1, : kept - 1]
+        self.moves = [move, *self.moves][: self.depth]
+
+    def _best(self, directions: list[Array], P: Array, y: Array, noise: Array) -> Array:
+        """The weights of the change and the moves.
+
+        The scores of a direction contain rounding errors, which the clients' parameters do not have. Large weights
+        would make use of them: a random direction lowers f by |g|^2 / (2 N c), here but not at the clients. So they
+        are made to cost as much curvature as limits that to a share ``FEIGNED`` of f. Where f then falls no further
+        than at the end of the tour, the next one starts there.
+        """
+        w, end = np.zeros(len(directions)), np.eye(len(directions))[0]
+        at_start, at_end = self._value(w, directions, P, y), self._value(end, directions, P, y)
+        derivative = 2 * self.fit.curvature * max(at_start + self.constant, 0.0)  # |g|^2 at most
+        gram = _without_labels(P, y)
+        gram[1:, 1:] += self.fit.curvature / FEIGNED * noise
+        w = best_weights(self.fit, self.scores, directions, gram)
+        if w.any() and self._value(w, directions, P, y) < at_end:
+            return w
+        return end if at_end <= at_start + np.sqrt(derivative * noise[0, 0]) else np.zeros(len(directions))
+
+    def _value(self, w: Array, directions: list[Array], P: Array, y: Array) -> float:
+        """f at these weights."""
+        v = np.insert(w, 0, 1.0)
+        scores = self.scores + sum(a * d for a, d in zip(w, directions, strict=True))
+        return self.fit.objective(np.asarray(scores), float(v @ P @ v / 2 - y @ v))
+
+
+def _without_labels(P: Array, y: Array) -> Array:
+    """The inner products with the sums over labels taken off, such that half of <theta, theta> is r(theta) - <y, Z>.
+
+    Those of the directions are made positive semidefinite, which rounding may have undone.
+    """
+    gram = P.copy()
+    values, axes = np.linalg.eigh(P[1:, 1:])
+    gram[1:, 1:] = (axes * np.maximum(values, 0.0)) @ axes.T
+    gram[0, 1:] -= y[1:]
+    gram[1:, 0] -= y[1:]
+    gram[0, 0] -= 2 * y[0]
+    return gram
+
+
+def change_of(opened: Integers, start: Integers, token: float, scales: Scales) -> tuple[Array, Array]:
+    """The change of the scores in a tour and the penalty's sums, from the token at its end and at its start."""
+    moved = (opened - start).astype(float)
+    return moved[: scales.samples] / (scales.curvature * token), moved[scales.samples :] / scales.sums

@@ -1,0 +1,177 @@
+"""Sealed tours with a cipher that hides nothing, but computes the same integers: optimum, refusals, parties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mtcd
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError, DataError, WireError
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.sealed.client import SealedClient
+from mtcd.methods.sealed.holder import SealedServer
+from mtcd.methods.sealed.payloads import SealedAnswer, SealedRequest, SealedToken
+from mtcd.methods.sealed.settings import SealedTours, check_columns
+from mtcd.protocol.party import SERVER, Message
+
+CLEAR = SealedTours(scheme="clear")
+LOGISTIC, RIDGE = mtcd.Glm("logistic", l2=1.0), mtcd.Glm("ridge", alpha=1.0)
+
+
+def table(kind: str, clients: int, samples: int = 300, features: int = 48, seed: int = 3) -> mtcd.VerticalData:
+    return mtcd.synthetic(kind, samples=samples, features=features, clients=clients, seed=seed)
+
+
+@pytest.mark.parametrize("network", ["cycle", "path", "star"])
+@pytest.mark.parametrize("server", [True, False])
+@pytest.mark.parametrize("model", [LOGISTIC, RIDGE, replace(LOGISTIC, intercept=True)], ids=str)
+def test_the_optimum_is_that_of_the_open_objective(model: mtcd.Glm, server: bool, network: str) -> None:
+    method = replace(CLEAR, server=server)
+    run = mtcd.train(table(model.kind, 4), model, network, method, mtcd.Stop(gap=1e-5, iterations=30))
+    gaps = [row.gap for row in run.history]
+    assert min(gaps) <= 1e-4
+    assert all(after <= before + 1e-5 for before, after in pairwise(gaps))  # f never rises
+    if not server:
+        assert run.final.iteration <= 6  # half of the twelve columns of a client
+
+
+def test_walks_that_are_tours_and_a_label_holder_anywhere() -> None:
+    for method in (replace(CLEAR, walk="random-tour"), replace(CLEAR, holder=2)):
+        run = mtcd.train(table("logistic", 5), LOGISTIC, "star", method, mtcd.Stop(gap=1e-4, iterations=40))
+        assert run.status == "converged"
+
+
+def test_many_tours_do_not_drift_apart() -> None:
+    """After the optimum is reached, token and models stay together, whatever rounding does."""
+    run = mtcd.train(table("ridge", 3), RIDGE, "cycle", CLEAR, mtcd.Stop(gap=1e-12, iterations=150))
+    assert max(row.gap for row in list(run.history)[20:]) <= 2e-5
+
+
+def test_columns_of_any_size_need_no_scaling() -> None:
+    data = table("logistic", 3)
+    blocks = tuple(X * 10.0 ** np.arange(-6, 10)[None, : X.shape[1]] for X in data.blocks)
+    run = mtcd.train(replace(data, blocks=blocks), LOGISTIC, "cycle", CLEAR, mtcd.Stop(gap=1e-3, iterations=60))
+    assert run.status == "converged"
+
+
+def test_the_scores_of_the_key_holder_are_those_of_the_models() -> None:
+    problem = LOGISTIC.problem(table("logistic", 3))
+    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
+    engine = LocalEngine(parties, Ledger())
+    observed = engine.run()
+    for _ in range(8):
+        next(observed)
+    server = parties.server
+    assert isinstance(server, SealedServer)
+    steering, parameters = server.holding.steering, engine.parameters()
+    assert np.abs(steering.scores - problem.aggregate(parameters)).max() < 5e-3
+    assert steering.objective() == pytest.approx(problem.evaluate(parameters), rel=1e-4)
+    assert steering.labels[0] == pytest.approx(problem.labels @ steering.scores, rel=1e-4)
+
+
+def test_a_resumed_training_has_new_keys_and_the_same_iterates(tmp_path: Path) -> None:
+    data = table("logistic", 3)
+
+    def train(iterations: int, folder: Path, resume: bool = False) -> mtcd.Run:
+        stop = mtcd.Stop(iterations=iterations)
+        return mtcd.train(data, LOGISTIC, "path", CLEAR, stop, checkpoint=folder, resume=resume)
+
+    train(3, tmp_path / "a")
+    resumed, straight = train(6, tmp_path / "a", resume=True), train(6, tmp_path / "b")
+    assert (resumed.coefficients == straight.coefficients).all()
+    keys = [row.floats["downlink"] for row in (resumed.final, straight.final)]
+    assert keys[0] > keys[1]  # they were sent again, and counted
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_messages_of_a_tour(server: bool) -> None:
+    run = mtcd.train(table("ridge", 4), RIDGE, "cycle", replace(CLEAR, server=server), mtcd.Stop(iterations=5))
+    sent = run.ledger.messages("sent")
+    if server:  # in each tour: K requests, K answers, the token down and up, L hops; once K keys
+        assert sent == {"client_client": 20, "uplink": 25, "downlink": 25 + 4}
+    else:  # the client opposite the holder needs a relay for its request, its answer and its keys
+        assert sent == {"client_client": 5 * (4 + 2 * 4) + 4, "uplink": 0, "downlink": 0}
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (mtcd.MTCD(walk="tour", tokens=2), "leave method.tokens out"),
+        (mtcd.STCD(walk="tour", stepsize=0.1), "leave method.stepsize out"),
+        (mtcd.STCD(walk="tour", acceleration="momentum"), "leave method.acceleration out"),
+        (mtcd.STCD(), "set method.walk: tour"),
+        (mtcd.STCD(walk="metropolis"), "set method.walk: tour"),
+        (mtcd.SVFL(), "svfl cannot train with sealed tokens"),
+    ],
+)
+def test_methods_that_cannot_be_sealed(changed: mtcd.MTCD, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        mtcd.train(table("ridge", 3), RIDGE, "cycle", changed, privacy=mtcd.Privacy(mode="sealed"))
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (mtcd.Glm("huber"), "a loss of the form"),
+        (mtcd.Glm("ridge", l1=0.1), "model.l1"),
+        (mtcd.Glm("logistic", class_weight="balanced"), "no weights"),
+        (mtcd.Glm("multinomial"), "one number per sample"),
+    ],
+    ids=str,
+)
+def test_models_that_cannot_be_sealed(model: mtcd.Glm, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        mtcd.train(table(model.loss.example, 3), model, "cycle", CLEAR)
+
+
+def test_a_column_that_singles_out_few_rows_is_refused() -> None:
+    X = np.zeros((50, 3))
+    X[:, 0] = np.arange(50)
+    X[:10, 1] = 1.0
+    check_columns(X, "a")  # ten rows, and a constant column
+    X[0, 1] = 0.0
+    with pytest.raises(DataError, match="Column 2 of a differs from its usual value in 9 rows only"):
+        check_columns(X, "a")
+
+
+def test_the_key_holder_decrypts_one_request_of_a_client_in_a_tour() -> None:
+    problem = LOGISTIC.problem(table("logistic", 3))
+    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
+    server = parties.server
+    assert isinstance(server, SealedServer)
+    *keys, token = server.receive(parties.opening[-1])
+    home = parties.clients[0]
+    home.receive(keys[0])
+    [request] = home.receive(token)
+    assert isinstance(request.payload, SealedRequest)
+    of_another = Message(1, SERVER, request.payload, request.floats)
+    later = Message(0, SERVER, replace(request.payload, t=2), request.floats)
+    for wrong, words in ((of_another, "does not visit"), (later, "of tour 2")):
+        with pytest.raises(WireError, match=words):
+            server.receive(wrong)
+    [answer] = server.receive(request)
+    assert isinstance(answer.payload, SealedAnswer)
+    with pytest.raises(WireError, match="second"):
+        server.receive(request)
+    with pytest.raises(WireError, match="not to the request"):
+        home.receive(Message(SERVER, 0, replace(answer.payload, place=1)))
+    [passed] = home.receive(answer)
+    assert isinstance(passed.payload, SealedToken)
+    assert passed.to == 1
+
+
+def test_a_token_that_comes_before_the_keys_waits() -> None:
+    problem = LOGISTIC.problem(table("logistic", 3))
+    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
+    assert parties.server is not None
+    *keys, token = parties.server.receive(parties.opening[-1])
+    home = parties.clients[0]
+    assert home.receive(token) == []
+    [request] = home.receive(keys[0])
+    assert isinstance(request.payload, SealedRequest)
+    assert isinstance(home, SealedClient)
