@@ -243,3 +243,23 @@ def test_models_have_no_penalty_and_no_intercept_unless_asked_for() -> None:
 def test_penalties_below_nothing_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ConfigError, match=next(iter(wrong))):
         Glm("ridge", **wrong)
+
+
+def test_a_column_comes_in_as_soon_as_the_slope_has_moved_by_its_reach() -> None:
+    """The worst case: the slope l'(z) moves almost along the column that was screened out, the nearest one outside."""
+    X, y = np.zeros((6, 6)), np.array([3 * np.sqrt(10.0), 0.0, 0.5, 0.5, 0.5, 0.5])
+    X[:2, 0] = 1.0, 3.0  # moves, and takes the slope along the last column
+    X[2:, 1:5] = np.eye(4)  # 0.5 below l1: these fill the places that are included for safety
+    X[1, 5] = 1.0  # 1 below l1
+    penalty = Penalty(l1=1.0)
+    screened = ScreenedSteps(X, y, Squared(), penalty, 60, 0.01)
+    columns, reach = screened._screen(np.zeros(6), X.T @ -y)
+    assert columns.tolist() == [0, 1, 2, 3, 4]
+    assert reach == 1.0
+    for Q in (5, 10, 60):
+        quick_z, plain_z = np.zeros(6), np.zeros(6)
+        quick = ScreenedSteps(X, y, Squared(), penalty, Q, 0.01)(np.zeros(6), quick_z)
+        plain = plain_steps(X, y, Squared(), penalty, np.zeros(6), plain_z, Q, 0.01)
+        np.testing.assert_allclose(quick, plain, rtol=1e-12)
+        np.testing.assert_allclose(quick_z, plain_z, rtol=1e-12)
+    assert plain[5] != 0

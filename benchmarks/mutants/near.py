@@ -60,6 +60,7 @@ RECOVERY = [
     "test_delivery_codecs",
     "test_delivery_end",
     "test_delivery_journal",
+    "test_delivery_policy",
     "test_recovery_lone_token",
     "test_recovery_lone_token_down",
     "test_recovery_methods",

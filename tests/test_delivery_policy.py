@@ -1,0 +1,146 @@
+"""What a reliable party does without a policy of its own: for whom it waits, where it stops, whom it tells."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mtcd.divergence import DIVERGED
+from mtcd.federation.delivery.envelopes import End
+from mtcd.federation.delivery.journal import MemoryJournal
+from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.model.linear import Glm
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, Network, make_network
+from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Progress
+from problems import make_data
+
+MODEL = Glm("ridge")
+DATA = make_data(MODEL, 8, [2, 2, 1, 1], seed=1)
+CYCLE = make_network("cycle", DATA.clients)
+NAMES = {SERVER: "server"} | {k: f"c{k}" for k in range(4)}
+WAITING = STCD(stepsize=0.01, walk="tour", acceleration="momentum")
+OPTIMAL = MTCD(tokens=2, hops=3, stepsize=0.01, combine="optimal")
+
+
+def reliable(method: Method, number: int, network: Network = CYCLE) -> ReliableParty:
+    return make_reliable_party(number, method.parties(MODEL.problem(DATA), network, 0), MemoryJournal(), network)
+
+
+@pytest.mark.parametrize(
+    ("method", "number", "down", "waits_for"),
+    [
+        (WAITING, 0, {2}, {2}),
+        (WAITING, 0, {1, 3}, {1, 3}),
+        (OPTIMAL, SERVER, {1}, {1}),
+        (SVFL(stepsize=0.01), 0, {2}, set()),  # a client needs the server alone
+        (SVFL(stepsize=0.01), 0, {2, SERVER}, {SERVER}),
+        (SVFL(stepsize=0.01), SERVER, {0, 1, 2}, set()),
+        (SVFL(stepsize=0.01), SERVER, {0, 1, 2, 3}, {0, 1, 2, 3}),
+    ],
+)
+def test_for_whom_a_party_waits_and_what_it_says(
+    method: Method, number: int, down: set[int], waits_for: set[int]
+) -> None:
+    party = reliable(method, number)
+    assert party.policy.waits_for == frozenset()
+    assert party.policy.waiting_reason(NAMES) is None
+    for k in sorted(down):
+        party.peer_lost(k)
+    assert party.policy.waits_for == waits_for
+    said = ", ".join(NAMES[k] for k in sorted(waits_for, key=lambda k: NAMES[k]))
+    assert party.policy.waiting_reason(NAMES) == (f"Training waits for {said}." if waits_for else None)
+    for k in sorted(down):
+        party.peer_found(k)
+    assert party.policy.waits_for == frozenset()
+
+
+def test_the_end_is_passed_on_to_neighbours_where_there_is_no_server_and_the_members_stay() -> None:
+    assert reliable(STCD(stepsize=0.01), 1).neighbours == {0, 2}
+    assert reliable(MTCD(tokens=2, stepsize=0.01), 1).neighbours is None
+    changing = with_changes(CYCLE, [Change(5, leave=["c3"])])
+    assert reliable(STCD(stepsize=0.01), 1, changing).neighbours is None
+
+
+def test_a_party_that_is_asked_to_stop_does_so_at_the_next_report_unless_one_is_down() -> None:
+    client, server, lonely = reliable(WAITING, 0), reliable(OPTIMAL, SERVER), reliable(OPTIMAL, SERVER)
+    client.peer_lost(2)
+    client.finish("stopped")  # it cannot know of the last sync
+    server.finish("stopped")
+    for one in (client, server):
+        assert (one.stop_request, one.ended) == (("stopped", 0), None)
+    lonely.peer_lost(1)
+    lonely.finish("stopped")
+    assert (lonely.stop_request, lonely.ended) == (None, End("stopped", 0, 0))
+    told = [one.to for one in lonely.unacknowledged() if isinstance(one.message.payload, End)]
+    assert sorted(told) == [0, 1, 2, 3]
+
+
+def test_a_party_that_has_diverged_stops_at_once() -> None:
+    client, server = reliable(WAITING, 0), reliable(OPTIMAL, SERVER)
+    for one in (client, server):
+        one.finish(DIVERGED)
+        assert (one.stop_request, one.ended, one.ended_here) == (None, End(DIVERGED, 0, 0), True)
+        assert one.journal.last()["ended"] == one.ended
+
+
+class Reporting(RecoveryPolicy):
+    """Of a party with these limits."""
+
+    def __init__(self, limit: int, request: tuple[str, int] | None) -> None:
+        self.delivery: Any = SimpleNamespace(
+            party=SimpleNamespace(),
+            stop_request=request,
+            limit=lambda report: "iterations" if report.hop >= limit else None,
+            judge=lambda report, status: f"{status} at {report.hop}",
+        )
+
+
+def reports(*hops: int) -> list[Message]:
+    """A message to a client before each report."""
+    told = [Message(SERVER, MONITOR, Progress(hop, hop // 2, np.zeros(1), 0.0)) for hop in hops]
+    return [message for report in told for message in (Message(SERVER, 0, None), report)]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("limit", "asked", "count", "end"),
+    [
+        (99, None, 6, None),
+        (6, None, 4, ("iterations at 6", 3, 6)),
+        (99, ("stopped", 0), 2, ("stopped at 4", 2, 4)),
+        (99, ("stopped", 6), 4, ("stopped at 6", 3, 6)),
+        (99, ("stopped", 7), 6, ("stopped at 8", 4, 8)),
+        (99, ("stopped", 9), 6, None),
+        (6, ("stopped", 6), 4, ("iterations at 6", 3, 6)),  # the limit is what ends it
+    ],
+)
+def test_messages_are_cut_after_the_first_report_at_which_the_training_ends(
+    limit: int, asked: tuple[str, int] | None, count: int, end: tuple[str, int, int] | None
+) -> None:
+    messages = reports(4, 6, 8)
+    sent, found = Reporting(limit, asked).cut_at_end(messages)
+    assert sent == messages[:count]
+    assert found == (None if end is None else End(*end))
+
+
+def test_a_part_of_a_model_counts_by_its_iteration() -> None:
+    policy = Reporting(99, ("stopped", 3))
+    policy.delivery.limit, policy.delivery.judge = lambda report: None, lambda report, status: status
+    told = [Message(0, MONITOR, Part(i, np.zeros(1))) for i in (2, 3, 4)]
+    assert policy.cut_at_end(told) == (told[:2], End("stopped", 0, 3))
+
+
+def test_an_end_is_accepted_once_and_passed_on_to_all_neighbours_but_its_sender() -> None:
+    client = reliable(STCD(stepsize=0.01), 1)
+    before = len(client.unacknowledged())
+    RecoveryPolicy.receive_end(client.policy, End("converged", 0, 30), 2)
+    RecoveryPolicy.receive_end(client.policy, End("stopped", 0, 40), 0)
+    told = client.unacknowledged()[before:]
+    assert [(one.to, one.message.payload) for one in told] == [(0, End("converged", 0, 30))]
+    assert (client.ended, client.ended_here) == (End("converged", 0, 30), False)
