@@ -23,8 +23,7 @@ def kind_of(network: Network) -> str:
         if make_network(kind, network.clients).neighbours == network.neighbours:
             return kind
     first = network.neighbours[0]
-    columns = first[1] if len(first) == 2 and first[0] == 1 else 0
-    if columns > 1 and K % columns == 0:
-        grid = make_network("grid", network.clients, rows=K // columns)
+    if len(first) == 2 and first[0] == 1 and K % first[1] == 0:  # the next in its row, and the one below it
+        grid = make_network("grid", network.clients, rows=K // first[1])
         return "grid" if grid.neighbours == network.neighbours else OTHER
     return OTHER

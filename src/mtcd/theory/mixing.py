@@ -93,7 +93,7 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
 
     def is_near(t: int, distance: float) -> bool:
         powers = values**t
-        kept = np.abs(powers) > 1e-14 * root.min()  # the rest is below 1e-14 in total variation
+        kept = np.abs(powers) > 1e-14 * root.min()  # no mutants: only the time; the rest is below 1e-14
         apart = (U[:, kept] * powers[kept]) @ U[:, kept].T
         return float((np.abs(apart) @ root / root).max()) / 2 <= distance + ROUNDING
 

@@ -48,7 +48,7 @@ class NonBacktrackingFacts(Facts):
 
     def visits_work(self, S: int) -> float:
         links = sum(len(self.network.neighbours[k]) for k in self.clients)
-        return 10.0 * S * len(self.clients) * links
+        return 10.0 * S * len(self.clients) * links  # no mutants: about
 
     def takes_links(self, least: float) -> bool:
         return True  # along a shortest path, which never goes back
@@ -58,7 +58,7 @@ class NonBacktrackingFacts(Facts):
 
     def hitting_work(self) -> float:
         region = inside(self.network, self.clients)
-        return region.size * (2.0 * region.edges) ** 3
+        return region.size * (2.0 * region.edges) ** 3  # no mutants: about
 
 
 class Links:

@@ -99,7 +99,7 @@ class TourFacts(Facts):
         return tour_visits(self._tour, start, S)
 
     def visits_work(self, S: int) -> float:
-        return 10.0 * min(S, len(self._tour)) * len(set(self._tour))
+        return 10.0 * min(S, len(self._tour)) * len(set(self._tour))  # no mutants: about
 
     def tour(self) -> TourTimes:
         tour = self._tour
