@@ -1,7 +1,7 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import hops, reading, wire
+from benchmarks import hops, reading, sealing, wire
 
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd import STCD
@@ -25,3 +25,10 @@ def test_tokens_as_bytes_are_reported_as_ratios(capsys: pytest.CaptureFixture[st
 def test_reading_is_reported_against_polars(capsys: pytest.CaptureFixture[str]) -> None:
     reading.main(rows=200, rounds=1)
     assert capsys.readouterr().out.count("ratio") == 2
+
+
+def test_a_sealed_visit_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
+    sealing.main(samples=(50,), columns=(2,), rounds=1)
+    head, line = capsys.readouterr().out.splitlines()
+    assert len(line.split()) == 12
+    assert "visit ms" in head
