@@ -131,6 +131,10 @@ class BfvSealer(_Bfv):
     def subtract_plain(self, vector: cipher.SealedVector, values: npt.ArrayLike) -> BfvVector:
         return self._changed(self._evaluator.sub_plain, vector, values)
 
+    def subtract(self, vector: cipher.SealedVector, other: cipher.SealedVector) -> BfvVector:
+        parts = zip(self._usable(vector), self._usable(other), strict=True)
+        return self._whole(*(_made(self._evaluator.sub, part, less) for part, less in parts))
+
     def _changed(self, change: Callable[..., None], vector: cipher.SealedVector, values: npt.ArrayLike) -> BfvVector:
         parts = zip(self._usable(vector), self._spread(values), strict=True)
         return self._whole(*(_made(change, part, plain) for part, plain in parts))
