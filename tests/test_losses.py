@@ -15,11 +15,15 @@ from mtcd.objective.losses import Loss
 from mtcd.objective.losses.huber import Huber
 from mtcd.objective.losses.logistic import Logistic
 from mtcd.objective.losses.multinomial import Multinomial
+from mtcd.objective.losses.poisson import Poisson
+from mtcd.objective.losses.quantile import Quantile
 from mtcd.objective.losses.squared import Squared
 from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.penalty import Penalty
+from mtcd.objective.shifted import Shifted
+from mtcd.objective.weighted import Weighted
 
-LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial()]
+LOSSES: list[Loss] = [Squared(), Huber(0.7), Logistic(), SquaredHinge(), Multinomial(), Quantile(0.3), Poisson()]
 STEP = 1e-5
 
 
@@ -33,6 +37,9 @@ def points(draw: st.DrawFn) -> tuple[Loss, Any, Any, Any]:
         labels: Any = np.array(["a", "b", "c"])[np.arange(samples) % 3]
     elif isinstance(loss, Logistic | SquaredHinge):
         labels = np.arange(samples) % 2
+    elif isinstance(loss, Poisson):
+        labels = rng.poisson(spread, size=samples)
+        spread = min(spread, 2.0)  # exp(z) of more is far from any data
     else:
         labels = rng.normal(scale=spread, size=samples)
     y, _ = loss.encode(labels)
@@ -41,6 +48,8 @@ def points(draw: st.DrawFn) -> tuple[Loss, Any, Any, Any]:
 
 def away_from_kinks(loss: Loss, z: Any, y: Any) -> bool:
     """Whether second differences make sense: huber and squared hinge have none at their kinks."""
+    if isinstance(loss, Quantile):
+        return bool(np.all(np.abs(z - y) > 1e-3))
     if isinstance(loss, Huber):
         return bool(np.all(np.abs(np.abs(z - y) - loss.delta) > 1e-3))
     return not isinstance(loss, SquaredHinge) or bool(np.all(np.abs(1.0 - y * z) > 1e-3))
@@ -50,6 +59,8 @@ def away_from_kinks(loss: Loss, z: Any, y: Any) -> bool:
 @settings(deadline=None)
 def test_gradient_is_the_derivative_of_the_value(point: tuple[Loss, Any, Any, Any]) -> None:
     loss, z, y, v = point
+    if isinstance(loss, Quantile) and not away_from_kinks(loss, z, y):
+        return
     difference = (loss.value(z + STEP * v, y) - loss.value(z - STEP * v, y)) / (2 * STEP)
     assert np.vdot(loss.gradient(z, y), v) == pytest.approx(difference, rel=1e-5, abs=1e-4)
 
@@ -68,6 +79,8 @@ def test_hessian_product_is_the_derivative_of_the_gradient(point: tuple[Loss, An
 @settings(deadline=None)
 def test_curvature_bounds_the_second_derivative(point: tuple[Loss, Any, Any, Any]) -> None:
     loss, z, y, v = point
+    if loss.not_linear:  # its curvature is no bound
+        return
     assert 0.0 <= np.vdot(v, loss.hessian_product(z, y, v)) <= loss.curvature * np.vdot(v, v) * (1 + 1e-12)
 
 
@@ -125,6 +138,51 @@ def test_two_classes_refuse_other_labels_and_say_which(loss: Loss, labels: list[
 def test_regression_refuses_words(loss: Loss) -> None:
     with pytest.raises(DataError, match="not numbers"):
         loss.encode(np.array(["low", "high"]))
+
+
+@given(points(), st.booleans())
+@settings(deadline=None)
+def test_the_best_shift_minimises_the_loss_among_constants(point: tuple[Loss, Any, Any, Any], weighted: bool) -> None:
+    loss, z, y, _ = point
+    if isinstance(loss, Multinomial):  # there it is for z = 0
+        z = np.zeros_like(z)
+    weights = 1.0 + np.arange(len(z)) % 3 if weighted else np.ones(len(z))
+    whole = Weighted(loss, weights) if weighted else loss
+    c = whole.best_shift(z, y)
+    lowest = whole.value(z + c, y)
+    for step in (1e-3, 0.1, 3.0):
+        for away in (-step, step):
+            moved = c + away * (np.arange(c.size) == 0)
+            assert whole.value(z + moved, y) >= lowest - 1e-9 * (1 + abs(lowest))
+
+
+@given(points())
+@settings(deadline=None)
+def test_curvatures_are_the_diagonal_or_above(point: tuple[Loss, Any, Any, Any]) -> None:
+    loss, z, y, _ = point
+    diagonal = np.stack([loss.hessian_product(z, y, unit.reshape(z.shape)).ravel() for unit in np.eye(z.size)])
+    assert (loss.curvatures(z, y).ravel() >= np.diag(diagonal) - 1e-12).all()
+
+
+def test_a_shifted_loss_is_the_loss_at_z_plus_the_shift() -> None:
+    y, z = np.array([0.0, 1.0, 1.0]), np.array([0.3, -2.0, 1.0])
+    base, shifted = Logistic(), Shifted(Logistic(), np.asarray(0.7))
+    assert shifted.value(z, y) == base.value(z + 0.7, y)
+    np.testing.assert_array_equal(shifted.gradient(z, y), base.gradient(z + 0.7, y))
+    np.testing.assert_array_equal(shifted.hessian_product(z, y, z), base.hessian_product(z + 0.7, y, z))
+    np.testing.assert_array_equal(shifted.probabilities(z), base.probabilities(z + 0.7))
+    assert shifted.at(np.array([1])).value(z[:1], y[1:2]) == base.value(z[:1] + 0.7, y[1:2])
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 1.5, float("nan"), True])
+def test_a_quantile_outside_0_and_1_is_refused(level: float) -> None:
+    with pytest.raises(ConfigError, match="quantile"):
+        Quantile(level)
+
+
+def test_negative_counts_are_refused() -> None:
+    with pytest.raises(DataError, match="row 2 is -1: .*counts"):
+        Poisson().encode(np.array([3, -1]))
 
 
 @pytest.mark.parametrize("delta", [0.0, -1.0, float("nan")])

@@ -203,7 +203,8 @@ def test_new_values_that_the_first_step_cannot_read_are_noted(name: str) -> None
     values = {"dates": ["2024-01-01", "2024-01-02"]}.get(name, ["1", "0"])
     ours, _, _ = fitted(values, name)
     noted = ours.notes(pl.DataFrame({"x": [*values, "soon", None]}))
-    what = {"dates": "no dates", "boolean": "neither yes nor no", "ordinal": "not in its order"}.get(name, "no numbers")
+    odd = {"dates": "no dates", "boolean": "neither yes nor no", "ordinal": "not in its order"}
+    what = {**odd, "categories": "of no category in the training rows"}.get(name, "no numbers")
     said = f"1 value(s) of column 'x' that are {what}, such as 'soon', count as missing."
     assert noted == ([] if name in ("one-hot", "hash") else [said])
 
@@ -280,7 +281,7 @@ def test_new_values_stop_a_prediction_only_if_asked_to(case: str) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("all", "prepare must be 'auto' or a mapping"),
+        ("all", "prepare must be 'auto', 'trees' or a mapping"),
         ({"column": {}}, "did you mean 'columns'"),
         ({"columns": {"x": "onehot"}}, "no transformer is called 'onehot'; did you mean 'one-hot'"),
         ({"columns": {"x": {"one-hot": {"min": 1}}}}, "no setting 'min'"),

@@ -28,6 +28,7 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "pymetis": "ray",
     "tenseal": "sealed",
     "zstandard": "sealed",
+    "lightgbm": "trees",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -42,6 +43,7 @@ USERS = {
     "report": "Reports for the browser",
     "ray": "Trainings on Ray",
     "sealed": "Sealed trainings",
+    "trees": "Boosted trees",
 }
 
 

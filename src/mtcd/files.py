@@ -25,6 +25,8 @@ LINEAR_CHECKPOINT = "checkpoint.npz"
 CHECKPOINTS = (CHECKPOINT, LINEAR_CHECKPOINT)
 PREPARATION = "preparation.json"
 COEFFICIENTS = "coefficients.csv"
+PARTS = "parts.npz"
+"""The models of the parties of an additive model."""
 TRACE = "trace.npz"
 RUN_FILES = frozenset(
     {
@@ -36,6 +38,7 @@ RUN_FILES = frozenset(
         "history.pdf",
         "ledger.json",
         "parameters.npz",
+        PARTS,
         PREPARATION,
         TRACE,
         WEIGHTS,

@@ -80,9 +80,24 @@ def linear_checkpoints(
 ) -> Checkpoints:
     """The checkpoints of a linear model on this data, standardised if asked for; ``method`` as it was given."""
     warm = None if start is None else f"parameters {hashlib.sha256(np.concatenate(start).tobytes()).hexdigest()[:8]}"
+    return array_checkpoints(folder, resumes, data, repr(model), network, method, costs, seed, warm)
+
+
+def array_checkpoints(
+    folder: Path,
+    resumes: bool,
+    data: VerticalData,
+    model: str,
+    network: Network,
+    method: Method,
+    costs: Costs,
+    seed: int,
+    start: str | None = None,
+) -> Checkpoints:
+    """The checkpoints of a model whose parties hold arrays; ``model`` and ``start`` describe it."""
     facts = {
         **training_facts(method, seed, data.clients, network, costs, data.samples, data.fingerprint),
-        "model": repr(model),
-        "start": warm,
+        "model": model,
+        "start": start,
     }
     return Checkpoints(folder, resumes, facts, ArrayFile(), SPACING)

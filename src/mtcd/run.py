@@ -15,6 +15,7 @@ from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, DivergedError, MtcdError
 from mtcd.extras import find
+from mtcd.families.trained import TrainedAdditive
 from mtcd.files import CHECKPOINT, CHECKPOINTS, LINEAR_CHECKPOINT, fresh_folder, write_all
 from mtcd.history import LEARNT, History, Measurement
 from mtcd.ledger.costs import Costs
@@ -48,7 +49,7 @@ class Run:
     history: History
     ledger: Ledger
     costs: Costs
-    model: TrainedModel | TrainedSplit | None
+    model: TrainedModel | TrainedAdditive | TrainedSplit | None
     notes: tuple[str, ...] = ()
     trace: Trace | None = None
     """The network, and which token went from whom to whom; None of runs of older versions."""
@@ -137,15 +138,17 @@ class Run:
         """
         return self.linear().coefficients_table()
 
-    def trained(self) -> TrainedModel | TrainedSplit:
+    def trained(self) -> TrainedModel | TrainedAdditive | TrainedSplit:
         """The model; an error if the run diverged."""
         if self.model is None:
             raise DivergedError(f"This run has no model. {self.message}")
         return self.model
 
     def linear(self) -> TrainedModel:
-        """The linear model; an error if the run trained a split network, or diverged."""
+        """The linear model; an error if the run trained another one, or diverged."""
         trained = self.trained()
+        if isinstance(trained, TrainedAdditive):
+            raise MtcdError("This run trained trees or other models, which have no coefficients: look at run.parts.")
         if not isinstance(trained, TrainedModel):
             raise MtcdError("This run trained a split network: look at its modules and fusion instead.")
         return trained
@@ -154,7 +157,17 @@ class Run:
         trained = self.trained()
         if isinstance(trained, TrainedModel):
             raise MtcdError("This run trained a linear model: look at its parameters or coefficients instead.")
+        if isinstance(trained, TrainedAdditive):
+            raise MtcdError("This run trained trees or other models, not a split network: look at run.parts.")
         return trained
+
+    @property
+    def parts(self) -> Mapping[str, Any]:
+        """The trained part of every client of an additive model: trees, a linear block or a net."""
+        trained = self.trained()
+        if not isinstance(trained, TrainedAdditive):
+            raise MtcdError("Parts are of additive models: this run trained another one.")
+        return dict(zip(trained.clients, trained.parts, strict=True))
 
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
@@ -219,6 +232,11 @@ class Run:
         ``fusion.onnx``. A preparation is not exported: ``after_preparation`` exports what comes after it.
         """
         trained = self.trained()
+        if isinstance(trained, TrainedAdditive):
+            raise MtcdError(
+                "Trees are not exported to ONNX: their parties' texts in the run folder are models of LightGBM, which "
+                "its own runtimes and converters read."
+            )
         if trained.preparations is not None and not after_preparation:
             raise MtcdError(
                 "The preparation of this run's columns cannot be exported to ONNX. To export the model that comes "
@@ -281,7 +299,8 @@ class Run:
         """The names of checkpoints that stay in a folder when the run is saved in it."""
         if self.model is None:
             return CHECKPOINTS
-        return (LINEAR_CHECKPOINT if isinstance(self.model, TrainedModel) else CHECKPOINT,)
+        arrays = isinstance(self.model, TrainedModel | TrainedAdditive)
+        return (LINEAR_CHECKPOINT if arrays else CHECKPOINT,)
 
     def write(self, folder: Path) -> None:
         """Write the files of a run into an existing folder."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mtcd.data.scaling import Scaling
 from mtcd.errors import MtcdError
+from mtcd.families.trained import TrainedAdditive, read_additive
 from mtcd.files import COEFFICIENTS, MARKER, PREPARATION, TRACE, plain
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
@@ -42,6 +43,8 @@ def write_run(run: Run, folder: Path) -> None:
         about["model"] = _describe_model(run.model)
         np.savez(folder / "parameters.npz", **_arrays(run.model))  # type: ignore[arg-type]
         (folder / COEFFICIENTS).write_bytes(run.coefficients_table().to_csv().encode())
+    elif isinstance(run.model, TrainedAdditive):
+        about["additive"] = run.model.write(folder)
     elif run.model is not None:
         about["split"] = run.model.write(folder)
     if run.model is not None and run.model.preparations is not None:
@@ -103,12 +106,16 @@ def _with_preparations(run: Run, path: Path, trusted: Sequence[str]) -> Run:
     if run.model is None:
         return run
     preparations = Preparations.from_json(json.loads(path.read_text()), trusted)
-    if isinstance(run.model, TrainedModel) and preparations.outputs != run.model.columns:
+    if isinstance(run.model, TrainedModel | TrainedAdditive) and preparations.outputs != run.model.columns:
         raise ValueError(f"{path.name} is of another model")
     return replace(run, model=replace(run.model, preparations=preparations))
 
 
-def _read_trained(about: dict[str, Any], folder: Path, model: SplitModel | None) -> TrainedModel | TrainedSplit | None:
+def _read_trained(
+    about: dict[str, Any], folder: Path, model: SplitModel | None
+) -> TrainedModel | TrainedAdditive | TrainedSplit | None:
+    if "additive" in about:
+        return read_additive(folder, about["additive"])
     if "split" not in about:
         return _read_model(about["model"], folder / "parameters.npz") if "model" in about else None
     if model is None:

@@ -54,7 +54,7 @@ class SplitTraining:
         metrics: Sequence[str] | None = None,
     ) -> None:
         if not isinstance(model, SplitModel):
-            raise ConfigError(f"train needs a Glm or a SplitModel, but got {model!r}.")
+            raise ConfigError(f"train needs a Glm, Trees, Mixed or a SplitModel, but got {model!r}.")
         check_split(method, stop)
         self.network, self.method, self.stop, self.seed, self.threads = network, method, stop, seed, compute.threads
         self.problem = model.problem(data, compute, seed)

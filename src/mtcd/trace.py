@@ -145,7 +145,9 @@ class Trace:
 
 
 def block_norm(theta: Any) -> float:
-    """The Euclidean norm of a block: an array, or tensors by name."""
+    """The Euclidean norm of a block: an array, or tensors by name. Of trees it is their number."""
+    if hasattr(theta, "trees"):
+        return float(len(theta))
     if isinstance(theta, Mapping):
         return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in theta.values()))
     return float(np.linalg.norm(theta))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from mtcd.additive_training import AdditiveTraining
 from mtcd.callbacks import Callback
 from mtcd.callbacks.calling import Calling
 from mtcd.checkpoints import Checkpoints
@@ -22,6 +23,8 @@ from mtcd.divergence import DIVERGED
 from mtcd.engines.choose import MakeEngine, engine_for
 from mtcd.engines.kinds import EngineSettings
 from mtcd.errors import ConfigError
+from mtcd.families.additive import Additive
+from mtcd.families.trained import TrainedAdditive
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
 
 def train(
     data: VerticalData | VerticalDataset,
-    model: Glm | SplitModel | None = None,
+    model: Glm | SplitModel | Additive | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     stop: Stop | None = None,
@@ -68,8 +71,9 @@ def train(
 ) -> Run:
     """Train a model on vertically split data over a network, and return the :class:`Run`.
 
-    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k). A :class:`SplitModel`: a module
-    for every client, on vertical data or a :class:`VerticalDataset`.
+    A :class:`Glm`: f(theta) = sum_n l(sum_k x_nk . theta_k, y_n) + sum_k r(theta_k). :class:`Trees`: boosted trees at
+    every client; :class:`Mixed`: another family of models at each. A :class:`SplitModel`: a module for every client,
+    on vertical data or a :class:`VerticalDataset`.
 
     ``network`` is a kind by name, a networkx graph over the clients, pairs of clients, or a :class:`Network`;
     ``method`` is MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(). ``watch`` is called with every measurement and
@@ -123,6 +127,17 @@ def train(
         training = LinearTraining(
             data, model or Glm(), over, method, stop, seed, standardise, costs, checkpoint, resume, metrics, start
         )
+    elif isinstance(model, Additive):
+        if not isinstance(data, VerticalData):
+            raise ConfigError(
+                "Trees are trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables."
+            )
+        for name, unused in (("compute", compute), ("standardise", standardise or None), ("start", start)):
+            if unused is not None:
+                raise ConfigError(f"{name} is not for trees: leave it out.")
+        stop, over = stop or Stop(iterations=100), as_network(network, data.clients, seed)
+        stop.check(method, over, costs)
+        training = AdditiveTraining(data, model, over, method, stop, seed, costs, checkpoint, resume, metrics)
     else:
         from mtcd.split_training import SplitTraining
 
@@ -182,7 +197,7 @@ class Training(Protocol):
     def ledger(self) -> Ledger:
         """An empty ledger, with the bytes of a number."""
 
-    def trained(self, parameters: Sequence[Any]) -> TrainedModel | TrainedSplit | None:
+    def trained(self, parameters: Sequence[Any]) -> TrainedModel | TrainedAdditive | TrainedSplit | None:
         """The model with these parameters; None if they are not finite."""
 
     def divergence(self, measured: bool) -> str:

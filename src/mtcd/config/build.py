@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -13,6 +14,7 @@ from mtcd.callbacks import Callback
 from mtcd.config.callbacks import make_callbacks
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
+    AdditiveSection,
     ComputeSection,
     Config,
     DatasetData,
@@ -20,6 +22,7 @@ from mtcd.config.schema import (
     GlmSection,
     OwnTable,
     SparseData,
+    SplitSection,
     TableData,
 )
 from mtcd.config.settings import build_settings, settings_of
@@ -39,6 +42,7 @@ from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError, DataError
 from mtcd.extras import find
+from mtcd.families.additive import Additive
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -62,7 +66,7 @@ class Setup:
 
     config: Config
     data: VerticalData | VerticalDataset
-    model: Glm | SplitModel
+    model: Glm | Additive | SplitModel
     network: Network
     method: Method
     stop: Stop
@@ -79,7 +83,7 @@ class Setup:
     def linear(self) -> tuple[VerticalData, Glm]:
         """Data and model, for what is about linear models only."""
         if not isinstance(self.data, VerticalData) or not isinstance(self.model, Glm):
-            raise ConfigError("This is for linear models: the config is about a split network.")
+            raise ConfigError("This is for linear models: the config is about another one.")
         return self.data, self.model
 
     def train(self, watch: Watch | None = None, checkpoint: Path | None = None, resume: bool = False) -> Run:
@@ -109,7 +113,7 @@ def build(config: Config) -> Setup:
     config = _settled(config)
     data = _held_out(config, build_data(config))
     compute = None
-    if not isinstance(config.model, GlmSection):
+    if isinstance(config.model, SplitSection):
         data = VerticalDataset.from_table(data) if isinstance(data, VerticalData) else data
         compute = Compute(**(config.compute or ComputeSection()).model_dump())
     model = model_for(config, data)
@@ -117,11 +121,13 @@ def build(config: Config) -> Setup:
     return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks)
 
 
-def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | SplitModel:
+def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Additive | SplitModel:
     """The model of a config for this data; networks depend on its shapes and classes."""
     positive = config.data.positive if isinstance(config.data, FileData) else None
     if isinstance(config.model, GlmSection):
         return Glm(**config.model.model_dump(), positive=positive)
+    if isinstance(config.model, AdditiveSection):
+        return config.model.model(positive)
     if positive is not None:
         raise ConfigError("data.positive is for linear models of two classes: leave it out for a split network.")
     find("mtcd.splitnet.model")
@@ -173,7 +179,7 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
         name, part = section.dataset[0], (section.samples, section.features, section.seed)
         forecast = None if section.forecast is None else Forecast(**section.forecast.model_dump())
         check_no_forecast(name, forecast)
-        if isinstance(config.model, GlmSection) and name not in SERIES:
+        if not isinstance(config.model, SplitSection) and name not in SERIES:
             return load_table(name, section.clients, *part)
         has_test = name in PICTURES or name in SERIES
         return load_dataset(name, section.clients, *part, section.test_samples if has_test else None, forecast)
@@ -186,9 +192,11 @@ def build_data(config: Config) -> VerticalData | VerticalDataset:
                 name: TableShare(share.table, share.columns) if isinstance(share, OwnTable) else share
                 for name, share in clients.items()
             }
-        return read_tables(
-            section.table, section.label, clients, section.id, section.ignore, section.prepare, section.weight
-        )
+        read = partial(read_tables, section.table, section.label, clients, section.id, section.ignore)
+        if section.prepare is None and isinstance(config.model, AdditiveSection):
+            names = [f"client_{k}" for k in range(clients)] if isinstance(clients, int) else list(clients)
+            return read(config.model.model().recipes(names), section.weight)
+        return read(section.prepare, section.weight)
     return synthetic(
         section.synthetic,
         section.samples + (section.test_samples or 0),

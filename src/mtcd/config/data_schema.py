@@ -90,8 +90,8 @@ class TableData(FileData):
     never a feature. Not for split networks; in federations `labels.weights` ([selection.md](selection.md#weights))"""
     prepare: Prepare | None = None
     """`auto`, or a mapping: how each client turns texts, dates and missing values into numbers, fitted on the
-    training samples and kept with the run ([prepare.md](prepare.md)). Without it, columns must hold numbers, with
-    none missing"""
+    training samples and kept with the run ([prepare.md](prepare.md)). `trees` keeps missing values and categories, for
+    trees, and is their default. Without it, columns must hold numbers, with none missing"""
 
 
 class SparseData(FileData):

@@ -12,11 +12,13 @@ from mtcd.config.schema import (
     DatasetData,
     GlmSection,
     MethodSection,
+    MixedSection,
     OwnTable,
     SparseData,
     SplitSection,
     SyntheticData,
     TableData,
+    TreesSection,
     section_for,
 )
 from mtcd.errors import did_you_mean
@@ -27,6 +29,8 @@ KINDS: dict[str, type[BaseModel]] = {
     "<synthetic>": SyntheticData,
     "<dataset>": DatasetData,
     "<glm>": GlmSection,
+    "<trees>": TreesSection,
+    "<mixed>": MixedSection,
     "<split>": SplitSection,
 }
 

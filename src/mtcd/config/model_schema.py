@@ -1,4 +1,4 @@
-"""The section ``model`` of a config: linear models and split networks."""
+"""The section ``model`` of a config: linear models, additive models and split networks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
+from mtcd.config.additive_schema import MixedSection, TreesSection
 from mtcd.config.keys import Number
 from mtcd.config.section import Section
 
@@ -78,9 +79,17 @@ class SplitSection(Section):
 def _model_kind(value: Any) -> str:
     kind = value.get("kind") if isinstance(value, dict) else getattr(value, "kind", None)
     networks = isinstance(value, dict) and "client" in value  # whatever its kind is misspelt as
+    if kind == "mixed" or (isinstance(value, dict) and "parties" in value):
+        return "<mixed>"
+    if kind == "trees":
+        return "<trees>"
     return "<split>" if kind == "split" or networks else "<glm>"
 
 
 ModelSection = Annotated[
-    Annotated[GlmSection, Tag("<glm>")] | Annotated[SplitSection, Tag("<split>")], Discriminator(_model_kind)
+    Annotated[GlmSection, Tag("<glm>")]
+    | Annotated[TreesSection, Tag("<trees>")]
+    | Annotated[MixedSection, Tag("<mixed>")]
+    | Annotated[SplitSection, Tag("<split>")],
+    Discriminator(_model_kind),
 ]

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
+from mtcd.config.additive_schema import AdditiveSection, MixedSection, TreesSection
 from mtcd.config.data_schema import (
     Class,
     DataSection,
@@ -26,6 +27,7 @@ from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.own_code import is_own
 
 __all__ = [
+    "AdditiveSection",
     "AnyMethodSection",
     "CallbackSection",
     "ChangeSection",
@@ -41,6 +43,7 @@ __all__ = [
     "FromZero",
     "GlmSection",
     "MethodSection",
+    "MixedSection",
     "ModelSection",
     "NetworkSection",
     "OptimiserSection",
@@ -56,6 +59,7 @@ __all__ = [
     "StopSection",
     "SyntheticData",
     "TableData",
+    "TreesSection",
     "section_for",
 ]
 
@@ -132,7 +136,7 @@ class StopSection(Section):
     """relative, `(f - f*)/f*`; the optimum `f*` is then computed first, and cached. Alone, it gives up after ten
     million iterations. Not for split networks"""
     iterations: Whole | None = None
-    """hops per token; 10,000 if there is no `stop`"""
+    """hops per token; 10,000 if there is no `stop`, 100 for trees"""
     seconds: Number | None = None
     """of training"""
     cost: Number | None = None
@@ -224,6 +228,7 @@ class Config(Section):
         """The parts that are code of the user's own, by their keys; networks have a folder of their own."""
         keys = ("kind", "walk", "combine", "acceleration", "transport")
         named = {f"method.{key}": getattr(self.method, key) for key in keys} | {"model.kind": self.model.kind}
+        named |= {"model.loss": self.model.loss} if isinstance(self.model, AdditiveSection) else {}
         named |= {f"metrics.{number}": name for number, name in enumerate(self.metrics or ())}
         named |= {f"callbacks.{i}.kind": one.kind for i, one in enumerate(self.callbacks or ())}
         return {key: name for key, name in named.items() if is_own(name)}

@@ -6,6 +6,7 @@ from typing import Any
 
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
+    AdditiveSection,
     ComputeSection,
     Config,
     DatasetData,
@@ -28,6 +29,8 @@ from mtcd.privacy import Privacy
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 
+FEW_HOPS = 100  # of trees, unless a limit is given
+
 
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
     """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
@@ -39,6 +42,16 @@ def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs
         Glm(**config.model.model_dump())
         if config.compute is not None:
             raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
+    elif isinstance(config.model, AdditiveSection):
+        config.model.model()
+        if config.compute is not None:
+            raise ConfigError("compute is for split networks (model.kind: split): leave it out.")
+        if config.data.standardise:
+            raise ConfigError(
+                "data.standardise: trees need no scaling, other families scale by themselves: leave it out."
+            )
+        if "stop" not in config.model_fields_set:
+            given = {"iterations": FEW_HOPS}
     else:
         find("mtcd.splitnet.model")
         from mtcd.config.split import check_split

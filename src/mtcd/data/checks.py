@@ -53,9 +53,18 @@ def check_labels(labels: NDArray[np.generic], may_be_equal: bool = False) -> Non
         raise DataError(f"All {len(labels)} labels are {labels[0]}: there is nothing to learn from a constant label.")
 
 
-def check_blocks(clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any]) -> None:
-    """Every feature of every client is a number of reasonable size; missing ones are told all at once."""
+def check_blocks(
+    clients: Sequence[str], columns: Sequence[Sequence[str]], blocks: Sequence[Any], may_miss: Sequence[bool] = ()
+) -> None:
+    """Every feature of every client is a number of reasonable size; missing ones are told all at once.
+
+    ``may_miss``: whether values of a client may be missing.
+    """
     if all(_fine(block) for block in blocks):
+        return
+    if any(may_miss):
+        for client, names, block, missing in zip(clients, columns, blocks, may_miss, strict=True):
+            check_values(client, names, block, missing)
         return
     lost: dict[str, int] = {}
     for client, names, block in zip(clients, columns, blocks, strict=True):
@@ -63,7 +72,7 @@ def check_blocks(clients: Sequence[str], columns: Sequence[Sequence[str]], block
         counts = np.bincount(where.col[np.isnan(where.data)], minlength=len(names))
         lost |= {f"{name} of {client}": int(count) for name, count in zip(names, counts, strict=True) if count}
     if sum(lost.values()) > 1:
-        raise DataError(missing_values("", lost, blocks[0].shape[0], 'prepare="auto"'))
+        raise DataError(missing_values("", lost, blocks[0].shape[0], 'prepare="auto"; "trees" keeps them, for trees'))
     for client, names, block in zip(clients, columns, blocks, strict=True):
         check_values(client, names, block)
 
@@ -91,12 +100,15 @@ def check_weights(weights: NDArray[Any], samples: int) -> None:
         raise DataError("All weights are 0: give some sample more.")
 
 
-def check_values(client: str, columns: Sequence[str], block: Any) -> None:
-    """Every feature is a number of reasonable size."""
+def check_values(client: str, columns: Sequence[str], block: Any, may_miss: bool = False) -> None:
+    """Every feature is a number of reasonable size, or, if it ``may_miss``, missing."""
     if _fine(block):
         return
     where = scipy.sparse.coo_array(block)
-    bad = np.flatnonzero(~(np.abs(where.data) <= LARGEST))[0]
+    fine = np.abs(where.data) <= LARGEST
+    if may_miss and (fine := fine | np.isnan(where.data)).all():
+        return
+    bad = np.flatnonzero(~fine)[0]
     row, column = int(where.row[bad]), int(where.col[bad])
     raise DataError(
         f"Column {columns[column]!r} of client {client!r} is {_what(where.data[bad])} in row {row + 1}: "

@@ -59,7 +59,7 @@ class VerticalData:
             object.__setattr__(self, "positions", _in_order(self.columns))
         check_labels(self.labels, self._labels_may_be_equal)
         check_clients(self.clients, self.columns, self.blocks, len(self.labels))
-        check_blocks(self.clients, self.columns, self.blocks)
+        check_blocks(self.clients, self.columns, self.blocks, self.keeps_missing)
         if self.weights is not None:
             check_weights(np.asarray(self.weights), len(self.labels))
             object.__setattr__(self, "weights", np.asarray(self.weights, dtype=float))
@@ -80,6 +80,29 @@ class VerticalData:
     def features(self) -> int:
         """d, over all clients."""
         return sum(len(columns) for columns in self.columns)
+
+    @property
+    def keeps_missing(self) -> tuple[bool, ...]:
+        """Client by client, whether values may be missing, which trees can take: ``prepare="trees"``."""
+        if self.preparations is None:
+            return (False,) * len(self.clients)
+        return tuple(part.keeps_missing for part in self.preparations.parts)
+
+    @property
+    def categorical(self) -> tuple[tuple[int, ...], ...]:
+        """Client by client, the columns of the block that hold the numbers of categories."""
+        if self.preparations is None:
+            return ((),) * len(self.clients)
+        return tuple(part.categorical for part in self.preparations.parts)
+
+    def check_complete(self, model: str, clients: Iterable[str] | None = None) -> None:
+        """Refuse missing values and categories at these clients (all, unless given), for a model that takes none."""
+        for client, kept in zip(self.clients, self.keeps_missing, strict=True):
+            if kept and (clients is None or client in clients):
+                raise DataError(
+                    f"The columns of {client!r} are prepared for trees, with missing values and categories, which "
+                    f"{model} does not take: prepare them with 'auto'."
+                )
 
     @cached_property
     def fingerprint(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mtcd.config.schema import GlmSection, SplitSection
+from mtcd.config.schema import ModelSection, SplitSection
 from mtcd.errors import ConfigError
 from mtcd.federation.code import FOLDER, NO_CODE, OwnCode, Source, refuse_installed
 from mtcd.federation.kit_schema import KitConfig
@@ -15,17 +15,17 @@ SHA256 = 64  # hexadecimal digits
 BUILT_IN = {"client": "mlp", "fusion": "linear"}
 
 
-def own_names(model: GlmSection | SplitSection) -> dict[str, str]:
+def own_names(model: ModelSection) -> dict[str, str]:
     """The networks of the model that are not built in, by key."""
     return model.own_networks if isinstance(model, SplitSection) else {}
 
 
-def built_in_only(model: GlmSection | SplitSection) -> GlmSection | SplitSection:
+def built_in_only(model: ModelSection) -> ModelSection:
     """The model with custom networks replaced by built-in ones, to check all else without running their code."""
     return model.model_copy(update={key: BUILT_IN[key] for key in own_names(model)})
 
 
-def check_own_names(model: GlmSection | SplitSection) -> None:
+def check_own_names(model: ModelSection) -> None:
     """Refuse names that no party can load, and ``model.code``: each party names its own files."""
     for key, name in own_names(model).items():
         refuse_installed(name, f"model.{key}")

@@ -160,6 +160,11 @@ class MTCD(Method):
         return self.combine or ("average" if self.clusters is None else "cluster")
 
     @property
+    def one_token_per_client(self) -> bool:
+        """Whether no client is visited by two tokens between two syncs, and its copy counts with weight 1."""
+        return self._rule.one_visitor or (self.tokens in (None, 1) and not self._rule.server_chooses)
+
+    @property
     def _rule(self) -> type[Combine]:
         return RULES[self.combine_rule]
 

@@ -15,7 +15,7 @@ from mtcd.arrays import Array
 from mtcd.methods.hosting import Plan
 from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.token_parties import TokenClient, TokenServer, WithPenalty
-from mtcd.protocol.model import Problem
+from mtcd.protocol.model import Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import Tally, Token
 
@@ -42,21 +42,22 @@ class OptimalClient(TokenClient):
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
         self.adopt(t, past)
 
-    def after_sync(self, past: Mapping[int, Array]) -> Array:
+    def after_sync(self, past: Mapping[int, Array]) -> Theta:
         """theta_k after the sync that followed its last visits; theta_k before them if ``past`` lacks that sync."""
         theta = self.theta[0]
         if self.t not in past or not self.copies:
             return theta
         weights = past[self.t]
         counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the others may be infinite
-        return np.asarray(theta + sum(weights[i] * (self.copies[i][0] - theta) for i in counted))
+        changes = [weights[i] * (self.copies[i][0] - theta) for i in counted]
+        return theta + sum(changes) if changes else theta
 
     def report_sync_change(self, token: Token, old: WithPenalty, new: WithPenalty) -> None:
         """Add the visit's inner products to the token, from which the server computes r at any weights."""
         model, theta, tally = self.model, self.theta[0], token.tally
         change = new[0] - old[0]
         for index, (copy, _) in self.copies.items():
-            other = new[0] + old[0] - 2 * theta if index == token.index else copy - theta
+            other = new[0] + old[0] - 2.0 * theta if index == token.index else copy - theta
             tally.products[index] += model.penalty_product(change, other)
         tally.slope += (
             model.penalty_product(theta, change) + model.nonsmooth_penalty(new[0]) - model.nonsmooth_penalty(old[0])
@@ -65,11 +66,11 @@ class OptimalClient(TokenClient):
             tally.visited.add(self.number)
             token.extra += 1
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k at the start of the iteration of its last visit; later syncs need the server's weights."""
         return self.theta[0]
 
-    def copy_for(self, token: Token) -> Array:
+    def copy_for(self, token: Token) -> Theta:
         """theta_k(gamma), the copy for the token, now or after its visit."""
         return super().copy_for(token) if token.t == self.t else self.after_sync(token.past)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtcd.arrays import Array
 from mtcd.methods.token_parties import TokenClient
+from mtcd.protocol.model import Theta
 from mtcd.protocol.party import Client, Message, send
 from mtcd.protocol.token import Token
 
@@ -28,10 +28,10 @@ class Relay(Client):
             return client.receive(message)
         return [send(client.number, client.next_client(token), token)]
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k."""
         return self.client.parameters()
 
-    def copy_for(self, token: Token) -> Array:
+    def copy_for(self, token: Token) -> Theta:
         """theta_k(gamma)."""
         return self.client.copy_for(token)

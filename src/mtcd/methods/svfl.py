@@ -21,7 +21,7 @@ from mtcd.network.topology import Network
 from mtcd.privacy import MASKED, PLAIN
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel, Problem, SplitProblem
+from mtcd.protocol.model import ClientModel, Problem, SplitProblem, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, OnDemand, Parties, Party, Progress, Recovery, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import Payload, payload
@@ -150,7 +150,7 @@ class SVFLClient(Client):
         h = self.model.represent(self.theta, self.batches.rows(round_))
         return send(self.number, SERVER, Fresh(h, self.model.penalty(self.theta)))
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k."""
         return self.theta
 

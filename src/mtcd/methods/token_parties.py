@@ -11,15 +11,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mtcd.arrays import Array
 from mtcd.methods.hosting import Done, Plan, Share, TokenHost
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
-from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
 from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
 
-WithPenalty = tuple[Array, float]  # parameters and their penalty
+WithPenalty = tuple[Theta, float]  # parameters and their penalty
 Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
 
 
@@ -50,7 +49,8 @@ class TokenClient(TokenHost):
         """Q steps of size eta on the copy for this token, and the same change of the token."""
         old = self.copies.get(token.index, self.theta)
         rows = self.plan.batches.rows(token.t)
-        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta, self.plan.majorises)
+        visit = (token.index, token.t, token.hop)
+        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta, self.plan.majorises, visit)
         new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]
         self.report_sync_change(token, old, new)
@@ -68,7 +68,7 @@ class TokenClient(TokenHost):
         copies = [self.copies[index][0] for index in sorted(self.copies)]
         return self._with_penalty(self.plan.combine.copies(self.theta[0], copies, self.plan.tokens))
 
-    def _with_penalty(self, theta: Array) -> WithPenalty:
+    def _with_penalty(self, theta: Theta) -> WithPenalty:
         return theta, self.model.penalty(theta)
 
     def apply_sync(self, t: int) -> None:
@@ -86,11 +86,11 @@ class TokenClient(TokenHost):
         """Roll back to the start of the iteration, or to an earlier result of ``visits``."""
         self.copies, self.combined = since or ({}, self.theta)
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k, copies combined."""
         return self.combined[0]
 
-    def copy_for(self, token: Token) -> Array:
+    def copy_for(self, token: Token) -> Theta:
         """theta_k(gamma), the copy for this token."""
         if token.t != self.t:
             return self.combined[0]

@@ -12,7 +12,7 @@ from mtcd.arrays import Array
 from mtcd.methods.accelerations.acceleration import Acceleration, Memory
 from mtcd.methods.hosting import Plan
 from mtcd.methods.token_parties import TokenClient, TokenServer, WithPenalty
-from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import Message
 from mtcd.protocol.token import SURVEYED, Tally, Token
 
@@ -123,7 +123,7 @@ class TouringClient(TokenClient):
             return messages[:1]  # without the progress report
         return messages
 
-    def copy_for(self, token: Token) -> Array:
+    def copy_for(self, token: Token) -> Theta:
         """The copy for the token, or the one after the next visit if the client was present in the last tour."""
         if self.memory.tour < token.instruction.tour - 1:
             return super().copy_for(token)

@@ -24,7 +24,7 @@ from mtcd.methods.method import METHODS, Method, check_connected
 from mtcd.methods.subspace import best_weights
 from mtcd.network.spanning import SpanningTree, spanning_tree
 from mtcd.network.topology import Network
-from mtcd.protocol.model import ClientModel, Problem
+from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, Begin, Client, Message, Part, Parties, send
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.fields import Row
@@ -215,6 +215,6 @@ class TreeClient(Client):
         below = [send(self.number, child, found) for child in self.children]
         return [*below, Message(self.number, self.number, Begin())]
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k of the last iteration that this client has finished."""
         return self.theta

@@ -55,6 +55,11 @@ class Glm:
 
     def __post_init__(self) -> None:
         kind = LOSSES[self.kind]
+        if kind.not_linear:
+            raise ConfigError(
+                f"model.kind: a linear model cannot have the {self.kind} loss, as {kind.not_linear}. Trees can: "
+                f'model: {{kind: trees, loss: {self.kind}}}, or mtcd.Trees("{self.kind}").'
+            )
         if not kind.uses_delta and self.delta != 1.0:
             raise ConfigError(f"model.delta belongs to the huber model: {self.kind} has no use for it.")
         if self.kind != "ridge" and self.alpha is not None:
@@ -80,6 +85,7 @@ class Glm:
 
     def problem(self, data: VerticalData) -> LinearProblem:
         """This model on this data: one block per client, labels encoded."""
+        data.check_complete("a linear model")
         loss, labels, classes = self.weighted(data.labels, data.weights)
         check_own_loss(self.loss, labels, self.loss.outputs(classes))
         blocks = tuple(self.block(k, X) for k, X in enumerate(data.blocks))
@@ -222,7 +228,14 @@ class LinearClient:
         return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
     def local_update(
-        self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float, majorise: bool = False
+        self,
+        theta: Array,
+        aggregate: Array,
+        rows: Rows | None,
+        Q: int,
+        eta: float,
+        majorise: bool = False,
+        visit: tuple[int, ...] = (),
     ) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
         if rows is None:

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import scipy  # its parts are loaded when they are used
 from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.checks import check_values
-from mtcd.data.frames import Frame, as_frame, check_has_columns
 from mtcd.data.scaling import Scaling
-from mtcd.data.sparse import is_sparse
-from mtcd.data.tensors import plain
-from mtcd.data.vertical import Block, VerticalData
-from mtcd.errors import DataError
+from mtcd.data.vertical import VerticalData
 from mtcd.metrics import Outputs
 from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.model.evaluation import linear_outputs
-from mtcd.model.inputs import check_unambiguous, prepared_blocks
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns, predicted_columns, true_labels
+from mtcd.model.samples import Samples, TakesSamples
 from mtcd.prepare import Preparations
 from mtcd.rows import Rows
 
-Samples = VerticalData | Mapping[str, ArrayLike] | ArrayLike
-
 
 @dataclass(frozen=True, eq=False)
-class TrainedModel:
+class TrainedModel(TakesSamples):
     """theta_k of every client, as trained: on the scaled columns, where ``scaling`` says that these were scaled.
 
     Clients are in order; ``columns[k]`` are their columns, ``positions[k]`` where these stood in the
@@ -89,7 +81,7 @@ class TrainedModel:
         thetas = self.thetas
         if self.scaling is not None:
             thetas = tuple(unscaled(theta, s) for theta, s in zip(thetas, self.scaling.scales, strict=True))
-        return np.asarray(np.concatenate(thetas)[self._order()])
+        return np.asarray(np.concatenate(thetas)[self.order()])
 
     @property
     def intercept(self) -> float | Array:
@@ -106,18 +98,18 @@ class TrainedModel:
         """The parameters as trained, in the original order of the columns: those of standardised columns, where
         ``standardise`` was asked for; the same as ``coefficients`` otherwise.
         """
-        return np.asarray(np.concatenate(self.thetas)[self._order()])
+        return np.asarray(np.concatenate(self.thetas)[self.order()])
 
     @property
     def column_names(self) -> tuple[str, ...]:
         """The columns in the order of ``coefficients``."""
         stacked = [name for names in self.columns for name in names]
-        return tuple(stacked[i] for i in self._order())
+        return tuple(stacked[i] for i in self.order())
 
     def coefficients_table(self) -> Rows:
         """A row for each column, in their original order, and one for the intercept: see :class:`mtcd.Run`."""
         holders = [client for client, names in zip(self.clients, self.columns, strict=True) for _ in names]
-        clients = [holders[i] for i in self._order()]
+        clients = [holders[i] for i in self.order()]
         parts = zip(clients, self.column_names, self.coefficients, self.scaled_coefficients, strict=True)
         rows = [coefficient_row(*part, self.classes) for part in parts]
         constants = self.intercept, self.trained_intercept
@@ -125,7 +117,7 @@ class TrainedModel:
 
     def decision(self, X: Samples) -> Array:
         """The aggregate sum_k X_k theta_k + intercept of new samples: one number each, or one per class."""
-        blocks = self._blocks(X)
+        blocks = self.blocks_of(X)
         for client, columns, block in zip(self.clients, self.columns, blocks, strict=True):
             check_values(client, columns, block)
         if self.scaling is not None:
@@ -150,55 +142,6 @@ class TrainedModel:
         aggregate = self.decision(X)
         labels = true_labels(y, self.classes, len(aggregate))
         return linear_outputs(self.model.loss, self.classes, labels, aggregate)
-
-    def _order(self) -> NDArray[np.intp]:
-        """The position of each original column in the clients' stacked columns."""
-        return np.argsort(np.concatenate([np.asarray(places, dtype=int) for places in self.positions]))
-
-    def _blocks(self, X: Any) -> tuple[Block, ...]:
-        if self.preparations is not None:
-            return prepared_blocks(self.preparations, self.clients, X)
-        if isinstance(X, VerticalData):
-            return self._matching(X)
-        frame = as_frame(X)
-        if frame is not None:
-            return self._frame_blocks(frame)
-        try:
-            return self._matrix_blocks(scipy.sparse.csc_array(X) if is_sparse(X) else np.asarray(plain(X), dtype=float))
-        except (TypeError, ValueError):
-            raise DataError("The new samples are not a matrix of numbers, a table or vertical data.") from None
-
-    def _matching(self, X: VerticalData) -> tuple[Block, ...]:
-        if X.clients != self.clients or X.columns != self.columns:
-            raise DataError(
-                "The new samples are split differently from those this model was trained on: "
-                "give them the same clients with the same columns, or give a matrix."
-            )
-        return X.blocks
-
-    def _frame_blocks(self, frame: Frame) -> tuple[Block, ...]:
-        """The columns of each client, by name, in any order; other columns are ignored."""
-        wanted = [name for held in self.columns for name in held]
-        check_unambiguous(self.columns)
-        check_has_columns(frame, wanted)
-        place = {name: j for j, name in enumerate(frame.names)}
-        matrix = frame.matrix([place[name] for name in wanted])
-        return tuple(np.split(matrix, self._bounds(), axis=1))
-
-    def _matrix_blocks(self, X: Array) -> tuple[Block, ...]:
-        width = sum(len(names) for names in self.columns)
-        if X.ndim != 2 or X.shape[1] != width:
-            raise DataError(
-                f"This model wants a matrix of the {width} columns that the clients hold, "
-                f"but got one of shape {X.shape}."
-            )
-        place = np.empty(width, dtype=int)
-        place[self._order()] = np.arange(width)
-        return tuple(X[:, own] for own in np.split(place, self._bounds()))
-
-    def _bounds(self) -> NDArray[np.intp]:
-        """Where the columns of one client end and those of the next begin, client after client."""
-        return np.cumsum([len(names) for names in self.columns])[:-1]
 
 
 def predictions(model: Glm, classes: tuple[str | float, ...], aggregate: Array) -> NDArray[np.generic]:

@@ -43,6 +43,16 @@ class Weighted(Loss):
         roots: Array = np.sqrt(self.weights / self.weights.max())
         return roots
 
+    @property
+    def renews_leaves(self) -> bool:  # type: ignore[override]
+        return self.base.renews_leaves
+
+    def curvatures(self, z: Array, y: Array) -> Array:
+        return self._times(self.base.curvatures(z, y))
+
+    def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
+        return self.base.best_shift(z, y, self.weights if weights is None else weights * self.weights)
+
     def at(self, rows: Rows) -> Loss:
         return Weighted(self.base, self.weights[rows])
 

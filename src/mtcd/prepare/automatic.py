@@ -13,11 +13,12 @@ MOST_CATEGORIES = 40
 """Texts with more distinct values are hashed."""
 
 
-def automatic_steps(column: pl.Series) -> tuple[Transformer, ...]:
-    """Numbers: impute the median, standardise. Dates: the same for their parts. Texts: by their values."""
-    number = (make_transformer("impute", {}), make_transformer("standardise", {}))
-    dated = (make_transformer("dates", {}), *number)
-    yes_no = (make_transformer("boolean", {}), make_transformer("impute", {"strategy": "most-frequent"}))
+def automatic_steps(column: pl.Series, keep_missing: bool = False) -> tuple[Transformer, ...]:
+    """Numbers: impute the median, standardise. Dates: the same for their parts. Texts: by their values.
+
+    With ``keep_missing``, for trees: numbers as they are, texts as categories; nothing is imputed.
+    """
+    number, dated, yes_no = _steps_of_kinds(keep_missing)
     if is_time(column):
         return dated
     if column.dtype == pl.Boolean:
@@ -32,9 +33,20 @@ def automatic_steps(column: pl.Series) -> tuple[Transformer, ...]:
         return yes_no
     if _all_read(lambda values: times(values, None, None), without_gaps):
         return dated
+    if keep_missing:
+        return (make_transformer("categories", {}),)
     if len(known) <= MOST_CATEGORIES:
         return (make_transformer("one-hot", {}),)
     return (make_transformer("hash", {}),)
+
+
+def _steps_of_kinds(keep_missing: bool) -> list[tuple[Transformer, ...]]:
+    """The steps of numbers, of dates, and of yes and no."""
+    date, boolean = make_transformer("dates", {}), make_transformer("boolean", {})
+    if keep_missing:
+        return [(make_transformer("keep", {}),), (date,), (boolean,)]
+    number = (make_transformer("impute", {}), make_transformer("standardise", {}))
+    return [number, (date, *number), (boolean, make_transformer("impute", {"strategy": "most-frequent"}))]
 
 
 def _all_read(read: Callable[[pl.Series], pl.Series], values: pl.Series) -> bool:

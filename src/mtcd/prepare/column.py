@@ -30,10 +30,10 @@ class PreparedColumn:
     had_missing: bool
 
     @staticmethod
-    def fit(column: pl.Series, steps: Steps) -> tuple[PreparedColumn, list[pl.Series]]:
+    def fit(column: pl.Series, steps: Steps, keep_missing: bool = False) -> tuple[PreparedColumn, list[pl.Series]]:
         """Fit the steps on the training rows of a column; also the columns that it becomes, with nulls."""
         parts, fitted, missing = [column], [], bool(column.null_count())
-        for step in automatic_steps(column) if steps is None else steps:
+        for step in automatic_steps(column, keep_missing) if steps is None else steps:
             states = tuple(step.fit(part) for part in parts)
             for state, part in zip(states, parts, strict=True):
                 _check_reads_some(state, part)
@@ -48,6 +48,11 @@ class PreparedColumn:
                 )
         names, means = tuple(part.name for part in parts), tuple(_mean(part) for part in parts)
         return PreparedColumn(column.name, tuple(fitted), names, means, missing), parts
+
+    @property
+    def categorical(self) -> bool:
+        """Whether it becomes numbers of categories."""
+        return any(state.categorical for state in self.steps[-1])
 
     def apply(self, column: pl.Series) -> list[pl.Series]:
         """The columns that new samples become; null where a value is missing."""

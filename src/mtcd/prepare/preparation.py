@@ -29,6 +29,14 @@ class Preparation(ABC):
     sources: tuple[int, ...]
     """For each column of the block, the column as given that it comes from; the first, where that is not known."""
 
+    keeps_missing = False
+    """Whether the block has NaN where a value is missing."""
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """The columns of the block that hold the numbers of categories."""
+        return ()
+
     @abstractmethod
     def apply(self, frame: pl.DataFrame) -> Array:
         """The block of new samples, from their columns as given."""
@@ -48,6 +56,12 @@ class ColumnPreparation(Preparation):
 
     columns: tuple[PreparedColumn, ...]
     refuse_unseen: bool = False
+    keeps_missing: bool = False
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        kinds = [column.categorical for column in self.columns for _ in column.outputs]
+        return tuple(j for j, categorical in enumerate(kinds) if categorical)
 
     @property
     def inputs(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -68,6 +82,8 @@ class ColumnPreparation(Preparation):
         if self.refuse_unseen:
             for column in self.columns:
                 column.refuse_unseen(frame[column.name])
+        if self.keeps_missing:
+            return _block([part for column in self.columns for part in column.apply(frame[column.name])])
         return _block([part for column in self.columns for part in column.filled(frame[column.name])])
 
     def notes(self, frame: pl.DataFrame) -> list[str]:
@@ -89,7 +105,7 @@ class ColumnPreparation(Preparation):
             "kind": "columns",
             "columns": [column.to_json() for column in self.columns],
             "on_unseen": "error" if self.refuse_unseen else "ignore",
-        }
+        } | ({"missing": "keep"} if self.keeps_missing else {})
 
     @staticmethod
     def from_json(stored: dict[str, Any]) -> ColumnPreparation:
@@ -97,17 +113,17 @@ class ColumnPreparation(Preparation):
         if (stored["format"], stored["kind"]) != (FORMAT, "columns"):
             raise ValueError(f"a preparation of format {stored['format']} and kind {stored['kind']!r}")
         columns = tuple(PreparedColumn.from_json(column) for column in stored["columns"])
-        return ColumnPreparation(columns, stored["on_unseen"] == "error")
+        return ColumnPreparation(columns, stored["on_unseen"] == "error", stored.get("missing") == "keep")
 
 
 def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[ColumnPreparation, Array, list[str]]:
     """The preparation of a client fitted on its training rows, their block, and notes for the user."""
     columns, parts, notes, missing = [], [], [], {}
     for name in frame.columns:
-        column, made = PreparedColumn.fit(frame[name], recipe.steps(name))
+        column, made = PreparedColumn.fit(frame[name], recipe.steps(name), recipe.keeps_missing)
         columns.append(column)
         parts += made
-        if lost := max(part.null_count() for part in made):
+        if not recipe.keeps_missing and (lost := max(part.null_count() for part in made)):
             odd, first = unread(frame[name], column.steps[0][0])
             missing[name] = lost, f"{name} ({lost:,}, such as {first!r})" if odd else f"{name} ({lost:,})"
         if frame[name].null_count() == frame.height:
@@ -119,7 +135,7 @@ def fit_columns(client: str, frame: pl.DataFrame, recipe: Recipe) -> tuple[Colum
             f"{total:,} {values} of client {client!r} {are} still missing after preparation, of {frame.height:,} rows "
             f"each: {shown}. Add impute to the steps of these columns, or prepare them automatically (auto)."
         )
-    preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen)
+    preparation = ColumnPreparation(tuple(columns), recipe.refuse_unseen, recipe.keeps_missing)
     check_outputs(client, preparation.outputs)
     return preparation, _block(parts), [*notes, *preparation.notes(frame)]
 

@@ -9,8 +9,8 @@ from typing import Any
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.prepare.transformer import Transformer, make_transformer
 
-AUTO = "auto"
-KEYS = ("columns", "default", "on_unseen")
+AUTO, TREES = "auto", "trees"
+KEYS = ("columns", "default", "on_unseen", "missing")
 Steps = tuple[Transformer, ...] | None
 """The steps of a column; None: the automatic choice."""
 
@@ -22,6 +22,8 @@ class Recipe:
     columns: Mapping[str, Steps] = field(default_factory=dict)
     default: Steps = None
     refuse_unseen: bool = False
+    keeps_missing: bool = False
+    """Whether missing values stay missing, for trees; the automatic choice of steps is then that of trees."""
 
     def steps(self, column: str) -> Steps:
         """The steps of a column."""
@@ -29,11 +31,17 @@ class Recipe:
 
 
 def read_recipe(given: Any) -> Recipe:
-    """The recipe from ``auto`` or ``{columns: {name: steps}, default: steps, on_unseen: ignore | error}``."""
+    """The recipe from ``auto``, ``trees`` or a mapping.
+
+    ``{columns: {name: steps}, default: steps, on_unseen: ignore | error, missing: impute | keep}``; ``trees`` is short
+    for ``{missing: keep}``.
+    """
     if given == AUTO:
         return Recipe()
+    if given == TREES:
+        return Recipe(keeps_missing=True)
     if not isinstance(given, Mapping):
-        raise ConfigError(f"prepare must be 'auto' or a mapping with the key columns, but is {given!r}.")
+        raise ConfigError(f"prepare must be 'auto', 'trees' or a mapping with the key columns, but is {given!r}.")
     for key in given:
         if key not in KEYS:
             raise ConfigError(f"prepare has no key {key!r}: {did_you_mean(str(key), KEYS)}")
@@ -42,8 +50,10 @@ def read_recipe(given: Any) -> Recipe:
         raise ConfigError(f"prepare.columns must map names of columns to steps, but is {columns!r}.")
     if unseen not in ("ignore", "error"):
         raise ConfigError(f"prepare.on_unseen must be 'ignore' or 'error', but is {unseen!r}.")
+    if given.get("missing", "impute") not in ("impute", "keep"):
+        raise ConfigError(f"prepare.missing must be 'impute' or 'keep', but is {given['missing']!r}.")
     steps = {str(name): read_steps(what) for name, what in columns.items()}
-    return Recipe(steps, read_steps(given.get("default", AUTO)), unseen == "error")
+    return Recipe(steps, read_steps(given.get("default", AUTO)), unseen == "error", given.get("missing") == "keep")
 
 
 def read_steps(given: Any) -> Steps:

@@ -27,6 +27,8 @@ class Fitted(ABC):
 
     knows_categories: ClassVar[bool] = False
     """Whether it knows all categories of the training rows, so that another one is unseen."""
+    categorical: ClassVar[bool] = False
+    """Whether it gives numbers of categories, whose order means nothing."""
     reads: ClassVar[str] = "numbers"
     unread: ClassVar[str] = "no numbers"
     """What it reads, and what a value is that it cannot read, for messages; empty where it has a place for all."""

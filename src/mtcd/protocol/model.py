@@ -12,6 +12,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 from mtcd.arrays import Array, Rows
 from mtcd.protocol.batches import Batches
 
+Theta: TypeAlias = Any
+"""theta_k: an array, or another element of a vector space, such as an ensemble of trees."""
+
 
 class Fit(Protocol):
     """The loss as a function of the aggregate, for given labels."""
@@ -36,19 +39,19 @@ class Fit(Protocol):
 class ClientModel(Protocol):
     """The representation model h_k of one client, with its data. It holds no parameters."""
 
-    def initial(self) -> Array:
+    def initial(self) -> Theta:
         """theta_k at the start."""
 
-    def represent(self, theta: Array, rows: Rows | None = None) -> Array:
+    def represent(self, theta: Theta, rows: Rows | None = None) -> Array:
         """h_k(theta_k), on all samples or on these rows."""
 
-    def penalty(self, theta: Array) -> float:
+    def penalty(self, theta: Theta) -> float:
         """The regulariser r(theta_k)."""
 
-    def nonsmooth_penalty(self, theta: Array) -> float:
+    def nonsmooth_penalty(self, theta: Theta) -> float:
         """The part of r that is not smooth: l1 times the sum of absolute values."""
 
-    def penalty_product(self, a: Array, b: Array) -> float:
+    def penalty_product(self, a: Theta, b: Theta) -> float:
         """The inner product behind the smooth part of r, which is half that of theta with itself."""
 
     @property
@@ -63,11 +66,19 @@ class ClientModel(Protocol):
         """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/survey.py``."""
 
     def local_update(
-        self, theta: Array, aggregate: Array, rows: Rows | None, Q: int, eta: float, majorise: bool = False
-    ) -> Array:
+        self,
+        theta: Theta,
+        aggregate: Array,
+        rows: Rows | None,
+        Q: int,
+        eta: float,
+        majorise: bool = False,
+        visit: tuple[int, ...] = (),
+    ) -> Theta:
         """Q local updates of theta_k of size eta; the aggregate is updated in place. Returns the new theta_k.
 
-        ``majorise``: steps on the quadratic upper bound of f at this aggregate, instead of f.
+        ``majorise``: steps on the quadratic upper bound of f at this aggregate, instead of f. ``visit``: the token,
+        its iteration and its hop, which seed random draws. An update that changes nothing may return theta itself.
         """
 
 

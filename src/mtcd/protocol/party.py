@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.arrays import Array
-from mtcd.protocol.model import EpochLoss
+from mtcd.protocol.model import EpochLoss, Theta
 from mtcd.protocol.state import Snapshot, Stateful
 from mtcd.protocol.transport import Transport
 from mtcd.schema.arrays import AggregateField, FusionField
@@ -131,7 +131,7 @@ class Client(Party):
     """A client of any method, with its parameters."""
 
     @abstractmethod
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """The current theta_k."""
 
 

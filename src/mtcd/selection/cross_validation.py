@@ -14,6 +14,7 @@ from mtcd.arrays import Rows as Numbers
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError
+from mtcd.families.additive import Additive
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm
@@ -70,7 +71,7 @@ class CrossValidation(Outcomes):
 
 def cross_validate(
     data: AnyData,
-    model: Glm | SplitModel | Callable[[AnyData], Glm | SplitModel] | None = None,
+    model: Glm | Additive | SplitModel | Callable[[AnyData], Glm | Additive | SplitModel] | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
     folds: int | ArrayLike = 5,
@@ -116,11 +117,12 @@ def cross_validate(
 
 def has_classes(model: Any, data: AnyData) -> bool:
     """Whether the model predicts classes of this data."""
-    if isinstance(model, Glm):
-        return bool(model.loss.encode(data.labels)[1])
+    if isinstance(model, Glm | Additive):
+        return bool(model.weighted(data.labels)[2])
     if not hasattr(model, "loss"):
         raise ConfigError(
-            f"cross_validate needs a Glm or a SplitModel, or a function that makes one, but got {model!r}."
+            "cross_validate needs a Glm, Trees, Mixed or a SplitModel, or a function that makes one, but got "
+            f"{model!r}."
         )
     from mtcd.splitnet.labels import find_loss
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mtcd.arrays import Array
-from mtcd.protocol.model import Problem
+from mtcd.protocol.model import Problem, Theta
 from mtcd.protocol.party import Parties
 from mtcd.protocol.token import Token
 from mtcd.registry import Registry
@@ -55,10 +55,10 @@ class Combine(ABC):
         """The clients and the server of a rule with ``server_chooses``."""
         raise NotImplementedError(f"{type(self).__name__} has no parties of its own")
 
-    def copies(self, start: Array, copies: Sequence[Array], tokens: int) -> Array:
+    def copies(self, start: Theta, copies: Sequence[Theta], tokens: int) -> Theta:
         """theta_k^{t+1} from theta_k^t and the copies of the visiting tokens."""
         weight = self.weight(len(copies), tokens)
-        return np.asarray(start + weight * sum(copy - start for copy in copies))
+        return start + weight * sum(copy - start for copy in copies)
 
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""

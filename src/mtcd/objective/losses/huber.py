@@ -37,5 +37,8 @@ class Huber(Loss):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return np.where(np.abs(z - y) <= self.delta, v, 0.0)
 
+    def curvatures(self, z: Array, y: Array) -> Array:
+        return np.ones_like(z)  # a bound: the second derivative of an outlier is 0
+
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return np.clip((v - c * y) / (1.0 + c), -self.delta, self.delta)

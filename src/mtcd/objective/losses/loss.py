@@ -8,8 +8,10 @@ Labels are encoded once, before training, by ``encode``. Each has a file here, o
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
+import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array, Rows
@@ -30,6 +32,13 @@ class Loss(ABC):
     """Whether it has a parameter ``delta``: model.delta in a config."""
     uses_positive = False
     """Whether it has a parameter ``positive``, the positive one of two classes: data.positive in a config."""
+
+    uses_quantile = False
+    """Whether it has a parameter ``quantile``: model.quantile in a config."""
+    not_linear = ""
+    """Why linear models cannot have it, for the error; empty if they can."""
+    renews_leaves = False
+    """Whether trees take the values of their leaves from ``best_shift``, as second derivatives tell nothing."""
 
     quadratic = False
     """Whether the second derivative is the same at every z, and ``curvature`` for every sample (or its weight)."""
@@ -55,6 +64,15 @@ class Loss(ABC):
     @abstractmethod
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         """The second derivative in z times v, both of the shape of z."""
+
+    def curvatures(self, z: Array, y: Array) -> Array:
+        """Second derivatives by sample and output, for the Newton steps of trees: the diagonal, or a bound of it."""
+        return self.hessian_product(z, y, np.ones_like(z))
+
+    def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
+        """The constant c that minimises the loss at z + c: where the derivative in c changes its sign."""
+        w = np.ones(len(z)) if weights is None else weights
+        return np.asarray(_root(lambda c: float(w @ self.gradient(z + c, y))))
 
     def at(self, rows: Rows) -> Loss:
         """The loss of these samples alone."""
@@ -102,6 +120,21 @@ class Loss(ABC):
 LOSSES: Registry[type[Loss]] = Registry(
     Loss, "mtcd.losses", "mtcd.objective.losses", "model.kind: no model is called '{}';"
 )
+
+
+def _root(f: Callable[[float], float]) -> float:
+    """Where an increasing function changes its sign, at most 2^60 from 0."""
+    at_zero = f(0.0)
+    if at_zero == 0.0:
+        return 0.0
+    low, high = (-1.0, 0.0) if at_zero > 0 else (0.0, 1.0)
+    for _ in range(60):
+        if f(low) <= 0.0 <= f(high):
+            break
+        low, high = 2 * low, 2 * high
+    else:
+        return low if at_zero > 0 else high
+    return float(scipy.optimize.brentq(f, low, high, xtol=1e-13, rtol=1e-14))
 
 
 def _numeric(labels: Labels) -> Array:

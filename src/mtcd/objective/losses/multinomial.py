@@ -43,6 +43,16 @@ class Multinomial(Loss):
         p = scipy.special.softmax(z, axis=1)
         return np.asarray(p * (v - (p * v).sum(axis=1, keepdims=True)))
 
+    def curvatures(self, z: Array, y: Array) -> Array:
+        """The diagonal, times C/(C - 1): for two classes, the second derivative along their difference."""
+        p = scipy.special.softmax(z, axis=1)
+        return np.asarray(y.shape[1] / max(y.shape[1] - 1, 1) * p * (1.0 - p))
+
+    def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
+        """The logarithms of the shares of the classes, which minimise the loss for z = 0."""
+        shares = np.average(y, axis=0, weights=weights)
+        return np.asarray(np.log(np.maximum(shares, 1e-12)))
+
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         raise ConfigError("This method needs a loss with one number per sample: multinomial has several. Use mtcd.")
 

@@ -33,5 +33,8 @@ class Squared(Loss):
     def hessian_product(self, z: Array, y: Array, v: Array) -> Array:
         return v
 
+    def best_shift(self, z: Array, y: Array, weights: Array | None = None) -> Array:
+        return np.asarray(np.average(y - z, weights=weights))
+
     def dual_prox(self, v: Array, y: Array, c: Array | float) -> Array:
         return (v - c * y) / (1.0 + c)

@@ -1,0 +1,138 @@
+"""The training of an additive model: trees, or a family of its own at every party."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.data.vertical import VerticalData
+from mtcd.divergence import worst_end_of
+from mtcd.errors import ConfigError
+from mtcd.families.additive import Additive
+from mtcd.families.family import Family
+from mtcd.families.problem import AdditiveProblem, Evaluation
+from mtcd.families.trained import TrainedAdditive
+from mtcd.families.trees import TreeFamily
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.linear_checkpoints import array_checkpoints
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import GRADIENT, MTCD
+from mtcd.metrics import chosen_metrics
+from mtcd.network.topology import Network
+from mtcd.pace import Growing, Pace
+from mtcd.protocol.party import Parties
+from mtcd.stop import Stop
+from mtcd.transports import TRANSPORTS
+
+
+class AdditiveTraining:
+    """An additive model on vertically split data: see :class:`mtcd.training.Training`."""
+
+    best = None  # f* of trees is not known
+
+    def __init__(
+        self,
+        data: VerticalData,
+        model: Additive,
+        network: Network,
+        method: Method,
+        stop: Stop,
+        seed: int,
+        costs: Costs | None = None,
+        checkpoint: str | Path | None = None,
+        resume: bool = False,
+        metrics: Sequence[str] | None = None,
+    ) -> None:
+        self.data, self.model, self.network, self.stop, self.seed = data, model, network, stop, seed
+        families = model.families(data.clients)
+        self.method = additive_method(method, families)
+        check_additive(method, families, stop)
+        problem = AdditiveProblem.of(model, data, seed)
+        chosen = chosen_metrics(metrics, len(problem.classes), model.plain_loss.gives_probabilities)
+        self.problem = replace(problem, evaluation=Evaluation.of(chosen, data, problem.classes))
+        self.worst_end = worst_end_of(self.method, linear=True)
+        self.checkpoints = None
+        if checkpoint is not None:
+            self.checkpoints = array_checkpoints(
+                Path(checkpoint), resume, data, repr(model), network, method, costs or Costs(), seed
+            )
+
+    def computing(self) -> AbstractContextManager[object]:
+        """An empty context."""
+        return nullcontext()
+
+    def parties(self) -> Parties:
+        """The parties, ready to start."""
+        return self.method.parties(self.problem, self.network, self.seed)
+
+    def ledger(self) -> Ledger:
+        """An empty ledger; the bytes of a number are those of the transport."""
+        return Ledger(float_bytes=TRANSPORTS[self.method.transport].dtype.itemsize)
+
+    @property
+    def pace(self) -> Pace:
+        """A measurement whenever the iterations have grown by 1%."""
+        return Growing(self.stop.epoch(self.method, self.problem.samples))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on data and method."""
+        return (*self.data.notes, *self.method.notes(self.network))
+
+    def trained(self, parameters: Sequence[Any]) -> TrainedAdditive | None:
+        """The model; None if it is not finite."""
+        if not all(np.isfinite(theta).all() for theta in parameters if isinstance(theta, np.ndarray)):
+            return None
+        parts = [self.problem.client(k).finish(theta) for k, theta in enumerate(parameters)]
+        return TrainedAdditive.assemble(self.model, self.data, self.problem.classes, parts, self.problem.shift)
+
+    def divergence(self, measured: bool) -> str:
+        """The reason of a divergence, and advice."""
+        return (
+            "Diverged: the loss grew beyond where it started, as the syncs added changes of several tokens. Set "
+            "combine: optimal, a smaller model.learning_rate, or fewer hops."
+        )
+
+
+def additive_method(method: Method, families: Sequence[Family]) -> Method:
+    """The method with the learning rate of the trees as its step size, for the record: families choose their own."""
+    if method.stepsize != "auto":
+        return method
+    rates = [family.learning_rate for family in families if isinstance(family, TreeFamily)]
+    return method.with_resolved_stepsize(max(rates, default=1.0))
+
+
+def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> None:
+    """Reject settings that rest on linear representations or on gradient steps of one size."""
+    kinds = " and ".join(sorted({family.kind for family in families}))
+    if not isinstance(method, MTCD):
+        raise ConfigError(f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}.")
+    for name, given, why in (
+        ("acceleration", method.acceleration, "extrapolates parameters, which trees do not have"),
+        ("batch", method.batch, "samples mini-batches; trees see all samples: use model.rows to subsample"),
+        ("schedule", method.schedule, "changes the step size; trees have model.learning_rate"),
+        ("fusion_updates", method.fusion_updates, "is for split networks"),
+        ("local_solver", None if method.local_solver == GRADIENT else method.local_solver, "is for linear models"),
+    ):
+        if given is not None:
+            raise ConfigError(f"method.{name} {why}: leave it out for {kinds}.")
+    if method.stepsize != "auto":
+        raise ConfigError(
+            f"method.stepsize is for linear models: leave it out for {kinds}, and set model.learning_rate for trees."
+        )
+    if stop.gap is not None:
+        raise ConfigError(
+            f"stop.gap needs the optimum, which is not known for {kinds}: use stop.iterations or plateau."
+        )
+    crossing = method.hops is not None and not method.one_token_per_client
+    if crossing and not all(family.additive for family in families):
+        raise ConfigError(
+            "A net's copies cannot be averaged: with a party of the family net, use stcd, one token, or a token per "
+            "cluster (combine: cluster)."
+        )

@@ -1,0 +1,41 @@
+"""The standardisation of a party's block, for families that need columns of one size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.data.sparse import is_sparse
+from mtcd.data.vertical import Block
+from mtcd.families.family import Arrays
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Means and deviations of the columns; 1 for the deviation of a constant column."""
+
+    means: Array
+    scales: Array
+
+    @staticmethod
+    def of(X: Block) -> Scale:
+        """Those of the training samples."""
+        dense = np.asarray(X.todense()) if is_sparse(X) else X
+        scales = dense.std(axis=0)
+        return Scale(dense.mean(axis=0), np.where(scales > 1e-12, scales, 1.0))
+
+    def apply(self, X: Block) -> Array:
+        """The scaled columns."""
+        dense = np.asarray(X.todense()) if is_sparse(X) else X
+        return np.asfortranarray((dense - self.means) / self.scales)
+
+    def arrays(self) -> Arrays:
+        """Both, by name."""
+        return {"means": self.means, "scales": self.scales}
+
+    @staticmethod
+    def from_arrays(arrays: Arrays) -> Scale:
+        """Both again."""
+        return Scale(np.asarray(arrays["means"], dtype=float), np.asarray(arrays["scales"], dtype=float))

@@ -1,0 +1,183 @@
+"""Boosted trees: a visit grows Q trees on the party's own columns, to the derivatives of the loss at the token."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtcd.arrays import Array, Rows
+from mtcd.checks import check_number, check_whole
+from mtcd.data.vertical import Block
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.families.boosting import Forest, Learner, as_bytes
+from mtcd.families.ensemble import Ensemble, Tree
+from mtcd.families.family import FAMILIES, Arrays, Family, Inputs
+from mtcd.families.margins import GrowingMargins
+from mtcd.seeding import stream
+
+UNUSED = "This method needs the smoothness of a linear block, which trees do not have."
+
+
+@FAMILIES.register("trees")
+@dataclass(frozen=True, kw_only=True)
+class TreeFamily(Family):
+    """Trees of at most ``depth`` levels and ``leaves`` leaves, each multiplied by the ``learning_rate``.
+
+    ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples`` samples, a column has
+    at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the shares of columns and samples that a tree is
+    grown on, drawn anew for every visit. ``threads`` changes the time only.
+    """
+
+    learning_rate: float = 0.1
+    depth: int | None = 6
+    leaves: int = 31
+    l2: float = 1.0
+    min_samples: int = 20
+    columns: float = 1.0
+    rows: float = 1.0
+    bins: int = 255
+    threads: int = field(default=1, repr=False)
+
+    kind = "trees"
+    keeps_missing = True
+    additive = True
+
+    def __post_init__(self) -> None:
+        check_number("model.learning_rate", self.learning_rate, above=0)
+        check_number("model.l2", self.l2)
+        for name, least in (("depth", 1), ("leaves", 2), ("min_samples", 1), ("bins", 2), ("threads", 1)):
+            if getattr(self, name) is not None:
+                check_whole(f"model.{name}", getattr(self, name), least)
+        for name in ("columns", "rows"):
+            check_number(f"model.{name}", getattr(self, name), above=0)
+            if getattr(self, name) > 1:
+                raise ConfigError(f"model.{name} is a share, above 0 and at most 1, but is {getattr(self, name)}.")
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings in the learner's words."""
+        return {
+            "learning_rate": self.learning_rate,
+            "max_depth": self.depth or -1,
+            "num_leaves": self.leaves,
+            "lambda_l2": self.l2,
+            "min_data_in_leaf": self.min_samples,
+            "feature_fraction": self.columns,
+            "bagging_fraction": self.rows,
+            "bagging_freq": int(self.rows < 1),
+            "max_bin": self.bins,
+        }
+
+    def client(self, inputs: Inputs) -> TreeClient:
+        return TreeClient(self, inputs)
+
+    def part(self, arrays: Arrays) -> TreePart:
+        return TreePart(Forest.read(np.asarray(arrays["trees"], np.uint8).tobytes().decode("ascii")))
+
+
+@dataclass(frozen=True, eq=False)
+class TreePart:
+    """The trained trees of a party."""
+
+    forest: Forest
+
+    def margins(self, X: Block) -> Array:
+        """The sum of the trees."""
+        return self.forest.margins(X)
+
+    def arrays(self) -> Arrays:
+        """The trees in the learner's text format."""
+        return {"trees": as_bytes(self.forest.text)}
+
+
+class TreeClient:
+    """The trees of one client: theta_k is an ensemble, h_k(theta_k) the sum of its trees."""
+
+    def __init__(self, family: TreeFamily, inputs: Inputs) -> None:
+        self.family, self.inputs, self.fit = family, inputs, inputs.fit
+        self._margins: dict[int, GrowingMargins] = {}
+
+    def initial(self) -> Ensemble:
+        """No tree."""
+        return Ensemble()
+
+    def represent(self, theta: Ensemble, rows: Rows | None = None) -> Array:
+        """The margins of all samples, or of these rows. Trees that it has seen before are not evaluated again."""
+        margins = self.margins(theta, self.inputs.X)
+        return margins if rows is None else margins[rows]
+
+    def margins(self, theta: Ensemble, X: Block) -> Array:
+        """The margins of these samples, a block that is asked about again and again."""
+        if id(X) not in self._margins:
+            self._margins[id(X)] = GrowingMargins(X, self.inputs.outputs)
+        return self._margins[id(X)].of(theta)
+
+    def finish(self, theta: Ensemble) -> TreePart:
+        """The trees with their weights."""
+        return TreePart(Forest.of(theta, self.inputs.X.shape[1], self.inputs.outputs))
+
+    def penalty(self, theta: Ensemble) -> float:
+        """0: l2 acts on each tree while it is grown."""
+        return 0.0
+
+    def nonsmooth_penalty(self, theta: Ensemble) -> float:
+        """0."""
+        return 0.0
+
+    def penalty_product(self, a: Ensemble, b: Ensemble) -> float:
+        """0."""
+        return 0.0
+
+    @property
+    def smoothness(self) -> float:
+        """Trees have none."""
+        raise MtcdError(UNUSED)
+
+    def survey(self) -> Array:
+        """Trees have none."""
+        raise MtcdError(UNUSED)
+
+    @cached_property
+    def learner(self) -> Learner:
+        """The learner with the binned columns, made at the first visit."""
+        X, categorical = self.inputs.X, self.inputs.categorical
+        return Learner(X, categorical, self.inputs.outputs, self.family.settings, self.family.threads)
+
+    def local_update(
+        self,
+        theta: Ensemble,
+        aggregate: Array,
+        rows: Rows | None,
+        Q: int,
+        eta: float,
+        majorise: bool = False,
+        visit: tuple[int, ...] = (),
+    ) -> Ensemble:
+        """Q trees, as long as each lowers the loss; theta itself if none does."""
+        value = self.fit.objective(aggregate, 0.0)
+        for place in range(Q):
+            grown = self._grown(aggregate, (*visit, place))
+            if grown is None:
+                break
+            tree, after = grown
+            lower = self.fit.objective(after, 0.0)
+            if not lower < value:
+                break
+            value, aggregate[...], theta = lower, after, theta.extended(tree)
+        return theta
+
+    def _grown(self, aggregate: Array, visit: tuple[int, ...]) -> tuple[Tree, Array] | None:
+        """A tree grown at this aggregate, and the aggregate with its margins; None if no split gains anything."""
+        loss, y = self.fit.loss, self.fit.labels
+        draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
+        grown = self.learner.grow(loss.gradient(aggregate, y), loss.curvatures(aggregate, y), draw)
+        if grown is None:
+            return None
+        if loss.renews_leaves:
+            margins = grown.renewed(loss, aggregate, y, self.family.learning_rate)
+        else:
+            margins = grown.margins()
+        return Tree.of(visit, grown.text), aggregate + margins

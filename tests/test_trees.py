@@ -1,0 +1,141 @@
+"""Boosted trees on a token: against the learner's own boosting, the invariant of the token, and saved runs."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.boosting import SETTINGS, joint, problem_of, samples, trained
+
+import mtcd
+from mtcd.families.ensemble import Ensemble, Tree, summed
+
+OBJECTIVES = [
+    ("squared", "values", "regression", {}),
+    ("logistic", "classes", "binary", {}),
+    ("multinomial", "classes3", "multiclass", {"num_class": 3}),
+    ("huber", "values", "huber", {"alpha": 0.7}),
+    ("poisson", "counts", "poisson", {"poisson_max_delta_step": 1e-12}),
+]
+
+
+@pytest.mark.parametrize(("loss", "kind", "objective", "more"), OBJECTIVES)
+def test_one_client_with_all_columns_is_the_learners_own_boosting(
+    loss: str, kind: str, objective: str, more: dict[str, Any]
+) -> None:
+    X, y = samples(kind)
+    own = {"delta": more["alpha"]} if loss == "huber" else {}
+    run = trained(mtcd.split(X, y, 1), mtcd.Trees(loss, **SETTINGS, **own), 12)
+    theirs = joint(X, y, objective, 12, **more)
+    scores = theirs.predict(X, raw_score=True)
+    ours = run.decision(X)
+    if loss == "huber":  # LightGBM starts from the mean, mtcd from the constant of the lowest loss
+        assert np.corrcoef(ours, scores)[0, 1] > 0.995
+    else:
+        np.testing.assert_allclose(ours, scores, atol=1e-5)  # LightGBM keeps gradients in single precision
+
+
+def test_the_quantile_loss_gives_quantiles() -> None:
+    X, y = samples("values", n=800)
+    for level in (0.1, 0.9):
+        run = trained(mtcd.split(X, y, 2), mtcd.Trees("quantile", quantile=level, **SETTINGS), 40)
+        assert np.mean(y <= run.predict(X)) == pytest.approx(level, abs=0.03)
+        theirs = joint(X, y, "quantile", 40, alpha=level).predict(X)
+
+        def pinball(z: Any, level: float = level) -> float:
+            return float(np.maximum(level * (y - z), (level - 1) * (y - z)).mean())
+
+        assert pinball(run.predict(X)) < 1.1 * pinball(theirs)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "huber", "quantile", "poisson"])
+def test_the_loss_falls_at_every_visit(loss: str) -> None:
+    kind = {"logistic": "classes", "multinomial": "classes3", "poisson": "counts"}.get(loss, "values")
+    data = mtcd.split(*samples(kind), 3)
+    run = mtcd.train(
+        data, mtcd.Trees(loss, **SETTINGS), "cycle", mtcd.STCD(local_updates=2), mtcd.Stop(iterations=25), metrics=()
+    )
+    objectives = [row.objective for row in run.history.rows]
+    assert len(objectives) == 26
+    assert all(after < before for before, after in itertools.pairwise(objectives))
+
+
+METHODS = st.sampled_from(
+    [
+        mtcd.STCD(local_updates=2),
+        mtcd.MTCD(tokens=2, hops=3),
+        mtcd.MTCD(tokens=3, hops=2, combine="visitors"),
+        mtcd.MTCD(tokens=2, hops=3, combine="optimal"),
+        mtcd.MTCD(clusters=[[0, 1], [2, 3]], hops=2),
+        mtcd.MTCD(clusters=[[0, 1], [2, 3]], hops=2, combine="optimal"),
+    ]
+)
+
+
+@given(METHODS, st.integers(0, 1000), st.sampled_from(["squared", "multinomial"]), st.sampled_from([0.5, 1.0]))
+@settings(deadline=None, max_examples=12)
+def test_the_token_is_the_sum_of_the_margins(method: Any, seed: int, loss: str, share: float) -> None:
+    X, y = samples("classes3" if loss == "multinomial" else "values", n=80, seed=seed)
+    data, seen = mtcd.split(X, y, 4), []
+
+    class Seen(mtcd.Callback):
+        def on_measure(self, moment: mtcd.Moment) -> None:
+            seen.append((moment.measurement.objective, moment.model))
+
+    mtcd.train(
+        data,
+        mtcd.Trees(loss, columns=share, rows=share, **SETTINGS),
+        "cycle",
+        method,
+        mtcd.Stop(iterations=6),
+        metrics=(),
+        seed=seed,
+        callbacks=[Seen()],
+    )
+    problem = problem_of(data, loss)
+    for objective, model in seen:  # that of the token, and from the trees of all clients
+        z = model.decision(data) - problem.shift
+        assert problem.read_off(z, 0.0) == pytest.approx(objective, rel=1e-9)
+
+
+def test_a_saved_run_predicts_the_same_without_pickle(tmp_path: Path) -> None:
+    X, y = samples("classes3")
+    run = trained(mtcd.split(X, y, 3), mtcd.Trees("multinomial", **SETTINGS), 9, method=mtcd.MTCD(tokens=2, hops=3))
+    run.save(tmp_path / "run")
+    again = mtcd.load_run(tmp_path / "run")
+    np.testing.assert_array_equal(run.predict_proba(X), again.predict_proba(X))
+    again.save(tmp_path / "again")
+    np.testing.assert_array_equal(mtcd.load_run(tmp_path / "again").decision(X), run.decision(X))
+    assert "rounds of trees" in repr(again.model)
+
+
+@pytest.mark.parametrize("combine", ["average", "visitors", "optimal"])
+def test_a_training_resumes_to_the_same_trees(tmp_path: Path, combine: str) -> None:
+    X, y = samples("classes")
+    data, model = mtcd.split(X, y, 3), mtcd.Trees("logistic", rows=0.7, columns=0.7, **SETTINGS)
+    method = mtcd.MTCD(tokens=2, hops=3, combine=combine)
+
+    def train(iterations: int, **more: Any) -> mtcd.Run:
+        return mtcd.train(data, model, "complete", method, mtcd.Stop(iterations=iterations), **more)
+
+    train(6, checkpoint=tmp_path)
+    resumed = train(15, checkpoint=tmp_path, resume=True)
+    whole = train(15)
+    np.testing.assert_array_equal(resumed.decision(X), whole.decision(X))
+    assert resumed.ledger == whole.ledger
+
+
+def test_ensembles_are_a_vector_space() -> None:
+    one, two = (Tree.of((0, 0, hop, 0), f"tree {hop}") for hop in range(2))
+    a = Ensemble().extended(one)
+    b = a.extended(two)
+    assert [tree.text.strip() for tree in (b - a).trees] == ["tree 1"]
+    assert len(a - a) == 0
+    halfway = a + 0.5 * (b - a)
+    assert halfway.weights == (1.0, 0.5)
+    assert summed([(2.0, halfway)]).weights == (np.float64(2.0) * halfway).weights == (2.0, 1.0)
