@@ -26,6 +26,7 @@ from mtcd.methods.mtcd import GRADIENT, MTCD
 from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Growing, Pace
+from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
 from mtcd.transports import TRANSPORTS
@@ -70,6 +71,10 @@ class AdditiveTraining:
     def parties(self) -> Parties:
         """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
+
+    def recipe(self) -> Recipe:
+        """Not available yet."""
+        raise ConfigError("engine: trees and mixed families are trained in this process: leave engine out.")
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from mtcd.arrays import Array
 from mtcd.masking.fixed_point import FixedPoint, Words
 from mtcd.masking.pair_masks import KEY_WORDS, PairMasks, new_private_key, public_key
 from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.model import Theta
 from mtcd.protocol.party import SERVER, Checkpointed, Client, Message, OnDemand, Parties, Party
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
@@ -112,7 +112,7 @@ class MaskingClient(Client):
             words = self.masks.masked(words, 2 * payload.t + 1, payload.index, at)  # no upload has an odd number
             message.payload = MaskedToken(payload.index, payload.t, words)
 
-    def parameters(self) -> Array:
+    def parameters(self) -> Theta:
         """theta_k."""
         return self.client.parameters()
 
