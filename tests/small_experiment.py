@@ -9,8 +9,8 @@ import yaml
 
 from mtcd.reproduce.plan import FigurePlan, plan_figure
 from mtcd.reproduce.schema import Experiment
-from mtcd.reproduce.unfinished import Unfinished
-from mtcd.reproduce.work import train_record
+from mtcd.workers import Backend, Job
+from mtcd.workers.job import outcome
 
 SMALL = {
     "title": "Small",
@@ -66,15 +66,12 @@ class Inline:
     @classmethod
     def take_over(cls, monkeypatch: pytest.MonkeyPatch) -> type["Inline"]:
         """From now on, they do all trainings."""
-        monkeypatch.setattr("mtcd.reproduce.run.Workers", cls)
+        monkeypatch.setattr("mtcd.reproduce.run.open_workers", cls)
         cls.trained = 0
         return cls
 
-    def __class_getitem__(cls, _: object) -> type:
-        return cls
-
-    def __init__(self, jobs: int, unfinished: Unfinished) -> None:
-        self.jobs, self.unfinished, self.tasks = jobs, unfinished, deque()
+    def __init__(self, backend: Backend) -> None:
+        self.jobs, self.tasks = backend.workers or 2, deque()
 
     def __enter__(self) -> "Inline":
         return self
@@ -86,10 +83,10 @@ class Inline:
     def free(self) -> int:
         return self.jobs - len(self.tasks)
 
-    def give(self, name: object, config: object) -> None:
-        self.tasks.append((name, config))
+    def give(self, name: object, job: Job) -> None:
+        self.tasks.append((name, job))
 
     def news(self, timeout: float):
-        name, config = self.tasks.popleft()
+        name, job = self.tasks.popleft()
         Inline.trained += 1
-        yield name, train_record(config, unfinished=self.unfinished)
+        yield name, outcome(job, lambda fraction: None)

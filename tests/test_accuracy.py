@@ -25,7 +25,7 @@ from mtcd.reproduce.accuracy import (
 from mtcd.reproduce.reading import NotThereError, Reader
 from mtcd.reproduce.results import CurveResult, Results, Trained
 from mtcd.reproduce.store import Store
-from mtcd.reproduce.work import train_record
+from mtcd.reproduce.work import CurveJob
 
 CONFIG = {
     "data": {"synthetic": "logistic", "samples": 20, "features": 4, "clients": 2},
@@ -212,8 +212,8 @@ def record(rows: list[Measurement], monkeypatch: pytest.MonkeyPatch) -> dict:
     setup = SimpleNamespace(
         config=config, data=SimpleNamespace(notes=("made up",)), train=lambda watch, checkpoint, resume: run
     )
-    monkeypatch.setattr("mtcd.reproduce.work.build", lambda config: setup)
-    return train_record(config)
+    monkeypatch.setattr("mtcd.config.one_training.build", lambda config: setup)
+    return CurveJob(config).run()
 
 
 def test_what_is_kept_of_a_training_up_to_an_epoch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,7 +249,7 @@ def test_a_history_is_written_and_read_with_and_without_epochs(tmp_path: Path) -
 
 def test_kept_trainings_of_before_are_still_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """New keys of a config, with defaults, change no file name: this one is of the first version."""
-    monkeypatch.setattr("mtcd.reproduce.store.VERSION", "0.1.0")
+    monkeypatch.setattr("mtcd.config.identity.VERSION", "0.1.0")
     monkeypatch.setattr("mtcd.reproduce.store.FORMAT", 1)
     config = check_config(
         {

@@ -27,7 +27,8 @@ from mtcd.reproduce.run import reproduce
 from mtcd.reproduce.schedule import Schedule
 from mtcd.reproduce.schema import Experiment
 from mtcd.reproduce.store import SENT, Store
-from mtcd.reproduce.work import Failed, Workers
+from mtcd.reproduce.work import CurveJob
+from mtcd.workers import Backend, Failed, open_workers
 from small_experiment import FIXED, FOREVER, SMALL, Inline, changed, plan, text
 from waiting import PATIENCE, until
 
@@ -39,7 +40,7 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> type[Inline]:
 
 def results_of(content: dict, folder: Path, jobs: int = 2, seeds: int = 2, fresh: bool = False) -> Results:
     found: list[Results] = []
-    failed = reproduce([plan(content, seeds)], Store(folder, fresh), jobs, found.append)
+    failed = reproduce([plan(content, seeds)], Store(folder, fresh), Backend(jobs), found.append)
     assert failed == {}
     return found[0]
 
@@ -231,7 +232,7 @@ def test_notes_about_the_data_are_notes_of_the_figure(tmp_path, inline, monkeypa
         setup = build(config)
         return replace(setup, data=replace(setup.data, notes=("not the real thing",)))
 
-    monkeypatch.setattr("mtcd.reproduce.work.build", noted)
+    monkeypatch.setattr("mtcd.config.one_training.build", noted)
     assert results_of(SMALL, tmp_path).notes == ("not the real thing",)
 
 
@@ -278,7 +279,7 @@ def test_a_grid_that_diverges_altogether_fails_that_figure_only(tmp_path, inline
     bad = plan(changed(TUNED, {"tune": {**GRID, "stepsizes": [10.0, 100.0]}}))
     good = plan_figure("good", Experiment.model_validate(SMALL), Path(), 1)
     found: list[Results] = []
-    failed = reproduce([bad, good], Store(tmp_path), 2, found.append)
+    failed = reproduce([bad, good], Store(tmp_path), Backend(2), found.append)
     assert [one.name for one in found] == ["good"]
     assert list(failed) == ["small"]
     assert "Add smaller ones" in failed["small"]
@@ -312,15 +313,16 @@ def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
     before = dict(os.environ)
     forever = check_config({**SMALL["problem"], "method": FOREVER, "stop": {"gap": 1e-9, "iterations": 10**9}})
     wrong = check_config({**SMALL["problem"], "network": {"kind": "ring"}})
-    with Workers[str](2) as workers:
-        workers.give("forever", forever)
-        workers.give("wrong", wrong)
+    with open_workers(Backend(2)) as workers:
+        workers.give("forever", CurveJob(forever))
+        workers.give("wrong", CurveJob(wrong))
         heard = {}
         while "forever" not in heard or "wrong" not in heard:
             for name, news in workers.news(1.0):
                 heard[name] = news
                 if isinstance(news, float):
-                    process = next(one for one, busy_with in workers._busy.values() if busy_with == name)
+                    worker = next(worker for worker, busy_with in workers._busy.items() if busy_with == name)
+                    process, _ = workers._started[worker]
                     os.kill(process.pid or 0, signal.SIGKILL)
                     del heard[name]
         assert workers.free == 2
@@ -349,8 +351,8 @@ def test_an_interrupt_while_a_worker_starts_is_not_lost(monkeypatch: pytest.Monk
         os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr(SpawnProcess, "start", start)
-    with pytest.raises(KeyboardInterrupt), Workers[str](1) as workers:
-        workers.give("some", Config.model_validate(changed({})["problem"]))
+    with pytest.raises(KeyboardInterrupt), open_workers(Backend(1)) as workers:
+        workers.give("some", CurveJob(Config.model_validate(changed({})["problem"])))
 
 
 def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:

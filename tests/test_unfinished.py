@@ -6,9 +6,9 @@ import pytest
 
 from mtcd.config.read import check_config
 from mtcd.config.schema import Config
+from mtcd.config.unfinished import Unfinished
 from mtcd.files import CHECKPOINT
-from mtcd.reproduce.unfinished import Unfinished
-from mtcd.reproduce.work import train_record
+from mtcd.reproduce.work import CurveJob
 
 CONFIG = {
     "data": {"synthetic": "multinomial", "samples": 60, "test_samples": 20, "features": 8, "clients": 2, "seed": 0},
@@ -28,7 +28,7 @@ class KilledError(Exception):
 
 def interrupted(place: Path, asked: Config, monkeypatch: pytest.MonkeyPatch, epochs: int = 2) -> None:
     """A training that dies after so many epochs."""
-    monkeypatch.setattr("mtcd.reproduce.work.PATIENCE", -1)
+    monkeypatch.setattr("mtcd.config.one_training.PATIENCE", -1)
     seen = []
 
     def tell(fraction: float) -> None:
@@ -37,16 +37,16 @@ def interrupted(place: Path, asked: Config, monkeypatch: pytest.MonkeyPatch, epo
             raise KilledError
 
     with pytest.raises(KilledError):
-        train_record(asked, tell, Unfinished(place))
+        CurveJob(asked, Unfinished(place)).run(tell)
 
 
 def test_it_goes_on_to_the_same_end(tmp_path, monkeypatch) -> None:
     asked = config()
-    whole = train_record(asked)
+    whole = CurveJob(asked).run()
     interrupted(tmp_path / "here", asked, monkeypatch)
     assert len(list((tmp_path / "here").rglob(CHECKPOINT))) == 1
     told = []
-    went_on = train_record(asked, told.append, Unfinished(tmp_path / "here"))
+    went_on = CurveJob(asked, Unfinished(tmp_path / "here")).run(told.append)
     assert len(told) == 2  # of four epochs, two were done
     assert went_on["columns"] == whole["columns"]
     assert not (tmp_path / "here").exists()
@@ -56,15 +56,15 @@ def test_fresh_starts_anew_and_other_settings_have_a_place_of_their_own(tmp_path
     asked = config()
     interrupted(tmp_path, asked, monkeypatch)
     told = []
-    train_record(config(seed=1), told.append, Unfinished(tmp_path))
+    CurveJob(config(seed=1), Unfinished(tmp_path)).run(told.append)
     assert len(told) == 5
     assert len(list(tmp_path.rglob(CHECKPOINT))) == 1
-    train_record(asked, told.append, Unfinished(tmp_path, fresh=True))
+    CurveJob(asked, Unfinished(tmp_path, fresh=True)).run(told.append)
     assert len(told) == 10
 
 
 def test_linear_models_are_not_kept(tmp_path) -> None:
     linear = {"data": {"synthetic": "ridge", "samples": 20, "features": 4, "clients": 2}, "model": {"kind": "ridge"}}
     asked = check_config({**linear, "method": {"kind": "svfl"}, "stop": {"iterations": 5, "gap": 1e-9}})
-    train_record(asked, unfinished=Unfinished(tmp_path))
+    CurveJob(asked, Unfinished(tmp_path)).run()
     assert not list(tmp_path.iterdir())

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mtcd.splitnet.compute import Compute
     from mtcd.splitnet.model import SplitModel
     from mtcd.stop import Stop
+    from mtcd.sweeps.sweep import Sweep, sweep
     from mtcd.training import train
 
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
@@ -88,6 +89,7 @@ _HOMES = {
     "Schedule": "mtcd.methods.schedule",
     "SplitModel": "mtcd.splitnet.model",
     "Stop": "mtcd.stop",
+    "Sweep": "mtcd.sweeps.sweep",
     "TableShare": "mtcd.data.tables",
     "Trees": "mtcd.families.additive",
     "TreeCG": "mtcd.methods.tree_cg",
@@ -103,6 +105,7 @@ _HOMES = {
     "read_svmlight": "mtcd.data.svmlight",
     "read_tables": "mtcd.data.tables",
     "split": "mtcd.data.vertical",
+    "sweep": "mtcd.sweeps.sweep",
     "synthetic": "mtcd.data.synthetic",
     "train": "mtcd.training",
     "with_changes": "mtcd.network.changes",
@@ -141,6 +144,7 @@ __all__ = [
     "Schedule",
     "SplitModel",
     "Stop",
+    "Sweep",
     "TableShare",
     "TensorBoardWriter",
     "TreeCG",
@@ -157,6 +161,7 @@ __all__ = [
     "read_svmlight",
     "read_tables",
     "split",
+    "sweep",
     "synthetic",
     "train",
     "with_changes",

@@ -10,6 +10,7 @@ import typer
 
 from mtcd.cli.federation import federation
 from mtcd.cli.model_commands import models
+from mtcd.cli.options import with_ray_address
 from mtcd.cli.party_commands import parties
 from mtcd.cli.training_commands import training
 from mtcd.errors import MtcdError
@@ -58,7 +59,7 @@ def main(arguments: list[str] | None = None) -> Any:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a Greek letter gets a '?'
     try:
-        app(arguments, prog_name="mtcd")
+        app(with_ray_address(sys.argv[1:] if arguments is None else arguments), prog_name="mtcd")
     except MtcdError as error:
         from rich.console import Console
 

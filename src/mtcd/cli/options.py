@@ -28,6 +28,25 @@ StyleOption = Annotated[
     ),
 ]
 NoTable = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar, no table.")]
+WorkersOption = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        "--jobs",
+        metavar="N",
+        min=1,
+        help="Trainings at the same time. Default: one for each CPU, of the cluster with --ray.",
+    ),
+]
+RayOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="[ADDRESS]",
+        help="Train on the Ray cluster at this address, 'auto': the one that runs here. Without an address, start Ray "
+        "on this machine.",
+    ),
+]
 RunCode = Annotated[
     bool, typer.Option("--run-code", help="Use networks and parts that are not built in, which runs their code.")
 ]
@@ -75,3 +94,15 @@ class ConfigOptions:
     seed: int | None
     as_json: bool
     quiet: bool
+
+
+def with_ray_address(arguments: list[str]) -> list[str]:
+    """The command line with an address after each ``--ray`` that has none, which Typer cannot express.
+
+    >>> with_ray_address(["sweep", "config.yaml", "--ray", "--seeds", "2"])
+    ['sweep', 'config.yaml', '--ray', 'local', '--seeds', '2']
+    """
+    given: list[str] = []
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+        given += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
+    return given

@@ -24,8 +24,9 @@ from mtcd.reproduce.plan import FigurePlan, plan_figure
 from mtcd.reproduce.read import ALL, find_experiments, known_experiments, read_experiment
 from mtcd.reproduce.results import Results
 from mtcd.reproduce.run import reproduce
-from mtcd.reproduce.schedule import Schedule, Status
+from mtcd.reproduce.schedule import Schedule
 from mtcd.reproduce.store import Store
+from mtcd.workers import Backend, Status
 
 CACHE = "curves"
 PAGE = "reproduction.md"
@@ -39,7 +40,7 @@ class ReproduceOptions:
     figure: str
     quick: bool
     seeds: int | None
-    jobs: int
+    backend: Backend
     out: Path
     fresh: bool
     page: Path | None
@@ -66,7 +67,7 @@ def run_experiments(options: ReproduceOptions) -> int:
     figures, missing, left_out = _plans(options)
     store = Store(options.out / CACHE, options.fresh)
     results: dict[str, Results] = {}
-    with _progress() as (show, pause):
+    with trainings_progress() as (show, pause):
 
         def done(result: Results) -> None:
             results[result.name] = result
@@ -74,7 +75,7 @@ def run_experiments(options: ReproduceOptions) -> int:
                 _show_figure(result, options.out, monotonic() - began, paper)
 
         try:
-            missing |= reproduce(figures, store, options.jobs, done, show)
+            missing |= reproduce(figures, store, options.backend, done, show)
         except KeyboardInterrupt:
             aside.print(_interrupted(figures, store.folder), highlight=False, soft_wrap=True)
             return 130
@@ -126,7 +127,9 @@ def _show_figure(result: Results, out: Path, seconds: float, paper: Paper | None
 
 
 @contextmanager
-def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], AbstractContextManager[None]]]]:
+def trainings_progress(
+    quiet: bool = False,
+) -> Iterator[tuple[Callable[[Status], None], Callable[[], AbstractContextManager[None]]]]:
     """A progress line on standard error, and a context manager that hides it."""
     columns = (
         TextColumn("{task.completed} of {task.total} trainings"),
@@ -135,7 +138,8 @@ def _progress() -> Iterator[tuple[Callable[[Status], None], Callable[[], Abstrac
         TextColumn("{task.fields[left]}"),
         TextColumn("{task.description}"),
     )
-    bar = Progress(*columns, console=aside, transient=True, refresh_per_second=4, disable=not aside.is_terminal)
+    bar = Progress(*columns, console=aside, transient=True, refresh_per_second=4)
+    bar.disable = quiet or not aside.is_terminal
     task = bar.add_task("", total=0, left="")
 
     def show(status: Status) -> None:

@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from mtcd.cli.options import AsJson, Changes, ConfigFile, ConfigOptions, NoTable, RunCode, Seed, StyleOption
+from mtcd.cli.options import (
+    AsJson,
+    Changes,
+    ConfigFile,
+    ConfigOptions,
+    NoTable,
+    RayOption,
+    RunCode,
+    Seed,
+    StyleOption,
+    WorkersOption,
+)
 from mtcd.errors import ConfigError
 from mtcd.own_code import running_code
 
@@ -186,6 +197,47 @@ def cv(
         raise typer.Exit(cv_config(ConfigOptions(config, out, changes or [], seed, as_json, quiet), folds))
 
 
+@training.command(
+    name="sweep",
+    help=(
+        "Train CONFIG.yaml over a grid of settings and seeds, several trainings at a time.\n\n"
+        "Writes sweep.csv and sweep.parquet (a row for each training), sweep.png, and best.yaml: the config with the "
+        "best settings. Finished trainings are kept in DIR/trainings: an interrupted sweep continues, and a larger "
+        "grid trains only what is new. A training that fails is a row with its reason."
+    ),
+)
+def sweep_command(
+    config: ConfigFile,
+    over: Annotated[
+        list[str],
+        typer.Option(metavar="KEY=VALUES", help="A key of the config and its values: method.tokens=1,2,4. Repeatable."),
+    ],
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="Seeds per setting, counted from the config's.")] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: runs/CONFIG-sweep.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Decides which settings are best, on average over the seeds. Default: cost with stop.gap, else the "
+            "first metric of the test set, else objective.",
+        ),
+    ] = None,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: NoTable = False,
+) -> None:
+    """Train over a grid."""
+    from mtcd.cli.sweep import sweep_config
+    from mtcd.workers import Backend
+
+    options = ConfigOptions(config, out, changes or [], seed, as_json, quiet)
+    with running_code():
+        raise typer.Exit(sweep_config(options, over, seeds, by, Backend(workers, ray)))
+
+
 @training.command()
 def demo(
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the runs and the picture.")] = Path("runs/demo"),
@@ -213,7 +265,8 @@ def reproduce(
     seeds: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Seeds per curve. Default: 5, or what the file says.")
     ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", min=1, help="Processes that train at the same time.")] = 2,
+    workers: WorkersOption = None,
+    ray: RayOption = None,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for figures and trainings.")] = Path("results"),
     fresh: Annotated[bool, typer.Option("--fresh", help="Ignore the cache, and train all curves again.")] = False,
     show: Annotated[bool, typer.Option("--list", help="Show the built-in experiments, and exit.")] = False,
@@ -225,6 +278,7 @@ def reproduce(
 ) -> None:
     """Run an experiment, or all."""
     from mtcd.cli.reproduce import ReproduceOptions, list_experiments, run_experiments
+    from mtcd.workers import Backend
 
     if show:
         list_experiments()
@@ -232,4 +286,5 @@ def reproduce(
         raise ConfigError("Which figure? Give a name that `mtcd reproduce --list` shows, a file of yours, or all.")
     else:
         with running_code():
-            raise typer.Exit(run_experiments(ReproduceOptions(figure, quick, seeds, jobs, out, fresh, page, style)))
+            options = ReproduceOptions(figure, quick, seeds, Backend(workers, ray), out, fresh, page, style)
+            raise typer.Exit(run_experiments(options))

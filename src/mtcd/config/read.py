@@ -47,7 +47,7 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
     """
     content = read_yaml(path, "config", "data, model, network, method")
     for change in changes:
-        _apply(content, change)
+        apply_change(content, change)
     if seed is not None:
         content["seed"] = seed
     look_in(path.resolve().parent / str(content.get("code") or "."))
@@ -110,19 +110,29 @@ def _parse(text: str, where: str) -> Any:
         raise ConfigError(f"{where}{line} is not valid YAML: {problem}.") from None
 
 
-def _apply(content: dict[str, Any], change: str) -> None:
+def apply_change(content: dict[str, Any], change: str) -> None:
     """Put the value of 'a.b=value' into nested dicts."""
     path, sign, value = change.partition("=")
-    keys = path.strip().split(".")
-    if not sign or not all(keys):
+    if not sign or not all(path.strip().split(".")):
         raise ConfigError(f"--set {change!r} is not of the form key.key=value, such as method.hops=16.")
+    put_value(content, path.strip(), parse_value(value, f"--set {change!r}"), f"--set {change!r}")
+
+
+def put_value(content: dict[str, Any], path: str, value: Any, where: str) -> None:
+    """Put a value at 'a.b' into nested dicts."""
+    *outer, last = path.split(".")
     place: Any = content
-    for key in keys[:-1]:
+    for key in outer:
         place[key] = {} if place.get(key) is None else place[key]
         place = place[key]
         if not isinstance(place, dict):
-            raise ConfigError(f"--set {change!r}: {key!r} holds a value, not keys.")
-    place[keys[-1]] = _parse(value, f"--set {change!r}")
+            raise ConfigError(f"{where}: {key!r} holds a value, not keys.")
+    place[last] = value
+
+
+def parse_value(text: str, where: str) -> Any:
+    """A value as a config writes it."""
+    return _parse(text, where)
 
 
 def table_files(config: Config) -> list[Path]:

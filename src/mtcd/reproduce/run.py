@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mtcd.config.unfinished import Unfinished
 from mtcd.reproduce.plan import CurvePlan, FigurePlan
 from mtcd.reproduce.results import CurveResult, Results
-from mtcd.reproduce.schedule import Job, Schedule, Status
+from mtcd.reproduce.schedule import Job, Schedule
 from mtcd.reproduce.store import Store
-from mtcd.reproduce.unfinished import Unfinished
-from mtcd.reproduce.work import Failed, Workers
+from mtcd.reproduce.work import CurveJob
+from mtcd.workers import Backend, Failed, Status, Workers, open_workers
 
 MOST_NAMED = 4  # curves in one note
 PATIENCE = 0.25  # seconds between two looks at the clock
@@ -18,17 +19,18 @@ PATIENCE = 0.25  # seconds between two looks at the clock
 def reproduce(
     figures: Sequence[FigurePlan],
     store: Store,
-    jobs: int,
+    backend: Backend,
     done: Callable[[Results], None],
     progress: Callable[[Status], None] = lambda status: None,
 ) -> dict[str, str]:
-    """Train whatever the store does not hold, in ``jobs`` processes; ``done`` gets every figure as it is complete.
+    """Train whatever the store does not hold, by workers; ``done`` gets every figure as it is complete.
 
     A figure with a training that cannot be done is given up, the others are not. Returns why, by figure.
     """
     schedule = Schedule(figures, store)
     pending = list(figures)
-    with Workers[Job](jobs, Unfinished(store.folder / "unfinished", store.fresh)) as workers:
+    unfinished = Unfinished(store.folder / "unfinished", store.fresh)
+    with open_workers(backend) as workers:
         try:
             while True:
                 for figure in [one for one in pending if schedule.complete(one)]:
@@ -37,16 +39,17 @@ def reproduce(
                 pending = [figure for figure in pending if figure.name not in schedule.failed]
                 if not pending:
                     return schedule.failed
-                _give(schedule, workers)
-                progress(schedule.status(jobs))
+                _give(schedule, workers, unfinished)
+                progress(schedule.status(workers.jobs))
                 _hear(schedule, workers)
         finally:
-            progress(schedule.status(jobs))
+            progress(schedule.status(workers.jobs))
 
 
-def _give(schedule: Schedule, workers: Workers[Job]) -> None:
+def _give(schedule: Schedule, workers: Workers[Job], unfinished: Unfinished) -> None:
     while workers.free and (task := schedule.next()):
-        workers.give(*task)
+        job, config = task
+        workers.give(job, CurveJob(config, unfinished))
 
 
 def _hear(schedule: Schedule, workers: Workers[Job]) -> None:

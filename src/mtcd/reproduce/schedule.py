@@ -14,6 +14,7 @@ from mtcd.reproduce.plan import CurvePlan, FigurePlan
 from mtcd.reproduce.results import Trained
 from mtcd.reproduce.store import Record, Store
 from mtcd.reproduce.tuning import Choice, choose
+from mtcd.workers import Status
 
 TOO_EARLY = 0.02  # a training that is not this far yet says little about its end
 
@@ -45,16 +46,6 @@ class Job:
     def brief(self) -> str:
         """Its short name."""
         return f"{self.plan.figure} {self.plan.case} {self.plan.curve} {self.which}"
-
-
-@dataclass(frozen=True)
-class Status:
-    """How far everything is; ``left`` in seconds, None while nothing is known."""
-
-    done: int
-    total: int
-    running: tuple[str, ...]
-    left: float | None
 
 
 class Schedule:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mtcd.config.read import table_files
+from mtcd.config.identity import identity
 from mtcd.config.schema import Config
 from mtcd.errors import MtcdError
 from mtcd.files import write_whole
 from mtcd.reproduce.results import Trained
 from mtcd.reproduce.schema import Measure
-from mtcd.version import VERSION
 
 FORMAT = 2  # count up when a training gives other numbers, or is kept in another form
 LINKS = ("client_client", "client_server")
@@ -39,10 +36,7 @@ class Store:
 
     def path(self, config: Config) -> Path:
         """Where the training with this config belongs, whichever figures show it: another config, another file."""
-        given = config.model_dump(mode="json", exclude_defaults=True)  # a new key with a default changes nothing
-        identity = f"{FORMAT} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
-        digest = hashlib.blake2b(identity.encode(), digest_size=8).hexdigest()
-        return self.folder / f"{config.method.kind.replace(':', '-')}-seed{config.seed}-{digest}.json"
+        return self.folder / f"{identity(config, FORMAT)}.json"
 
     def load(self, path: Path) -> Trained | None:
         """The stored training; a damaged file counts as missing."""
@@ -85,29 +79,3 @@ def as_trained(record: Record) -> Trained:
         columns=columns,
         notes=tuple(str(note) for note in record["notes"]),
     )
-
-
-def _files(config: Config) -> str:
-    """What is in the files that the config names: other content is another training."""
-    paths = [] if config.network.edges is None else [config.network.edges]
-    paths += table_files(config)
-    modules = [name.partition(":")[0].replace(".", "/") for name in config.own_parts.values()]
-    paths += [(config.code or Path()) / f"{module}.py" for module in modules]
-    return "".join(_digest(path, *_state(path)) for path in paths)
-
-
-def _state(path: Path) -> tuple[int, int]:
-    try:
-        found = path.stat()
-    except OSError:
-        return 0, 0  # the training will say what is wrong with it
-    return found.st_mtime_ns, found.st_size
-
-
-@lru_cache(maxsize=64)
-def _digest(path: Path, changed: int, size: int) -> str:
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
-        return ""

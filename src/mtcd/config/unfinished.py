@@ -8,9 +8,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mtcd.config.identity import identity
 from mtcd.config.schema import Config, SplitSection
 from mtcd.files import CHECKPOINT
-from mtcd.reproduce.store import Store
+
+FORMAT = 1  # count up when a checkpoint cannot be resumed by this version
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Unfinished:
         if self.place is None or not isinstance(config.model, SplitSection):
             yield None, False
             return
-        folder = self.place / Store(self.place).path(config).stem
+        folder = self.place / identity(config, FORMAT)
         if self.fresh:
             shutil.rmtree(folder, ignore_errors=True)
         yield folder, (folder / CHECKPOINT).exists()

@@ -1,0 +1,49 @@
+"""The identity of a training: equal for two configs only if they give the same numbers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from functools import lru_cache
+from pathlib import Path
+
+from mtcd.config.read import table_files
+from mtcd.config.schema import Config
+from mtcd.version import VERSION
+
+
+def identity(config: Config, form: int) -> str:
+    """A file name without ending: the method, the seed, and a digest of the config and of the files that it names.
+
+    ``form`` is the number of the format in which the training is kept.
+    """
+    given = config.model_dump(mode="json", exclude_defaults=True)  # a new key with a default changes nothing
+    said = f"{form} {VERSION} {json.dumps(given, sort_keys=True)} {_files(config)}"
+    digest = hashlib.blake2b(said.encode(), digest_size=8).hexdigest()
+    return f"{config.method.kind.replace(':', '-')}-seed{config.seed}-{digest}"
+
+
+def _files(config: Config) -> str:
+    """What is in the files that the config names: other content is another training."""
+    paths = [] if config.network.edges is None else [config.network.edges]
+    paths += table_files(config)
+    modules = [name.partition(":")[0].replace(".", "/") for name in config.own_parts.values()]
+    paths += [(config.code or Path()) / f"{module}.py" for module in modules]
+    return "".join(_digest(path, *_state(path)) for path in paths)
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0  # the training will say what is wrong with it
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=64)
+def _digest(path: Path, changed: int, size: int) -> str:
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""

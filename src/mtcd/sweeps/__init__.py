@@ -1,0 +1,1 @@
+"""Sweeps: trainings over a grid of settings and seeds."""
