@@ -18,6 +18,8 @@ from mtcd.sealing.bfv import BfvKey, BfvSealer, BfvVector
 from mtcd.sealing.cipher import SecretKey, find
 from mtcd.sealing.parameters import LEAST_BUDGET, Parameters, choose_parameters
 from mtcd.sealing.randomness import uniform, uniform_residues
+from mtcd.sealing.rounding import pack_rounded, rounded_size, unpack_rounded
+from mtcd.sealing.seal_format import Polynomials
 
 BFV, CLEAR = find("bfv"), find("clear")
 SHAPES = [(60, 7), (4097, 4), (9000, 3)]  # samples repeated in every segment; in both rows; in two ciphertexts
@@ -92,9 +94,32 @@ def test_the_noise_of_the_longest_chain_stays_within_its_estimate_and_flooding_l
     expected = room - np.log2(chosen.product_noise())  # the budget of a noise of one standard deviation
     assert expected - 4 < key.noise_budget(product) <= expected  # the largest of 8192 is about four of them
     flooded = sealer.flood(sealer.mask(product)[0])
-    assert LEAST_BUDGET <= key.noise_budget(flooded) <= chosen.budget() + 1
+    sent = key.product_from_bytes(sealer.to_bytes(flooded))
+    assert LEAST_BUDGET <= key.noise_budget(sent) <= key.noise_budget(flooded) <= chosen.budget((0, 0)) + 1
     nothing = sealer.flood(sealer.product(sealer.encrypt(np.zeros(4097, int)), sealer.encode(0 * X)))
     assert key.noise_budget(nothing) == key.noise_budget(flooded)  # a small noise cannot be told from a large one
+
+
+def test_rounded_bytes_are_off_by_half_of_what_was_dropped() -> None:
+    moduli = [2**55 - 311, 2**54 - 33]
+    draw = np.random.default_rng(2)
+    limbs = np.stack([draw.integers(0, modulus, (2, 500), np.uint64) for modulus in moduli], axis=1)
+    limbs[0, :, 0], limbs[0, :, 1] = 0, np.array(moduli) - 1
+
+    def numbers(residues: np.ndarray) -> list[int]:
+        p, q = moduli
+        return [int(a) + p * ((int(b) - int(a)) * pow(p, -1, q) % q) for a, b in residues.T]
+
+    for dropped in ((0, 0), (3, 1), (6, 5)):
+        data = pack_rounded(Polynomials(limbs), moduli, dropped)
+        assert len(data) == rounded_size(moduli, 500, dropped)
+        again = unpack_rounded(memoryview(data), moduli, 500, dropped)
+        for polynomial, count in enumerate(dropped):
+            whole = moduli[0] * moduli[1]
+            pairs = zip(numbers(again.limbs[polynomial]), numbers(limbs[polynomial]), strict=True)
+            errors = [(new - old + whole // 2) % whole - whole // 2 for new, old in pairs]
+            assert max(map(abs, errors)) <= (256**count // 2)
+            assert count == 0 or max(errors) > 0.8 * 256**count / 2
 
 
 def test_parameters_without_noise_budget_are_refused_before_a_key_is_made() -> None:

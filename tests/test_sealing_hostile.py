@@ -16,6 +16,8 @@ from mtcd.sealing.wire import PRODUCT, PUBLIC, VECTOR, Frame
 
 BFV = find("bfv")
 SAMPLES = 30
+PRIMES = [prime * 8192 * 2 * 7 for prime in range(3)]  # where the coefficients of each begin, in a token
+SIZE = 8192 * (7 + 1 + 7 + 2)  # two polynomials, each with a whole prime and the highest bytes of another
 
 
 @cache
@@ -101,30 +103,37 @@ def test_any_other_bytes_are_refused(kind: int, data: bytes) -> None:
         ({"columns": 2**32 - 1}, "columns"),
         ({"columns": 0}, "columns"),
         ({"primes": 3}, "primes"),
-        ({"seeded": True}, "bytes of content"),
+        ({"seeded": True}, "seeded"),
         ({"fingerprint": bytes(16)}, "another run"),
         ({"kind": VECTOR}, "kind"),
         ({"content": b""}, "bytes of content"),
-        ({"content": b"\xff" * (8192 * 2 * 2 * 7)}, "coefficients beyond the modulus"),
-        ({"content": bytes(8192 * 2 * 2 * 7)}, "not encrypted"),
+        ({"content": b"\xff" * SIZE}, "coefficients beyond the modulus"),
     ],
 )
 def test_frames_that_lie_are_refused(change: dict[str, object], message: str) -> None:
     frame = Frame.from_bytes(honest(PRODUCT), PRODUCT)
+    assert len(frame.content) == SIZE
     with pytest.raises(WireError, match=message):
         read(PRODUCT, Frame(**{**vars(frame), **change}).to_bytes())  # type: ignore[arg-type]
+
+
+def test_a_vector_that_is_not_encrypted_is_refused() -> None:
+    frame = Frame.from_bytes(honest(VECTOR), VECTOR)
+    half = len(frame.content) // 2
+    for content in (bytes(2 * half), b"".join(frame.content[p : p + 8192 * 7] + bytes(8192 * 7) for p in PRIMES)):
+        with pytest.raises(WireError, match="not encrypted"):
+            read(VECTOR, Frame(**{**vars(frame), "content": content}).to_bytes())
 
 
 def test_a_made_up_ciphertext_is_refused_because_of_its_noise() -> None:
     key, _ = pair()
     frame = Frame.from_bytes(honest(PRODUCT), PRODUCT)
-    small = np.random.default_rng(0).integers(0, 2**48, 8192 * 2 * 2).astype("<u8")
-    content = small.view(np.uint8).reshape(-1, 8)[:, :7].tobytes()
+    content = np.random.default_rng(0).integers(0, 64, SIZE).astype(np.uint8).tobytes()
     forged = key.product_from_bytes(Frame(**{**vars(frame), "content": content}).to_bytes())
     with pytest.raises(WireError, match="too much noise"):
         key.open_product(forged)
     flipped = bytearray(frame.content)
-    flipped[1006] ^= 1  # one coefficient of many
+    flipped[8192 + 7 * 1000 + 5] ^= 1  # one coefficient of many
     damaged = key.product_from_bytes(Frame(**{**vars(frame), "content": bytes(flipped)}).to_bytes())
     with pytest.raises(WireError, match="too much noise"):
         key.open_product(damaged)

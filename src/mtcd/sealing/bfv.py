@@ -21,9 +21,10 @@ from mtcd.sealing.clear import unmask
 from mtcd.sealing.fixed_point import check_matrix, check_vector
 from mtcd.sealing.keys import join, read_private, split, write_private
 from mtcd.sealing.layout import Integers, centred
-from mtcd.sealing.parameters import Parameters
+from mtcd.sealing.parameters import SENT_PRIMES, Parameters
 from mtcd.sealing.public_keys import Context, PublicKeys
 from mtcd.sealing.randomness import uniform, uniform_residues
+from mtcd.sealing.rounding import pack_rounded, rounded_size, unpack_rounded
 from mtcd.sealing.seal_format import Polynomials
 from mtcd.sealing.wire import PRODUCT, VECTOR, Frame
 
@@ -78,7 +79,11 @@ class _Bfv:
             kind, columns, ciphertexts, compact = PRODUCT, sealed.columns, (sealed.ciphertext,), ()
         moduli = self._context.moduli[: sealed.primes]
         parts = compact or [seal_format.polynomials(one) for one in ciphertexts]
-        content = b"".join(part.pack(moduli) for part in parts)
+        if sealed.primes == SENT_PRIMES:
+            dropped = self.parameters.dropped()
+            content = b"".join(pack_rounded(part, moduli, dropped) for part in parts)
+        else:
+            content = b"".join(part.pack(moduli) for part in parts)
         frame = Frame(kind, sealed.primes, bool(compact), columns, len(ciphertexts), self._keys.mark, content)
         return frame.to_bytes()
 
@@ -87,17 +92,27 @@ class _Bfv:
         frame.expect_fingerprint(self._keys.mark)
         frame.expect("primes", frame.primes, primes)
         frame.expect("ciphertexts", frame.ciphertexts, self.parameters.layout().ciphertexts if kind == VECTOR else 1)
-        moduli, degree = self._context.moduli[:primes], self.parameters.degree
-        size = seal_format.packed_size(moduli, degree, frame.seeded)
-        frame.expect_size(size * frame.ciphertexts)
-        content, level = memoryview(frame.content), self._context.levels[primes]
-        parts = [
-            Polynomials.unpack(content[start : start + size], moduli, degree, frame.seeded)
-            for start in range(0, len(content), size)
-        ]
+        parts = self._parts(frame)
         if not frame.seeded and not all(part.limbs[1].any() for part in parts):
             raise WireError("sealed", "is not encrypted: its second polynomial is zero")
+        level = self._context.levels[primes]
         return frame, tuple(seal_format.ciphertext(self._seal, level, part) for part in parts)
+
+    def _parts(self, frame: Frame) -> list[Polynomials]:
+        """The polynomials of each ciphertext: rounded ones are for decryption alone, seeded ones for all the rest."""
+        moduli, degree = self._context.moduli[: frame.primes], self.parameters.degree
+        rounded, dropped = frame.primes == SENT_PRIMES, self.parameters.dropped()
+        if rounded:
+            frame.expect("seeded", frame.seeded, 0)
+            size = rounded_size(moduli, degree, dropped)
+        else:
+            size = seal_format.packed_size(moduli, degree, frame.seeded)
+        frame.expect_size(size * frame.ciphertexts)
+        content = memoryview(frame.content)
+        blocks = [content[start : start + size] for start in range(0, len(content), size)]
+        if rounded:
+            return [unpack_rounded(block, moduli, degree, dropped) for block in blocks]
+        return [Polynomials.unpack(block, moduli, degree, frame.seeded) for block in blocks]
 
     def _vector(self, data: bytes, primes: int) -> BfvVector:
         frame, ciphertexts = self._from_bytes(data, VECTOR, primes)
@@ -197,10 +212,10 @@ class BfvSealer(_Bfv):
 
     def flood(self, product: cipher.SealedProduct) -> BfvProduct:
         whole = self._unflooded(product)
-        return BfvProduct(self._flooded(whole.ciphertext), whole.columns, self.parameters.sent_primes())
+        return BfvProduct(self._flooded(whole.ciphertext), whole.columns, SENT_PRIMES)
 
     def flood_vector(self, vector: cipher.SealedVector) -> BfvVector:
-        return BfvVector(tuple(map(self._flooded, self._usable(vector))), self.parameters.sent_primes())
+        return BfvVector(tuple(map(self._flooded, self._usable(vector))), SENT_PRIMES)
 
     def _flooded(self, part: Any) -> Any:
         """A fresh encryption of zero hides the ciphertext, uniform noise hides the noise that decryption shows."""
@@ -210,7 +225,7 @@ class BfvSealer(_Bfv):
         result = seal_format.ciphertext(self._seal, self._context.levels[whole], Polynomials(limbs))
         for other in (self._zero(), part):
             self._evaluator.add_inplace(result, other)
-        self._evaluator.mod_switch_to_inplace(result, self._context.levels[self.parameters.sent_primes()])
+        self._evaluator.mod_switch_to_inplace(result, self._context.levels[SENT_PRIMES])
         return result
 
     def rerandomise(self, vector: cipher.SealedVector) -> BfvVector:
@@ -287,14 +302,13 @@ class BfvKey(_Bfv):
         return min(int(self._decryptor.invariant_noise_budget(part)) for part in parts)
 
     def vector_from_bytes(self, data: bytes) -> BfvVector:
-        return self._vector(data, self.parameters.sent_primes())
+        return self._vector(data, SENT_PRIMES)
 
     def product_from_bytes(self, data: bytes) -> BfvProduct:
-        primes = self.parameters.sent_primes()
-        frame, (ciphertext,) = self._from_bytes(data, PRODUCT, primes)
+        frame, (ciphertext,) = self._from_bytes(data, PRODUCT, SENT_PRIMES)
         if not 1 <= frame.columns <= self.parameters.most_columns:
             raise WireError("sealed.columns", f"is {frame.columns}, more than any party has")
-        return BfvProduct(ciphertext, frame.columns, primes)
+        return BfvProduct(ciphertext, frame.columns, SENT_PRIMES)
 
     def save(self, path: Path) -> None:
         write_private(path, join([self.public, seal_format.saved(self._secret)]))

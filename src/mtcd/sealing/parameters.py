@@ -25,6 +25,10 @@ ERROR = 3.24
 """The standard deviation of a fresh error: SEAL's centred binomial distribution."""
 TAIL = 8.0
 """Standard deviations that no coefficient exceeds, but with a probability below 1e-10."""
+SENT_PRIMES = 2
+"""The primes that are left of the coefficient modulus when a value goes to the key holder."""
+MOST_DROPPED = (6, 5)
+"""Bytes of each polynomial that parameters are chosen to spare: 48 and 40 bits, both below the flooding noise."""
 LARGEST_PRIME = 56
 """Bits of a prime of the coefficient modulus: seven bytes on the wire, and room for 64-bit arithmetic."""
 LEAST_TOKEN_BITS = 11
@@ -61,6 +65,8 @@ class Parameters:
             )
         if self.plain_modulus >= 2**60:
             raise ConfigError("The plaintext modulus has more than 60 bits: use choose_parameters.")
+        if len(self.modulus_bits) <= SENT_PRIMES + 1:
+            raise ConfigError("The coefficient modulus has too few primes: use choose_parameters.")
         if not 0 < self.token_bound <= self.half:
             raise ConfigError("The bound of the token exceeds half of the plaintext modulus: use choose_parameters.")
 
@@ -102,23 +108,29 @@ class Parameters:
         """The flooding noise is uniform within 2^bits: n deviations of the noise shift it by 2^-40 in all."""
         return math.ceil(math.log2(self.product_noise() * self.degree / 2) + FLOODING)
 
-    def budget(self, primes: int | None = None) -> float:
-        """Bits of noise budget of a flooded product, switched to the first ``primes`` primes; None: not switched."""
-        bits = sum(self.modulus_bits[: -1 if primes is None else primes])
-        noise = 2.0 ** (self.flood_bits() - self.data_bits + bits) + TAIL * math.sqrt(self._rounding())
-        return bits - math.log2(self.plain_modulus) - 1 - math.log2(noise)
+    def budget(self, dropped: tuple[int, int] | None = None) -> int:
+        """Bits of noise budget, as SEAL rounds it down, of a flooded product after modulus switching and rounding.
 
-    def sent_primes(self) -> int:
-        """The fewest primes that leave enough budget for decryption: the modulus in which products travel."""
-        every = range(1, len(self.modulus_bits))
-        return next((count for count in every if self.budget(count) >= LEAST_BUDGET), len(self.modulus_bits) - 1)
+        ``dropped``: how many of the lowest bytes of each polynomial are not sent, by default as many as are.
+        """
+        dropped = self.dropped() if dropped is None else dropped
+        bits = sum(self.modulus_bits[:SENT_PRIMES])
+        flooding = 2.0 ** (self.flood_bits() - self.data_bits + bits)
+        first, second = (4.0 ** (8 * count) / 12 if count else 0.0 for count in dropped)
+        rounding = self._rounding() + first + second * 2 / 3 * self.degree
+        noise = flooding + TAIL * math.sqrt(rounding)
+        return bits - 1 - math.ceil(math.log2(self.plain_modulus) + math.log2(noise))
+
+    def dropped(self) -> tuple[int, int]:
+        """How many of the lowest bytes of each polynomial are not sent, since the budget suffices without."""
+        return MOST_DROPPED if self.budget(MOST_DROPPED) >= LEAST_BUDGET else (0, 0)
 
     def check_budget(self) -> None:
         """Reject parameters whose noise budget may fall below 20 bits."""
         left = self.budget()
         if left < LEAST_BUDGET:
             raise ConfigError(
-                f"The noise budget could fall to {left:.0f} bits, but must be {LEAST_BUDGET} or more, with "
+                f"The noise budget could fall to {left} bits, but must be {LEAST_BUDGET} or more, with "
                 f"{self.samples} samples, {self.most_columns} columns at one party and {self.visits} visits per tour. "
                 "Use fewer visits per tour, or let choose_parameters choose."
             )
@@ -145,6 +157,7 @@ def choose_parameters(samples: int, columns: Sequence[int], visits: int) -> Para
 def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters | None:
     """The parameters of this ring degree with the largest plaintext modulus, if it is large enough."""
     stride = Layout(degree, samples, widest).best_stride()
+    spared = MOST_DROPPED if degree == 8192 else (0, 0)  # many samples: precision before bytes
     for bits in range(48, 20, -1):
         modulus = plain_prime(degree, bits)
         # An entry of the token and one of a standardised matrix get about as many bits as each other.
@@ -153,7 +166,7 @@ def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters 
             return None
         for chain in _chains(degree):
             tried = Parameters(samples, degree, modulus, chain, stride, visits, widest, 2**token_bits)
-            if tried.budget() >= LEAST_BUDGET + 0.5:
+            if tried.budget(spared) >= LEAST_BUDGET:
                 return tried
     return None
 
