@@ -49,6 +49,13 @@ def test_every_method(name: str, tmp_path: Path) -> None:
     run = trained(METHODS[name], stop=mtcd.Stop(gap=1e-9, iterations=12))
     found = reported(run, tmp_path / "run")
     assert (found.status, found.message, found.notes) == (run.status, run.message, list(run.notes))
+    assert dict(found.facts).get("tokens") == {
+        "svfl": None,
+        "dcpa": None,
+        "tree-cg": None,
+        "stcd": "1",
+        "tours": "1",
+    }.get(name, "2")
     assert found.trace is not None
     assert found.network is not None
     assert found.network.kind == "path"

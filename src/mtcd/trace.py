@@ -145,11 +145,12 @@ class Trace:
 
 
 def block_norm(theta: Any) -> float:
-    """The Euclidean norm of a block: an array, or tensors by name. Of trees it is their number."""
+    """The Euclidean norm of a block: an array, or tensors by name without a module's buffers. Of trees: their number."""
     if hasattr(theta, "trees"):
         return float(len(theta))
     if isinstance(theta, Mapping):
-        return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in theta.values()))
+        parameters = [value for name, value in theta.items() if not name.startswith("buffer.")]
+        return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in parameters))
     return float(np.linalg.norm(theta))
 
 

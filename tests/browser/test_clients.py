@@ -39,6 +39,20 @@ def test_sorted_by_visits_the_order_follows_the_slider(open_report: Open) -> Non
         assert shown.visits() == counted
 
 
+def test_a_row_of_numbers_takes_one_line_on_a_phone(open_report: Open) -> None:
+    run = made_up.run(iterations=600)
+    run["coefficients"][0]["client"] = 60 * "a"
+    shown = open_report(made_up.report(run), viewport={"width": 360, "height": 700})
+    shown.slide(400)
+    heights = [box.bounding_box()["height"] for box in shown.page.locator("#client-table tbody tr").all()]
+    assert max(heights) < 45
+    inside = shown.page.evaluate(
+        "() => { const e = page.at('coefficient-table').tBodies[0].rows[0].cells[2];"
+        "return e.getBoundingClientRect().right <= innerWidth }"
+    )
+    assert inside
+
+
 def test_names_sort_by_their_numbers(open_report: Open) -> None:
     run = made_up.run()
     for k, client in enumerate(run["clients"]):

@@ -25,6 +25,18 @@ POINT = """async ([x, y]) => {
   return [box.left + view.frame.x_scale.compute(x), box.top + view.frame.y_scale.compute(y)];
 }"""
 
+TICKS = """async () => {
+  const view = await page.shown.curves.view;
+  const axis = view.model.left[0];
+  const { major } = axis.ticker.get_ticks(view.model.y_range.start, view.model.y_range.end, view.model.y_range, 0);
+  return axis.formatter.doFormat(major, { loc: 0 });
+}"""
+
+
+def objectives(*values: float) -> dict[str, Any]:
+    count = [float(n) for n in range(len(values))]
+    return {"columns": {"iteration": count, "objective": list(values)}, "x": ["iteration"], "y": ["objective"]}
+
 
 def two() -> list[dict[str, Any]]:
     return [made_up.run("short"), made_up.run(HOSTILE) | {"curves": made_up.curves(60, 3.0)}]
@@ -96,3 +108,23 @@ def test_a_mark_goes_with_the_slider(open_report: Open) -> None:
     assert shown.page.evaluate(mark) == [True, 2400]
     shown.slide(0)
     assert shown.page.evaluate(mark)[0] is False
+
+
+def test_a_diverged_run_hides_no_other_run(open_report: Open) -> None:
+    usual = made_up.run("usual") | {"curves": objectives(9.0, 5.0, 4.0)}
+    diverged = made_up.run("diverged") | {"curves": objectives(9.0, 7429988630353069e18), "status": "diverged"}
+    shown = open_report(made_up.report(usual, diverged))
+    assert shown.page.evaluate(VIEW)["y"] == "LogScale"
+    assert [row["Last objective"] for row in shown.table("#ends")] == ["4", "7.43e33"]
+    shown.page.get_by_role("checkbox", name="diverged").uncheck()
+    assert [name for *_, name in shown.page.evaluate(VIEW)["lines"]] == ["usual"]
+
+
+def test_the_numbers_of_a_linear_axis_are_as_long_as_they_must_be(open_report: Open) -> None:
+    def ticks(*values: float) -> list[str]:
+        return open_report(made_up.report(made_up.run() | {"curves": objectives(*values)})).page.evaluate(TICKS)
+
+    assert "200,000" in ticks(377000.0, 1000.0)
+    assert "0" in ticks(377000.0, 1000.0)
+    assert "25.8926" in ticks(25.8925, 25.8929)
+    assert "2e8" in ticks(377000000.0, 1000000.0)

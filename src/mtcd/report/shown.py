@@ -29,7 +29,7 @@ def facts(record: Record) -> list[list[str]]:
         ("step size", None if record.stepsize is None else f"{record.stepsize:.6g}"),
         ("clients", f"{len(record.clients):,}" if record.clients else None),
     ]
-    if record.trace is not None and record.trace.tokens:
+    if record.trace is not None and record.trace.tokens and record.ledger.hops:  # other methods have no tokens
         known.append(("tokens", f"{record.trace.tokens:,}"))
     if record.history:
         last = record.history[-1]
@@ -61,7 +61,7 @@ def ledger_rows(record: Record) -> list[list[str]]:
     for account in get_args(Account):
         messages, sizes = ledger.messages(account), ledger.bytes(account)
         rows += [
-            [f"{account}, {LINK_NAMES[link]}", f"{messages[link]:,} messages, {filesize.decimal(sizes[link])}"]
+            [f"{account}, {LINK_NAMES[link]}", f"{_counted(messages[link])}, {filesize.decimal(sizes[link])}"]
             for link in LINKS
             if messages[link]
         ]
@@ -73,6 +73,10 @@ def ledger_rows(record: Record) -> list[list[str]]:
         ["price of a message with the server, in hops", f"{costs.ratio:g}"],
     ]
     return rows
+
+
+def _counted(messages: int) -> str:
+    return f"{messages:,} message{'' if messages == 1 else 's'}"
 
 
 def coefficients(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

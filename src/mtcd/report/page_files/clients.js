@@ -124,7 +124,7 @@
         if (column.key === "name") return page.element("th", { scope: "row" }, this.nameButton(k));
         const { cluster } = this.run.clients[k];
         const swatch = column.key === "cluster" && cluster !== null ? page.swatch(cluster) : null;
-        return page.element("td", { class: column.numeric ? "number" : null }, swatch, column.shown(k));
+        return page.element("td", { class: column.numeric ? "number" : column.key === "last" ? "line" : null }, swatch, column.shown(k));
       });
       return page.element("tr", { class: this.chosen === k ? "chosen" : null }, ...cells);
     }

@@ -1,7 +1,7 @@
 // Curves of all runs, drawn by BokehJS: what against what, scales, which runs, and a mark at the time that is shown.
 {
   const words = (name) => name.replaceAll("_", " ");
-  const ALWAYS_POSITIVE = ["gap"];
+  const WIDE = 1e3;  // values that differ by more than this factor are shown on a logarithmic scale at first
 
   page.Curves = class Curves {
     constructor() {
@@ -17,7 +17,9 @@
     get y() { return page.at("curve-y").value; }
 
     suggestScale() {
-      page.at("log-y").checked = ALWAYS_POSITIVE.includes(this.y);
+      const values = this.runs.flatMap((run) => run.curves.columns[this.y] ?? []).filter((value) => value !== null);
+      const [least, most] = values.reduce(([a, b], v) => [Math.min(a, v), Math.max(b, v)], [Infinity, 0]);
+      page.at("log-y").checked = this.y === "gap" || (least > 0 && most > WIDE * least);
     }
 
     /** Takes the runs; a picture that only grew keeps its view. */
@@ -129,6 +131,7 @@
       figure.toolbar.logo = null;
       figure.toolbar.autohide = true;
       for (const axis of figure.axes) {
+        if (axis.type === "LinearAxis") axis.formatter.doFormat = page.ticks;
         axis.axis_line_color = line;
         axis.major_tick_line_color = line;
         axis.minor_tick_line_color = null;

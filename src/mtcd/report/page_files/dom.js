@@ -28,10 +28,24 @@ const page = {};
     const size = Math.abs(value);
     const whole = Number.isInteger(value);
     const rounded = whole ? value : Number(value.toPrecision(digits));
-    const shown = !whole && (size >= 1e6 || size < 1e-3)
+    const shown = size >= 1e15 || (!whole && (size >= 1e6 || size < 1e-3))
       ? value.toExponential(digits - 2).replace("e+", "e")
       : rounded.toLocaleString("en", { maximumFractionDigits: 10 });
     return shown.replaceAll("-", "−");
+  };
+
+  /** The numbers of an axis, with as many digits as tell them apart. */
+  page.ticks = (values) => {
+    const size = Math.max(...values.map(Math.abs));
+    const step = values.length > 1 ? Math.abs(values[1] - values[0]) : size;
+    const digits = Math.max(1, Math.min(15, 1 + Math.ceil(Math.log10(size / step || 1))));
+    const long = size >= 1e6 || size < 1e-3;
+    return values.map((value) => {
+      const exact = Math.abs(value) < step / 2 ? 0 : Number(value.toPrecision(digits));
+      const shown = long && exact ? exact.toExponential().replace("e+", "e")
+        : exact.toLocaleString("en", { maximumFractionDigits: 12 });
+      return shown.replaceAll("-", "−");
+    });
   };
 
   page.plural = (count, word) => `${page.number(count)} ${word}${count === 1 ? "" : "s"}`;

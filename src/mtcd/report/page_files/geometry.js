@@ -26,10 +26,10 @@
   }
 
   /** The server is in the middle of a ring, or else above all clients. */
-  function withServer({ positions, server }, width, height) {
+  function withServer({ positions, server, kind }, width, height) {
     const whole = fitted(positions, width, height, 34);
     const [nearest] = bounds(whole.places.map(([x, y]) => Math.hypot(x - whole.middle[0], y - whole.middle[1])));
-    const ring = nearest > ROOM;
+    const ring = nearest > ROOM && kind !== "grid";  // links cross the middle of a narrow grid
     if (!server) return { ...whole, ring, server: null };
     if (ring) return { ...whole, ring, server: whole.middle };
     return { ...fitted(positions, width, height, 104), ring, server: [width / 2, 30] };

@@ -23,11 +23,12 @@
   page.caption = ({ network, trace, clients }) => {
     const links = page.plural(network.edges_total, "link");
     const cut = network.edges_total > network.edges.length ? ` (${page.number(network.edges.length)} drawn)` : "";
-    const parts = [network.kind, page.plural(clients.length, "client"), `${links}${cut}`];
+    const kind = network.kind === "network" ? [] : [network.kind];
+    const parts = [...kind, page.plural(clients.length, "client"), `${links}${cut}`];
     if (network.server) parts.push("with a server");
     if (!trace || trace.total === trace.token.length) return parts.join(", ");
-    const shown = `${page.number(trace.token.length)} of ${page.plural(trace.total, "hop")} are shown, in stretches`;
-    return `${parts.join(", ")}; ${shown}, and visits so far count those`;
+    const shown = `${page.number(trace.token.length)} of ${page.plural(trace.total, "hop")} are shown`;
+    return `${parts.join(", ")}; ${shown}, in windows of consecutive hops; visits so far count these alone`;
   };
 
   /** What the colours of the picture mean. */
