@@ -18,9 +18,9 @@ browser: $(VENV)/.browser
 	.ci/chromium
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/browser
 
-# real processes: an older version beside this one, a party behind a firewall, one behind a proxy
+# real processes: faults, cables that are cut, the tutorial, an older version, a party behind a firewall or a proxy
 upgrade-test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/operations
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/operations
 
 # the engine on Ray: actors, nodes and drivers that die
 ray-test: $(VENV)/.test

@@ -68,6 +68,13 @@ def drawn(shape: Shape) -> Figure:
     return figure
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Shape], list[Path]]:
+    """Writes the files of a figure, once for all tests."""
+    folder = tmp_path_factory.mktemp("figures")
+    return cache(lambda shape: write_figure(shape(), folder / shape.__name__))
+
+
 def axes_by_case(shape: Shape) -> dict[str, list[Axes]]:
     result, figure = shape(), drawn(shape)
     cases, panels = result.case_names(), len(result.experiment.panels)
@@ -85,19 +92,17 @@ def rows(text: str) -> list[dict[str, str]]:
 
 
 @every_shape
-def test_all_files_are_written(shape: Shape, tmp_path: Path) -> None:
-    name = shape().name
-    files = write_figure(shape(), tmp_path / "new")
+def test_all_files_are_written(shape: Shape, written: Callable[[Shape], list[Path]]) -> None:
+    name, files = shape().name, written(shape)
     assert [file.name for file in files] == [f"{name}{end}" for end in (".png", ".svg", ".pdf", ".csv", "-table.csv")]
-    assert sorted((tmp_path / "new").iterdir()) == sorted(files)
+    assert sorted(files[0].parent.iterdir()) == sorted(files)
     assert all(file.stat().st_size > 200 for file in files)
     assert [file.read_text() for file in files[3:]] == [lines_csv(shape()), table_csv(shape())]
 
 
-@pytest.mark.parametrize("shape", [one_panel, three_costs], ids=lambda shape: shape.__name__)
-def test_the_same_results_give_the_same_bytes(shape: Shape, tmp_path: Path) -> None:
-    once, again = write_figure(shape(), tmp_path / "once"), write_figure(shape(), tmp_path / "again")
-    assert [file.read_bytes() for file in once] == [file.read_bytes() for file in again]
+def test_the_same_results_give_the_same_bytes(written: Callable[[Shape], list[Path]], tmp_path: Path) -> None:
+    again = write_figure(three_costs(), tmp_path)
+    assert [file.read_bytes() for file in written(three_costs)] == [file.read_bytes() for file in again]
 
 
 @every_shape
@@ -283,8 +288,8 @@ def test_what_was_there_stays_if_writing_fails(tmp_path: Path, monkeypatch: pyte
     assert sorted(tmp_path.iterdir()) == sorted(files)
 
 
-def test_the_picture_has_the_resolution_asked_for(tmp_path: Path) -> None:
-    pixels = imread(write_figure(one_panel(), tmp_path)[0])
+def test_the_picture_has_the_resolution_asked_for(written: Callable[[Shape], list[Path]]) -> None:
+    pixels = imread(written(one_panel)[0])
     assert pixels.shape[1] == pytest.approx(6.4 * 150, abs=2)
 
 
@@ -341,8 +346,14 @@ def test_a_page_without_anything_is_a_page(tmp_path: Path) -> None:
 # --- for papers ----------------------------------------------------------------------------------
 
 
-@every_shape
-@pytest.mark.parametrize(("style", "width"), [("paper", 3.5), ("paper:7.16,9", 7.16)])
+@pytest.mark.parametrize(
+    ("shape", "style", "width"),
+    [
+        *((shape, "paper", 3.5) for shape in SHAPES),
+        (own_curves, "paper:7.16,9", 7.16),
+        (ten_curves, "paper:7.16,9", 7.16),
+    ],
+)
 def test_figures_for_papers(tmp_path: Path, shape: Shape, style: str, width: float) -> None:
     """The width asked for, no title inside, nothing outside the page, and fonts embedded as Type 42."""
     paper = parse_style(style)

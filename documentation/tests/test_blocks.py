@@ -8,7 +8,7 @@ import pytest
 from documentation.blocks import ROOT, all_pages, blocks
 from documentation.session import environment
 
-ELSEWHERE = {"docs/federation-tutorial.md": "tests/test_federation_tutorial.py"}  # parties that run side by side
+ELSEWHERE = {"docs/federation-tutorial.md": "tests/operations/test_tutorial.py"}  # parties that run side by side
 PAGES = {str(page.relative_to(ROOT)): blocks(page.read_text(encoding="utf-8")) for page in all_pages()}
 
 

@@ -145,7 +145,7 @@ class Trace:
 
 
 def block_norm(theta: Any) -> float:
-    """The Euclidean norm of a block: an array, or tensors by name without a module's buffers. Of trees: their number."""
+    """The Euclidean norm of a block: an array, or tensors by name without buffers. Of trees: their number."""
     if hasattr(theta, "trees"):
         return float(len(theta))
     if isinstance(theta, Mapping):

@@ -18,7 +18,7 @@ from waiting import PATIENCE, until
 for package in ("zenoh", "cryptography", "private_set_intersection"):
     pytest.importorskip(package)
 
-TUTORIAL = Path(__file__).parents[1] / "docs" / "federation-tutorial.md"
+TUTORIAL = Path(__file__).parents[2] / "docs" / "federation-tutorial.md"
 BLOCKS = re.compile(r"^```(sh|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PORTS = re.compile(r"127\.0\.0\.1:(\d+)")
 
