@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.boosting import SETTINGS, joint, problem_of, samples, trained
 
 import mtcd
+from boosting import SETTINGS, joint, problem_of, samples, trained
 from mtcd.families.ensemble import Ensemble, Tree, summed
 
 OBJECTIVES = [
@@ -128,6 +128,16 @@ def test_a_training_resumes_to_the_same_trees(tmp_path: Path, combine: str) -> N
     whole = train(15)
     np.testing.assert_array_equal(resumed.decision(X), whole.decision(X))
     assert resumed.ledger == whole.ledger
+
+
+def test_a_party_whose_trees_do_not_help_passes_the_token_on_and_the_ledger_counts_it() -> None:
+    X, y = samples("values")
+    X[:, 4:] = 1.0  # the second party's columns are constant
+    run = trained(mtcd.split(X, y, [[0, 1, 2, 3], [4, 5]]), mtcd.Trees("squared", **SETTINGS), 20)
+    own = run.parts["client_0"].forest.rounds
+    assert run.parts["client_1"].forest.rounds == 0
+    assert run.ledger.hops == 20 == own + run.ledger.unchanged
+    assert run.ledger.unchanged > 3
 
 
 def test_ensembles_are_a_vector_space() -> None:

@@ -30,8 +30,12 @@ class Additive(ABC):
     class_weight: ClassWeight | None
 
     @abstractmethod
+    def family(self, client: str) -> Family:
+        """The family of a client."""
+
     def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
         """The family of every client."""
+        return tuple(self.family(client) for client in clients)
 
     def recipes(self, clients: Sequence[str]) -> dict[str, str]:
         """How each client prepares its columns, unless it is told otherwise: as its family takes them."""
@@ -110,8 +114,8 @@ class Trees(TreeFamily, Additive):
         super().__post_init__()
         self._check()
 
-    def families(self, clients: Sequence[str]) -> tuple[Family, ...]:
-        return (self,) * len(clients)
+    def family(self, client: str) -> Family:
+        return self
 
 
 @dataclass(frozen=True)
@@ -154,10 +158,12 @@ class Mixed(Additive):
             raise ConfigError(
                 f"model.parties names {unknown[0]!r}, which is no party; {did_you_mean(unknown[0], clients)}"
             )
-        missing = [client for client in clients if client not in self.parties]
-        if missing and self.default is None:
-            raise ConfigError(f"model.parties has no family for {missing[0]!r}: add it, or give model.default.")
-        return tuple(family_of(client, self.parties.get(client, self.default)) for client in clients)
+        return super().families(clients)
+
+    def family(self, client: str) -> Family:
+        if client not in self.parties and self.default is None:
+            raise ConfigError(f"model.parties has no family for {client!r}: add it, or give model.default.")
+        return family_of(client, self.parties.get(client, self.default))
 
 
 def family_of(party: str, given: Any) -> Family:

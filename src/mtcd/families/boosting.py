@@ -31,7 +31,8 @@ class Learner:
         self._lightgbm = find("lightgbm")
         self._X, self._outputs = as_input(X), outputs
         # the results do not depend on the number of threads: sums are formed column by column, in a fixed order
-        fixed = {"objective": "none", "verbose": -1, "deterministic": True, "force_col_wise": True}
+        fixed: dict[str, Any] = {"objective": "none", "verbose": -1, "deterministic": True, "force_col_wise": True}
+        fixed |= {"feature_pre_filter": False}  # a block of which no column can be split is no error
         self._settings = {**fixed, "num_class": outputs, "num_threads": threads, **settings}
         chosen: Any = list(categorical) or "auto"
         made = self._lightgbm.Dataset(self._X, params=self._settings, categorical_feature=chosen)

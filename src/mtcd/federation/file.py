@@ -8,12 +8,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mtcd.additive_training import additive_method, check_additive
 from mtcd.config.explain import explain
 from mtcd.config.read import read_yaml
-from mtcd.config.schema import Config, GlmSection, PlateauSection, PrivacySection, SplitSection, SyntheticData
-from mtcd.config.settings import build_settings
+from mtcd.config.schema import (
+    AdditiveSection,
+    Config,
+    GlmSection,
+    PlateauSection,
+    PrivacySection,
+    SplitSection,
+    StopSection,
+    SyntheticData,
+)
+from mtcd.config.settings import FEW_HOPS, build_settings
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
+from mtcd.families.problem import AdditiveProblem
 from mtcd.federation.code_files import built_in_only, check_own_names, own_names
 from mtcd.federation.names import SERVER
 from mtcd.federation.schema import NO_WEIGHTS, Federation
@@ -23,6 +34,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
+from mtcd.stop import Stop
 
 SAMPLES = 20  # of the rehearsal
 
@@ -41,7 +53,10 @@ def check_keys(content: dict[str, Any], where: str) -> Federation:
     """A Federation from plain values; the error lists every wrong key. Empty sections count as left out."""
     given = {key: value for key, value in content.items() if value is not None}
     try:
-        return Federation.model_validate(given)
+        federation = Federation.model_validate(given)
+        if isinstance(federation.model, AdditiveSection) and "stop" not in given:
+            return federation.model_copy(update={"stop": StopSection(iterations=FEW_HOPS)})
+        return federation
     except ValidationError as error:
         raise ConfigError(f"{where}: {explain(error, given, Federation)}") from None
 
@@ -123,6 +138,9 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
         data = synthetic(model.loss.example, SAMPLES, network.size, network.size)
         settled.parties(model.problem(data), network, federation.seed)
         return
+    if isinstance(federation.model, AdditiveSection):
+        _rehearse_additive(federation.model, method, network, federation)
+        return
     linear_only = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
     if method.kind == "dcpa" or linear_only:
         raise ConfigError(
@@ -131,6 +149,17 @@ def _rehearse(federation: Federation, method: Method, network: Network) -> None:
         )
     if isinstance(method, MTCD):  # plan() raises on invalid settings
         settled.plan(SAMPLES, 1, network, federation.seed)
+
+
+def _rehearse_additive(section: AdditiveSection, method: Method, network: Network, federation: Federation) -> None:
+    model = section.model()
+    families = model.families(network.clients)
+    check_additive(method, families, Stop(**federation.stop.model_dump()))
+    if model.class_weight is not None:  # the classes are not known here
+        model = section.model_copy(update={"class_weight": None}).model()
+    data = synthetic(model.plain_loss.example, SAMPLES, network.size, network.size)
+    problem = AdditiveProblem.of(model, replace(data, clients=network.clients), federation.seed)
+    additive_method(method, families).parties(problem, network, federation.seed)
 
 
 def _check_server(federation: Federation, method: Method) -> None:

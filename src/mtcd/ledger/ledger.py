@@ -42,6 +42,8 @@ class Ledger:
     """The bytes of one number: 8, or 4 in single precision (split networks, ``transport: float32``)."""
     wide_counts: list[int] = field(default_factory=lambda: [0, 0, 0])
     """Where ``float_bytes`` is not 8: numbers that take 8 bytes each all the same, by kind of link."""
+    unchanged: int = 0
+    """Hops after visits that changed nothing: a party whose trees would not lower the loss passes the token on."""
 
     def record(self, link: int, floats: int, messages: int = 1, wide: int = 0) -> None:
         """Record a message (or several) of ``floats`` numbers over this kind of link; ``wide`` of them take 8 bytes."""
@@ -64,6 +66,7 @@ class Ledger:
             whole.wide_counts = [a + b for a, b in zip(whole.wide_counts, one.wide_counts, strict=True)]
             whole.hops += one.hops
             whole.unsent_hops += one.unsent_hops
+            whole.unchanged += one.unchanged
             whole.unsent_floats += one.unsent_floats
             whole.float_bytes = one.float_bytes
         return whole

@@ -127,6 +127,8 @@ class TokenHost(Client):
     number: int
     plan: Plan
     t: int
+    unchanged = False
+    """Whether the last visit changed nothing."""
 
     @abstractmethod
     def apply_sync(self, t: int) -> None:
@@ -157,13 +159,18 @@ class TokenHost(Client):
         plan, number = self.plan, self.number
         token.hop += 1
         if plan.hops is None:
-            return [send(number, self.next_client(token), token, hop=True), Message(number, MONITOR, token)]
+            return [self._hop(self.next_client(token), token), Message(number, MONITOR, token)]
         if token.hop < plan.hops:
-            return [send(number, self.next_client(token), token, hop=True)]
+            return [self._hop(self.next_client(token), token)]
         if plan.tokens_return:
-            return [send(number, SERVER, token, hop=True)]
+            return [self._hop(SERVER, token)]
         done = Done(token.index, frozenset(token.tally.visited))
         return [Message(number, SERVER, done, 0, token.floats if plan.charges_hops else 0)]
+
+    def _hop(self, to: int, token: Token) -> Message:
+        message = send(self.number, to, token, hop=True)
+        message.unchanged = self.unchanged
+        return message
 
     def next_client(self, token: Token) -> int:
         """The next client of the walk."""

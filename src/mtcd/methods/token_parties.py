@@ -51,6 +51,7 @@ class TokenClient(TokenHost):
         rows = self.plan.batches.rows(token.t)
         visit = (token.index, token.t, token.hop)
         theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta, self.plan.majorises, visit)
+        self.unchanged = theta is old[0]
         new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]
         self.report_sync_change(token, old, new)

@@ -11,6 +11,7 @@ def record(message: Message, ledger: Ledger) -> None:
     sender, to, floats, hop_floats = message.sender, message.to, message.floats, message.hop_floats
     if hop_floats:
         ledger.hops += 1
+        ledger.unchanged += message.unchanged
         if to in (SERVER, sender):  # charged as a hop, though no neighbour gets anything
             ledger.record_unsent_hop(hop_floats)
     if floats and to != sender:

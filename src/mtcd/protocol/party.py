@@ -32,7 +32,7 @@ class Message:
 
     ``floats`` is the count of numbers in it (0: a signal). ``hop_floats`` is the size of the hop that the paper charges
     for it: every visit ends with a hop, also one to the server or to the same client. MONITOR is not a party: progress
-    reports to it are free.
+    reports to it are free. ``unchanged``: the visit changed nothing; for the sender's ledger, it does not travel.
     """
 
     sender: int
@@ -40,6 +40,7 @@ class Message:
     payload: Payload
     floats: int = 0
     hop_floats: int = 0
+    unchanged: bool = False
 
 
 def send(sender: int, to: int, payload: Payload, hop: bool = False) -> Message:

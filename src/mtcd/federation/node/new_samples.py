@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtcd.config.schema import SplitSection
+from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.errors import DataError, MtcdError
 from mtcd.extras import find
+from mtcd.families.trained import additive_columns
 from mtcd.federation.kit import Kit
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.folder import AGREED
 from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.predicting import NewSamples, Written, as_json, classes_from
+from mtcd.federation.participant.additive import AdditiveBlock, additive_of
 from mtcd.federation.participant.block import PartyBlock, read_block
 from mtcd.federation.participant.problem import glm_of
 from mtcd.federation.participant.table import PartyTable, id_column, read_party_table
@@ -55,7 +57,7 @@ class New:
 class LinearNew(New):
     """New samples for a block of a linear model."""
 
-    block: PartyBlock
+    block: PartyBlock | AdditiveBlock
 
     @property
     def width(self) -> int:
@@ -136,6 +138,9 @@ def server_decides(kit: Kit, run: Path) -> Decide:
     if isinstance(config.model, SplitSection):
         block = find("mtcd.federation.participant.network_block").read_network_block(config, kit.code, run)
         return lambda sums, classes: block.columns_of(sums.astype(np.float32))
+    if isinstance(config.model, AdditiveSection):
+        additive = additive_of(config)
+        return lambda sums, classes: additive_columns(additive, classes_from(classes), _outputs(sums))
     model = glm_of(config)
     return lambda sums, classes: linear_columns(model, classes_from(classes), _outputs(sums))
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtcd.additive_training import additive_method
 from mtcd.arrays import Array
-from mtcd.config.schema import SplitSection
+from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.divergence import Divergence, worst_end_of
 from mtcd.errors import DataError, WireError
 from mtcd.extras import find
@@ -23,6 +24,7 @@ from mtcd.federation.node.opening import Agreed
 from mtcd.federation.node.participant_table import ParticipantTable, summary_of
 from mtcd.federation.node.role import Participant, Role
 from mtcd.federation.node.watch import Watch
+from mtcd.federation.participant.additive import AdditiveBlock, additive_of, additive_server, own_additive
 from mtcd.federation.participant.block import PartyBlock
 from mtcd.federation.participant.keeping import Summary, keep_block
 from mtcd.federation.participant.labels import labels_from_bytes, labels_to_bytes
@@ -30,6 +32,7 @@ from mtcd.federation.participant.problem import (
     glm_of,
     own_part,
     penalty_scale,
+    prepared_rows,
     scale_of,
     server_problem,
     start_of,
@@ -44,6 +47,8 @@ from mtcd.objective.weighted import Weighted
 from mtcd.protocol.party import Client, Party
 from mtcd.protocol.token import Token
 
+READY = b"ready"  # what a party without a step size of its own reports
+
 
 def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
     """The participant of a kit (credentials bundle); ``given`` overrides the ``data`` section of the kit."""
@@ -52,6 +57,8 @@ def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
     if isinstance(config.model, SplitSection):
         made: Participant = find("mtcd.federation.node.networks").SplitParticipant(kit, table)
         return made
+    if isinstance(config.model, AdditiveSection):
+        return AdditiveParticipant(kit, table)
     return LinearParticipant(kit, table)
 
 
@@ -61,7 +68,11 @@ class LinearParticipant(ParticipantTable):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         if table is not None and table.labels is not None:
-            glm_of(kit.config).weighted(table.labels, table.weights)  # refuse early labels that the model cannot use
+            self.check_labels(table.labels, table.weights)
+
+    def check_labels(self, labels: Any, weights: Array | None) -> None:
+        """Refuse early labels that the model cannot use."""
+        glm_of(self.config).weighted(labels, weights)
 
     def held_weights(self, rows: Sequence[int]) -> Array | None:
         """The weights of these rows to train on, at the label holder; None if samples have none."""
@@ -114,13 +125,13 @@ class LinearParticipant(ParticipantTable):
         self.resolved = method
         labels, weights = labels_from_bytes(agreed.labels, samples) if agreed.labels else (None, None)
         if self.table is None:
-            problem = server_problem(config, samples, outputs, labels, weights)
+            problem = self.server_problem(samples, outputs, labels, weights)
         elif labels is None:
             raise WireError("labels", "are missing")
         else:
             taken = self.drawn(agreed)
             self._check_weights(taken.training, weights)
-            self.part = own_part(config, self.table, taken.training, labels, taken.held_out, weights)
+            self.part = self.own_part(taken, labels, weights)
             problem = self.part.problem
             self.held_out = self._held_out_labels(taken, problem.classes)
             check_fits((samples + len(taken.held_out)) * outputs, config)
@@ -141,6 +152,14 @@ class LinearParticipant(ParticipantTable):
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
         tested = config.holdout is not None
         return Role(parties, bounds, watch, reads, notes, evaluated_at_end=tested or not lone, judged=lone)
+
+    def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
+        """The problem at the server."""
+        return server_problem(self.config, samples, outputs, labels, weights)
+
+    def own_part(self, taken: Drawn, labels: Any, weights: Array | None) -> Any:
+        """This party's part of the model."""
+        return own_part(self.config, self.own, taken.training, labels, taken.held_out, weights)
 
     def _held_out_labels(self, taken: Drawn, classes: tuple[str | float, ...]) -> NDArray[Any]:
         """The labels of the held-out samples as metrics use them; none at parties that do not hold them."""
@@ -166,7 +185,7 @@ class LinearParticipant(ParticipantTable):
             part = np.append(z, model.penalty(theta) / penalty_scale(problem))
             if self.part.held_out is None:
                 return part
-            return with_held_out(part, self.part.held_out @ theta / scale_of(problem), len(self.config.parties))
+            return with_held_out(part, self.part.held_out_outputs(theta) / scale_of(problem), len(self.config.parties))
 
     def has_diverged(self, total: NDArray[np.float64]) -> bool:
         """Apply the divergence rule to f at the end."""
@@ -196,7 +215,7 @@ class LinearParticipant(ParticipantTable):
         return self._measured("test", self.held_out, z)
 
     def _measured(self, part: str, labels: NDArray[Any], aggregate: NDArray[np.float64]) -> dict[str, float]:
-        loss, classes = glm_of(self.config).loss, self.problem.classes
+        loss, classes = self.problem.loss, self.problem.classes
         outputs = linear_outputs(loss, classes, labels, aggregate)
         return all_metrics(len(classes), loss.gives_probabilities).measured(part, outputs)
 
@@ -204,7 +223,8 @@ class LinearParticipant(ParticipantTable):
         """This party's part of the duality gap, for the model that the token aggregates."""
         if not isinstance(party, TokenClient) or not isinstance(token, Token):
             return None
-        return self.part.gap_part(party.copy_for(token), token.aggregate)
+        part: float | None = self.part.gap_part(party.copy_for(token), token.aggregate)
+        return part
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the block and a summary into the run folder."""
@@ -213,7 +233,48 @@ class LinearParticipant(ParticipantTable):
             return keep_block(folder, summary, None)
         party = reliable.party
         assert isinstance(party, Client)
-        return keep_block(folder, summary, PartyBlock.of(self.part, party.parameters()))
+        return keep_block(folder, summary, self.block(party.parameters()))
+
+    def block(self, theta: Any) -> PartyBlock | AdditiveBlock:
+        """The block of these parameters."""
+        return PartyBlock.of(self.part, theta)
+
+
+class AdditiveParticipant(LinearParticipant):
+    """A table and a part of an additive model: trees, or another family."""
+
+    def check_labels(self, labels: Any, weights: Array | None) -> None:
+        additive_of(self.config).weighted(labels, weights)
+
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """None: no step size depends on them."""
+        return b""
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
+        """Nothing, but that the columns can be prepared and the family be made."""
+        additive_of(self.config)
+        prepared_rows(self.config.name, self.own, drawn(self.config, rows).training)
+        return READY
+
+    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The settings with sizes and the learning rate, and the labels, which this party holds."""
+        taken, model = drawn(self.config, rows), additive_of(self.config)
+        labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
+        loss, _, classes = model.weighted(labels, weights)
+        method = additive_method(self.method, model.families(self.config.parties))
+        sizes = {"samples": len(labels), "outputs": loss.outputs(classes)}
+        rest = {"stepsize": method.resolved_stepsize(), "notes": [*taken.notes]}
+        return sizes | rest, labels_to_bytes(labels, weights)
+
+    def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
+        return additive_server(self.config, samples, outputs, labels, weights)
+
+    def own_part(self, taken: Drawn, labels: Any, weights: Array | None) -> Any:
+        return own_additive(self.config, self.own, taken.training, labels, taken.held_out, weights)
+
+    def block(self, theta: Any) -> AdditiveBlock:
+        made: AdditiveBlock = self.part.block(theta)
+        return made
 
 
 def _curvature(name: str, answer: bytes, weighted: bool) -> Curvature:

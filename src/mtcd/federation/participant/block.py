@@ -21,6 +21,7 @@ from mtcd.arrays import Array
 from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
 from mtcd.errors import DataError, MtcdError, listing
+from mtcd.federation.participant.additive import NPZ, AdditiveBlock, additive_block
 from mtcd.federation.participant.problem import OwnPart, prepared_values
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import COEFFICIENTS, plain
@@ -31,7 +32,7 @@ from mtcd.model.trained import linear_columns, predictions
 from mtcd.prepare import ColumnPreparation
 from mtcd.rows import Rows
 
-NPZ, CSV = "block.npz", "block.csv"
+CSV = "block.csv"
 FORMAT = 1
 
 
@@ -145,12 +146,14 @@ class PartyBlock:
         return content.getvalue()
 
 
-def read_block(folder: Path) -> PartyBlock:
+def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
     """Read the block of a run folder."""
     path = folder / NPZ
     try:
         with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
-            return _block({name: stored[name] for name in stored.files})
+            arrays = {name: stored[name] for name in stored.files}
+        about = json.loads(str(arrays["about"]))
+        return additive_block(about, arrays) if "additive" in about else _block(about, arrays)
     except FileNotFoundError:
         raise MtcdError(
             f"There is no {NPZ} in {folder}: the run has not ended, it diverged, or this is not its folder (--run)."
@@ -159,8 +162,7 @@ def read_block(folder: Path) -> PartyBlock:
         raise MtcdError(f"{path} is not a whole block ({type(error).__name__}: {error}).") from None
 
 
-def _block(arrays: dict[str, NDArray[Any]]) -> PartyBlock:
-    about = json.loads(str(arrays["about"]))
+def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:
     if about["format"] != FORMAT:
         raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
     scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None

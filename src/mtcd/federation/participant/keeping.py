@@ -11,7 +11,8 @@ from typing import Any
 
 from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError
-from mtcd.federation.participant.block import CSV, NPZ, PartyBlock
+from mtcd.federation.participant.additive import NPZ, AdditiveBlock
+from mtcd.federation.participant.block import CSV, PartyBlock
 from mtcd.federation.private_files import write_files
 from mtcd.files import COEFFICIENTS, plain
 from mtcd.ledger.costs import Costs
@@ -96,8 +97,8 @@ class Summary:
         }
 
 
-def keep_block(folder: Path, summary: Summary, block: PartyBlock | None) -> Summary:
-    """Write the block of a linear model (none at the server) and the summary; returns the summary as written.
+def keep_block(folder: Path, summary: Summary, block: PartyBlock | AdditiveBlock | None) -> Summary:
+    """Write the block (none at the server) and the summary; returns the summary as written.
 
     If the block is not finite, the training diverged, whatever the status of the run.
     """

@@ -18,6 +18,8 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.participant.table import PartyTable
 from mtcd.model.fit import LabelFit
 from mtcd.model.linear import Glm, LinearProblem
+from mtcd.objective.losses import Loss
+from mtcd.objective.penalty import Penalty
 from mtcd.prepare import ColumnPreparation
 from mtcd.prepare.preparation import fit_columns
 
@@ -44,6 +46,11 @@ class OwnPart:
     def notes(self) -> tuple[str, ...]:
         """Notes on the data."""
         return self.data.notes
+
+    def held_out_outputs(self, theta: Array) -> Array:
+        """The representation of the held-out samples."""
+        assert self.held_out is not None
+        return np.asarray(self.held_out @ theta)
 
     def gap_part(self, theta: NDArray[np.float64], aggregate: NDArray[np.float64]) -> float | None:
         """This party's part of the duality gap: the sum of all parts bounds f - f*. None if there is no bound.
@@ -96,12 +103,7 @@ def own_part(
     weights: Array | None = None,
 ) -> OwnPart:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
-    order = range(table.rows) if rows is None else rows
-    if len(order) != len(labels):
-        raise DataError(
-            f"{table.path} has {len(order)} rows for {len(labels)} labels: with 'alignment: given order' all tables "
-            "must hold the same samples in the same order."
-        )
+    order = check_rows(table, rows, len(labels))
     number, model = config.parties.index(config.name), glm_of(config)
     preparation, columns, values, notes = prepared_rows(config.name, table, order)
     data = VerticalData(
@@ -122,6 +124,17 @@ def own_part(
         X = held_out_values(config.name, table, held_out, preparation, columns)
         apart = np.asarray(model.block(number, X if scaling is None else scaling.apply((X,))[0]))
     return OwnPart(number, model, data, problem, scaling, preparation, apart)
+
+
+def check_rows(table: PartyTable, rows: Sequence[int] | None, labels: int) -> Sequence[int]:
+    """The rows to train on (None: all), of which there must be as many as labels."""
+    order = range(table.rows) if rows is None else rows
+    if len(order) != labels:
+        raise DataError(
+            f"{table.path} has {len(order)} rows for {labels} labels: with 'alignment: given order' all tables "
+            "must hold the same samples in the same order."
+        )
+    return order
 
 
 def prepared_rows(
@@ -145,7 +158,7 @@ def held_out_values(
     """The values of held-out rows, prepared as the training rows were. Errors, which others see, hold no value."""
     try:
         values = prepared_values(preparation, table.take(rows))
-        check_values(party, columns, values)
+        check_values(party, columns, values, preparation is not None and preparation.keeps_missing)
     except DataError:
         raise DataError(
             f"The held-out rows of {party!r} cannot be prepared as its training rows were: a value is missing, too "
@@ -184,6 +197,13 @@ def server_problem(
     if labels is not None:
         loss, encoded, classes = model.weighted(labels, weights)
         return LinearProblem(loss, encoded, classes, blocks, penalties)
+    return sized_problem(model.loss, samples, outputs, K, penalties)
+
+
+def sized_problem(
+    loss: Loss, samples: int, outputs: int, clients: int, penalties: tuple[Penalty, ...] = ()
+) -> SizedProblem:
+    """The problem at a server that does not know the labels."""
     unknown = np.broadcast_to(0.0, samples if outputs == 1 else (samples, outputs))
     classes = tuple(float(c) for c in range(outputs)) if outputs > 1 else ()
-    return SizedProblem(model.loss, unknown, classes, blocks, penalties)
+    return SizedProblem(loss, unknown, classes, (np.zeros((samples, 0)),) * clients, penalties)

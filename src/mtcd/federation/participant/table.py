@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
-from mtcd.config.schema import SplitSection
+from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.data.checks import check_weights
 from mtcd.data.shares import check_owned_once
 from mtcd.data.table_files import Table, read_table
@@ -81,9 +81,16 @@ def own_table(
         config.data.columns if columns is None else columns,
         _label_column(config, label),
         HOW_TO_LEAVE_OUT,
-        config.data.prepare if prepare is None else prepare,
+        _recipe(config) if prepare is None else prepare,
         _weight_column(config, weights),
     )
+
+
+def _recipe(config: KitConfig) -> Any:
+    """How the party prepares its columns: as its kit says, or as the family of its model takes them."""
+    if config.data.prepare is not None or not isinstance(config.model, AdditiveSection):
+        return config.data.prepare
+    return config.model.model().recipes([config.name])[config.name]
 
 
 def read_party_table(

@@ -1,0 +1,220 @@
+"""A party's part of an additive model: trees, or another family, on its own columns."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtcd.arrays import Array
+from mtcd.config.schema import AdditiveSection
+from mtcd.data.checks import check_values
+from mtcd.data.vertical import VerticalData
+from mtcd.errors import ConfigError, DataError, listing
+from mtcd.extras import find
+from mtcd.families.additive import Additive, model_from_json
+from mtcd.families.family import Part
+from mtcd.families.problem import AdditiveProblem, fit_of
+from mtcd.families.trained import additive_columns, additive_predictions
+from mtcd.families.trees import TreeFamily
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.participant.problem import (
+    check_rows,
+    held_out_values,
+    prepared_rows,
+    prepared_values,
+    sized_problem,
+)
+from mtcd.federation.participant.table import PartyTable
+from mtcd.files import plain
+from mtcd.model.linear import LinearProblem
+from mtcd.model.predicted import Columns
+from mtcd.prepare import ColumnPreparation, Preparations
+
+Labels = NDArray[np.generic]
+NPZ = "block.npz"
+FORMAT = 1
+
+
+def additive_of(config: KitConfig) -> Additive:
+    """The additive model of a kit."""
+    if not isinstance(config.model, AdditiveSection):
+        raise ConfigError("model.kind: this federation trains another kind of model.")
+    model = config.model.model(config.labels.positive)
+    if not config.is_server and isinstance(model.family(config.name), TreeFamily):
+        find("lightgbm")  # whoever has trees needs it, before the training begins
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class OwnAdditive:
+    """A party's data and problem, of which only the block of this party, ``number``, has columns."""
+
+    number: int
+    model: Additive
+    data: VerticalData
+    problem: AdditiveProblem
+    preparation: ColumnPreparation | None = None
+    held_out: Array | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on the data."""
+        return self.data.notes
+
+    def held_out_outputs(self, theta: Any) -> Array:
+        """The representation of the held-out samples."""
+        assert self.held_out is not None
+        return self.problem.client(self.number).margins(theta, self.held_out)
+
+    def gap_part(self, theta: Any, aggregate: Array) -> None:
+        """There is no bound of the gap."""
+
+    def block(self, theta: Any) -> AdditiveBlock:
+        """The block of the party, from its final parameters. The first party has the constant."""
+        part, problem = self.problem.client(self.number).finish(theta), self.problem
+        constant = problem.shift if self.number == 0 else np.zeros(problem.shift.shape)
+        own = self.data
+        return AdditiveBlock(
+            own.clients[0], self.model, self.number, own.columns[0], problem.classes, part, constant, self.preparation
+        )
+
+
+def own_additive(
+    config: KitConfig,
+    table: PartyTable,
+    rows: Sequence[int] | None,
+    labels: Labels,
+    held_out: Sequence[int] = (),
+    weights: Array | None = None,
+) -> OwnAdditive:
+    """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
+    order = check_rows(table, rows, len(labels))
+    number, model = config.parties.index(config.name), additive_of(config)
+    preparation, columns, values, notes = prepared_rows(config.name, table, order)
+    data = VerticalData(
+        clients=(config.name,),
+        columns=(columns,),
+        blocks=(np.asfortranarray(values),),
+        labels=labels,
+        weights=weights,
+        notes=(*table.notes, *notes),
+        preparations=None if preparation is None else Preparations((preparation,), (tuple(range(len(columns))),)),
+    )
+    if not model.family(config.name).keeps_missing:
+        data.check_complete("its model")
+    fit, shift, classes = fit_of(model, labels, weights)
+    K, nothing = len(config.parties), np.zeros((len(labels), 0))
+    problem = AdditiveProblem(
+        model.families(config.parties),
+        tuple(data.blocks[0] if k == number else nothing for k in range(K)),
+        tuple(data.categorical[0] if k == number else () for k in range(K)),
+        fit,
+        shift,
+        classes,
+        config.seed,
+    )
+    apart = held_out_values(config.name, table, held_out, preparation, columns) if len(held_out) else None
+    return OwnAdditive(number, model, data, problem, preparation, apart)
+
+
+def additive_server(
+    config: KitConfig, samples: int, outputs: int, labels: Labels | None, weights: Array | None
+) -> AdditiveProblem | LinearProblem:
+    """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
+    model, K = additive_of(config), len(config.parties)
+    if labels is None:
+        return sized_problem(model.plain_loss, samples, outputs, K)
+    fit, shift, classes = fit_of(model, labels, weights)
+    nothing = (np.zeros((samples, 0)),) * K
+    return AdditiveProblem(model.families(config.parties), nothing, ((),) * K, fit, shift, classes, config.seed)
+
+
+@dataclass(frozen=True, eq=False)
+class AdditiveBlock:
+    """The trained part of one party. The first party has the ``constant``; it is 0 elsewhere."""
+
+    party: str
+    model: Additive
+    number: int
+    columns: tuple[str, ...]
+    classes: tuple[str | float, ...]
+    part: Part
+    constant: Array
+    preparation: ColumnPreparation | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns of a table, before preparation."""
+        return self.columns if self.preparation is None else self.preparation.inputs
+
+    @property
+    def finite(self) -> bool:
+        """Whether all numbers are finite: if not, the training diverged."""
+        numbers = [array for array in self.part.arrays().values() if array.dtype.kind == "f"]
+        return all(bool(np.isfinite(array).all()) for array in numbers)
+
+    @property
+    def outputs(self) -> int:
+        """The width of a representation."""
+        return self.model.plain_loss.outputs(self.classes)
+
+    def represent(self, table: PartyTable) -> Array:
+        """h_k of new samples, in the order of their table."""
+        if table.columns != self.inputs:
+            raise DataError(
+                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
+                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
+            )
+        X = prepared_values(self.preparation, table)
+        check_values(self.party, self.columns, X, self.preparation is not None and self.preparation.keeps_missing)
+        return np.asarray(self.part.margins(X) + self.constant)
+
+    def predict(self, aggregate: Array) -> NDArray[np.generic]:
+        """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
+        return additive_predictions(self.model, self.classes, aggregate)
+
+    def columns_of(self, aggregate: Array) -> Columns:
+        """The same, with the probabilities of classes or scores, by the names of their columns."""
+        return additive_columns(self.model, self.classes, aggregate)
+
+    def files(self) -> dict[str, bytes]:
+        """The block as a file, by name."""
+        about = {
+            "format": FORMAT,
+            "additive": self.model.to_json(),
+            "party": self.party,
+            "number": self.number,
+            "columns": self.columns,
+            "classes": self.classes,
+        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
+        arrays = {f"part/{name}": array for name, array in self.part.arrays().items()}
+        content = io.BytesIO()
+        np.savez(content, about=np.array(json.dumps(about, default=plain)), constant=self.constant, **arrays)  # type: ignore[arg-type]
+        return {NPZ: content.getvalue()}
+
+
+def additive_block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBlock:
+    """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
+    if about["format"] != FORMAT:
+        raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
+    model, number = model_from_json(about["additive"]), int(about["number"])
+    own = {name.removeprefix("part/"): array for name, array in arrays.items() if name.startswith("part/")}
+    block = AdditiveBlock(
+        about["party"],
+        model,
+        number,
+        tuple(about["columns"]),
+        tuple(about["classes"]),
+        model.family(about["party"]).part(own),
+        np.asarray(arrays["constant"], dtype=float),
+        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None,
+    )
+    if (block.preparation is not None and block.preparation.outputs != block.columns) or not block.finite:
+        raise ValueError("its parts do not belong together")
+    return block

@@ -1,0 +1,170 @@
+"""Trees in a federation: faults in the simulator, journals, and real parties against one process."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+pytest.importorskip("zenoh")
+
+import mtcd
+from boosting import SETTINGS, samples
+from live import make_kits, unobserved
+from mtcd.additive_training import additive_method
+from mtcd.data.tables import TableShare, read_tables
+from mtcd.errors import MtcdError
+from mtcd.families.problem import AdditiveProblem
+from mtcd.federation.delivery.journal import MemoryJournal
+from mtcd.federation.engine import FederationEngine
+from mtcd.federation.node.new_samples import new_samples, writer
+from mtcd.federation.node.participant import make_participant
+from mtcd.federation.node.predicting import Predictor
+from mtcd.federation.participant.block import read_block
+from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.simulate.invariants import check_lone_token, check_server
+from mtcd.federation.simulate.world import Faults, World, make_with
+from mtcd.network.topology import make_network
+from mtcd.protocol.party import MONITOR, SERVER, Parties
+from patients import CLIENTS, patients
+from waiting import PATIENCE
+
+DATA = mtcd.split(*samples("values", n=40, d=6), 3)
+PROBLEM = AdditiveProblem.of(mtcd.Trees("squared", **{**SETTINGS, "rows": 0.8}), DATA, 7)
+NETWORK = make_network("complete", DATA.clients)
+FAULTS = Faults(loss=0.05, duplicate=0.1, crash=0.01, cut=0.01, hang=0.01)
+
+
+def parties_of(method: Any) -> Parties:
+    return additive_method(method, PROBLEM.families).parties(PROBLEM, NETWORK, 7)
+
+
+def test_a_lone_token_of_trees_survives_faults() -> None:
+    world = World(lambda: parties_of(mtcd.STCD()), 1, make_with(make_reliable_party, NETWORK), FAULTS)
+    while world.time < 700:
+        world.report_truth(NETWORK)
+        world.step()
+        if world.time % 50 == 0:
+            check_lone_token(world, PROBLEM)
+    assert check_lone_token(world, PROBLEM).hop > 30
+    assert world.happened["crash"] > 2
+
+
+@pytest.mark.parametrize("method", [mtcd.MTCD(tokens=2, hops=2), mtcd.MTCD(clusters=[[0, 1], [2]], hops=2)])
+def test_tokens_of_trees_and_their_server_survive_faults(method: Any) -> None:
+    world = World(lambda: parties_of(method), 2, make_with(make_reliable_party, NETWORK), FAULTS)
+    while world.time < 500:
+        world.report_truth(NETWORK)
+        world.step()
+        if world.time % 50 == 0:
+            check_server(world, PROBLEM)
+    assert len(world.reports) > 5
+    assert world.happened["crash"] > 2
+
+
+@pytest.mark.parametrize(
+    "method", [mtcd.STCD(local_updates=2), mtcd.MTCD(tokens=2, hops=3), mtcd.MTCD(tokens=2, hops=2, combine="optimal")]
+)
+def test_a_party_with_trees_goes_on_from_its_journal(method: Any) -> None:
+    parties, journals = parties_of(method), {}
+    waiting = deque(message for message in parties.opening if message.to != MONITOR)
+    parties = {**dict(enumerate(parties.clients)), SERVER: parties.server}
+    for _ in range(25):
+        message = waiting.popleft()
+        again = parties_of(method)
+        party = again.server if message.to == SERVER else again.clients[message.to]
+        if message.to in journals:
+            party.restore(journals[message.to].last())
+        copied = MemoryJournal()
+        copied.commit(message)
+        sent, other = list(parties[message.to].receive(message)), list(party.receive(copied.last()))
+        journals.setdefault(message.to, MemoryJournal()).commit(party.state())
+        for one, two in zip(sent, other, strict=True):
+            if one.to != MONITOR:
+                copied.commit(one)
+                content = copied.content
+                copied.commit(two)
+                assert copied.content == content
+        waiting.extend(one for one in sent if one.to != MONITOR)
+
+
+MODEL = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.3, "rows": 0.9}
+
+
+def own_tables(folder: Path, table: pl.DataFrame) -> dict[str, Path]:
+    """A table per party; the first has the labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = {}
+    for k, (name, columns) in enumerate(CLIENTS.items()):
+        paths[name] = folder / f"{name}.csv"
+        table.select("patient", *columns, *(["outcome"] if k == 0 else [])).write_csv(paths[name])
+    return paths
+
+
+def federate(folder: Path, paths: dict[str, Path], **changes: Any) -> Any:
+    settings = {
+        "labels__column": "outcome",
+        "alignment": "hashed",
+        "model": MODEL,
+        "method": {"kind": "mtcd", "tokens": 2, "hops": 3},
+        "stop": {"iterations": 12},
+        **changes,
+    }
+    kits = make_kits(folder, tuple(CLIENTS), **settings)
+
+    def make(kit: Any) -> Any:
+        own = {} if kit.config.is_server else {"data": paths[kit.config.name], "key": "patient"}
+        return make_participant(kit, own)
+
+    return kits, unobserved(FederationEngine(kits, folder / "runs", make))
+
+
+def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Path) -> None:
+    table = patients(120).sort("patient")  # a federation agrees on the sorted ids
+    paths = own_tables(tmp_path / "tables", table)
+    kits, told = federate(tmp_path, paths, holdout=0.25)
+    shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
+    data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare="trees").holdout(0.25)
+    method = mtcd.MTCD(tokens=2, hops=3)
+    model = mtcd.Trees(**{key: value for key, value in MODEL.items() if key != "kind"})
+    one = mtcd.train(data, model, kits["clinic"].config.network, method, mtcd.Stop(iterations=12))
+    for k, name in enumerate(CLIENTS):
+        block = told.blocks[name]
+        np.testing.assert_array_equal(block.part.margins(data.blocks[k]), one.parts[name].margins(data.blocks[k]))
+    summary = json.loads((tmp_path / "runs" / "clinic" / "summary.json").read_text())
+    assert summary["metrics"]["test_auc"] == pytest.approx(one.evaluate(data.test)["auc"])
+
+    new = patients(40, seed=5).with_columns(sex=pl.lit("unheard of"), marker=pl.lit(None))
+    files = own_tables(tmp_path / "new", new)
+    predictors = []
+    for name in CLIENTS:
+        fresh = new_samples(kits[name], tmp_path / "runs" / name, files[name], "patient")
+        written = writer(kits[name].config, tmp_path / f"{name}.csv")
+        predictors.append(Predictor(kits[name], fresh, written, None, None))
+    with ThreadPoolExecutor(3) as pool:
+        for future in [pool.submit(predictor.run) for predictor in predictors]:
+            future.result(PATIENCE)
+    with (tmp_path / "clinic.csv").open() as file:
+        rows = {row["id"]: float(row["p_ill"]) for row in csv.DictReader(file)}
+    expected = dict(zip(new["patient"], one.predict_proba(new.drop("patient", "outcome"))[:, 1], strict=True))
+    assert len(rows) == 40
+    np.testing.assert_allclose([rows[key] for key in expected], list(expected.values()), atol=1e-8)
+
+
+def test_a_spoilt_block_of_trees_is_refused(tmp_path: Path) -> None:
+    paths = own_tables(tmp_path / "tables", patients(60))
+    federate(tmp_path, paths, method={"kind": "stcd"}, server=None, stop={"iterations": 4})
+    folder = tmp_path / "runs" / "lab"
+    assert read_block(folder).party == "lab"
+    with np.load(folder / "block.npz") as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    np.savez(folder / "block.npz", **{**arrays, "part/trees": arrays["part/trees"][:40]})
+    with pytest.raises(MtcdError, match="not a whole block"):
+        read_block(folder)
