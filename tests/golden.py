@@ -67,7 +67,7 @@ PAYLOADS: tuple[Payload, ...] = (
     PublicKey(np.arange(4, dtype="<i8")),
     PublicKeys(np.arange(8, dtype="<i8").reshape(2, 4)),
     SealedKeys(1, 2, BYTES),
-    SealedToken(1, 2, np.array([0.5]), 64.0, BYTES),
+    SealedToken(1, 2, np.array([0.5]), 2.0, 64.0, BYTES),
     SealedRequest(2, 1, 2, BYTES),
     SealedAnswer(2, 1, 2, Z),
     SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0),

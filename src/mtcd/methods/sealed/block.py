@@ -56,11 +56,14 @@ class SealedBlock(Stateful):
             return self.theta if tour != self.tour else self.parameters()
         return self.theta + _mix(weights, [self.change, *self.moves])
 
-    def start_tour(self, tour: int, weights: Array) -> None:
-        """Move to the mix of the last tours with these weights: of the change, and of the latest moves."""
+    def start_tour(self, tour: int, weights: Array, stretch: float) -> None:
+        """Move to the mix of the last tours with these weights: of the change, and of the latest moves.
+
+        The move is kept times ``stretch``, so that its inner products are large against their rounding.
+        """
         if weights.any():
             move = _mix(weights, [self.change, *self.moves])
-            self.theta, self.moves = self.theta + move, [move, *self.moves][: self.depth]
+            self.theta, self.moves = self.theta + move, [stretch * move, *self.moves][: self.depth]
         self.tour, self.change = tour, np.zeros_like(self.theta)
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:
@@ -74,10 +77,15 @@ class SealedBlock(Stateful):
         step = -self._solve(gradient)
         added = np.floor(self.rounded @ step * (scales.curvature * token) + draws)
         self.change = self.change + step
+        return np.concatenate([added, np.rint(self._sums() * scales.sums)]).astype(np.int64)
+
+    def _sums(self) -> Array:
+        """The penalty's inner products that the mix needs: of theta, of the latest move and of the change with all."""
         product = self.penalty.product
-        sums = [product(self.change, other) for other in (self.theta, self.change, *self.moves)]
-        sums += [0.0] * (scales.extras - len(sums))
-        return np.concatenate([added, np.rint(np.array(sums) * scales.sums)]).astype(np.int64)
+        pairs = [(self.theta, self.theta), *((self.theta, move) for move in self.moves)]
+        pairs += [(self.moves[0], move) for move in self.moves]
+        pairs += [(self.change, other) for other in (self.theta, self.change, *self.moves)]
+        return np.array([product(a, b) for a, b in pairs] + [0.0] * (self.scales.extras - len(pairs)))
 
     @cached_property
     def _solve(self) -> Any:

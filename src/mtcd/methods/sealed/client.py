@@ -88,7 +88,7 @@ class SealedClient(Client):
     def arrive(self, token: SealedToken) -> Sequence[Message]:
         """A token arrives: an update at the first visit of a tour, otherwise it goes on."""
         if self.block.tour != token.t:
-            self.block.start_tour(token.t, token.weights)
+            self.block.start_tour(token.t, token.weights, token.stretch)
         if self.plan.order(token.t).index(self.number) != token.place:
             return self.pass_on(token)
         self.token = token
@@ -120,8 +120,11 @@ class SealedClient(Client):
         return replace(token, data=as_block(self.sealer.to_bytes(vector)))
 
     def pass_on(self, token: SealedToken) -> Sequence[Message]:
-        """Send the token to the next client of the tour."""
+        """Send the token to the next client of the tour; flooded, if that is the key holder, which opens it."""
         to = self.plan.order(token.t)[token.place + 1]
+        if to == self.plan.holder and token.place + 1 == self.plan.length:
+            sealer = self.sealer
+            token = self.with_vector(token, sealer.flood_vector(sealer.vector_from_bytes(token.data.tobytes())))
         return [send(self.number, to, replace(token, place=token.place + 1), hop=True)]
 
 

@@ -45,7 +45,7 @@ class KeyHolding(Stateful):
         """The integers of the token at the start of the tour, without labels."""
         self.answered: list[int] = []
         """The clients whose requests were answered in this tour: one each."""
-        self.steering = Steering(plan.loss, plan.samples, plan.depth, plan.constant)
+        self.steering = Steering(plan.loss, plan.samples, plan.depth, plan.start, plan.constant)
 
     @cached_property
     def key(self) -> SecretKey:
@@ -91,7 +91,7 @@ class KeyHolding(Stateful):
     def token(self, t: int, place: int, values: Integers) -> SealedToken:
         """The token with these integers, encrypted."""
         data = as_block(self.key.to_bytes(self.key.encrypt(values)))
-        return SealedToken(t, place, self.steering.weights, self.scale, data)
+        return SealedToken(t, place, self.steering.weights, self.steering.stretch, self.scale, data)
 
     def open(self, data: Block) -> Integers:
         """Decrypt the token."""
@@ -180,7 +180,7 @@ class LoneHolder(SealedClient):
         holding = self.holding
         keys, integers = holding.begin(t)
         columns = self._columns
-        self.block.start_tour(t, holding.steering.weights)
+        self.block.start_tour(t, holding.steering.weights, holding.steering.stretch)
         derivative = integers - holding.scales.vector(self.labels, holding.scale)
         products, draws = (columns.T @ derivative).astype(float), self.plan.draws(t, self.number)
         added = self.block.update(products, holding.scale, draws)

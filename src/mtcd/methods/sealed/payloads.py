@@ -58,16 +58,18 @@ class SealedToken(Payload):
     t: Iteration
     place: Place
     weights: Annotated[Array, Row("snapshots")]
+    stretch: Number
+    """The factor by which the move to that mix is kept."""
     scale: Number
     """Integers per unit of g in this tour."""
     data: Ciphertext
 
     @property
     def floats(self) -> int:
-        return self.weights.size + 1 + words(self.data)
+        return self.weights.size + 2 + words(self.data)
 
     def check(self, bounds: Bounds) -> None:
-        if not self.scale > 0:
+        if not (self.scale > 0 and self.stretch > 0):
             raise WireError("scale", "is not positive")
 
 

@@ -75,11 +75,12 @@ class SealedPlan:
     def parameters(self) -> Parameters:
         """The parameters of the cipher, for the token with the sums that it carries besides."""
         # every update adds the noise of an encryption, and the label sum is that of a difference of two tokens
-        return choose_parameters(self.samples + self.depth + 2, (self.widest, 1), 2 * (self.clients + 2))
+        return choose_parameters(self.samples + 3 * self.depth + 3, (self.widest, 1), 2 * (self.clients + 2))
 
     def scales(self, parameters: Parameters) -> Scales:
         """The fixed point of the run."""
-        return Scales(parameters, self.samples, self.loss.curvature, self.start, self.clients)
+        finer = 1.0 if self.loss.quadratic else 8.0  # where the loss may fall to nearly 0, columns must be exact
+        return Scales(parameters, self.samples, self.loss.curvature, self.start, self.clients, finer)
 
     def towards(self, client: int, target: int) -> int:
         """The next party on a shortest way from a client to the key holder or another client."""

@@ -43,6 +43,8 @@ class Scales:
     curvature: float
     start: float
     visits: int
+    finer: float = 1.0
+    """So many times finer than ``token_bound`` is the token rounded, and the columns so many times coarser."""
 
     @property
     def extras(self) -> int:
@@ -52,7 +54,7 @@ class Scales:
     def token(self, objective: float) -> float:
         """Integers per unit of g in a tour that starts with this f: a power of two."""
         typical = math.sqrt(2 * self.curvature * max(objective, SMALLEST * self.start, 1e-280) / self.samples)
-        return power_below(self.parameters.token_bound / (2.0 * typical))
+        return power_below(self.finer * self.parameters.token_bound / (2.0 * typical))
 
     @property
     def sums(self) -> float:
@@ -62,7 +64,9 @@ class Scales:
     @property
     def longest(self) -> float:
         """The largest Euclidean norm of the integers of a token."""
-        return math.sqrt(self.samples) * (self.parameters.token_bound / 2 + ROUNDINGS * math.sqrt(self.visits + 2))
+        return math.sqrt(self.samples) * (
+            self.finer * self.parameters.token_bound / 2 + ROUNDINGS * math.sqrt(self.visits + 2)
+        )
 
     def rounding(self, token: float) -> float:
         """The variance of the rounding errors in a change of the scores: one of each client."""

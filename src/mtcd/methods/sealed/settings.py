@@ -171,7 +171,7 @@ class SealedTours(Method):
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
-        ciphertexts = 2 * 8 * 16384 * 4 * (1 + (samples + self.depth + 2) // 8192)
+        ciphertexts = 2 * 8 * 16384 * 4 * (1 + (samples + 3 * self.depth + 3) // 8192)
         return replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),

@@ -10,25 +10,25 @@ from __future__ import annotations
 import numpy as np
 
 from mtcd.arrays import Array
-from mtcd.methods.sealed.scales import Scales
+from mtcd.methods.sealed.scales import Scales, power_below
 from mtcd.methods.subspace import best_weights
 from mtcd.model.fit import LabelFit
 from mtcd.objective.losses import Loss
 from mtcd.protocol.state import Stateful
 from mtcd.sealing.cipher import Integers
 
-FEIGNED = 1e-7
+FEIGNED = 1e-6
 """The share of f by which rounding errors may seem to lower it."""
 
 
 class Steering(Stateful):
     """The scores at the start of the tour, the moves from tour to tour, and sums about both."""
 
-    state_fields = ("scores", "moves", "products", "labels", "noise", "weights")
+    state_fields = ("scores", "moves", "products", "labels", "noise", "weights", "stretch")
 
-    def __init__(self, loss: Loss, samples: int, depth: int, constant: float) -> None:
-        """``constant``: the part of f that depends on the labels alone."""
-        self.fit, self.constant = LabelFit(loss, np.zeros(samples)), constant
+    def __init__(self, loss: Loss, samples: int, depth: int, start: float, constant: float) -> None:
+        """``start``: f(0); ``constant``: the part of f that depends on the labels alone."""
+        self.fit, self.start, self.constant = LabelFit(loss, np.zeros(samples)), start, constant
         self.depth = depth
         self.scores = np.zeros(samples)
         self.moves: list[Array] = []
@@ -41,6 +41,9 @@ class Steering(Stateful):
         self.weights = np.zeros(0)
         """Of the mix from which the tour starts: of the last change, and of the moves before."""
 
+        self.stretch = 1.0
+        """The factor by which the last move is kept."""
+
     def slope(self) -> Array:
         """a'(Z): the derivative of the loss but for the labels."""
         return self.fit.gradient(self.scores)
@@ -52,13 +55,11 @@ class Steering(Stateful):
     def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
         """Choose the weights with which f is least, and move there. f never rises: all 0 stay where they are.
 
-        ``change``: of the scores in the tour; ``sums``: the penalty's inner products of the change with theta, itself
-        and the moves; ``label_sum``: <y, change>; ``rounding``: the variance of the rounding errors in the change.
+        ``change``: of the scores in the tour; ``sums``: the penalty's inner products, as ``SealedBlock`` adds them up;
+        ``label_sum``: <y, change>; ``rounding``: the variance of the rounding errors in the change.
         """
         m = len(self.moves)
-        # in the order theta, change, moves
-        P = np.insert(np.insert(self.products, 1, 0.0, axis=0), 1, 0.0, axis=1)
-        P[1, :] = P[:, 1] = np.array([sums[0], sums[1], *sums[2 : 2 + m]])
+        P = self._measured(sums)
         y, noise = np.insert(self.labels, 1, label_sum), np.zeros((m + 1, m + 1))
         noise[0, 0], noise[1:, 1:] = rounding, self.noise
         directions = [change, *self.moves]
@@ -67,15 +68,36 @@ class Steering(Stateful):
             return
         move = np.asarray(sum(a * v for a, v in zip(w, directions, strict=True)))
         self.scores = self.scores + move
-        # theta + move, move, and the moves before, as combinations of theta, change, moves
+        self.stretch = self._stretch(move, float(w @ P[1:, 1:] @ w))
+        # theta + move, the move, and the moves before, as combinations of theta, change, moves
         T = np.zeros((m + 2, m + 2))
-        T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, w
+        T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, self.stretch * w
         T[2:, 2:] = np.eye(m)
         kept = 1 + min(m + 1, self.depth)
         self.products = (T @ P @ T.T)[:kept, :kept]
         self.labels = (T @ y)[:kept]
         self.noise = (T[1:, 1:] @ noise @ T[1:, 1:].T)[: kept - 1, : kept - 1]
-        self.moves = [move, *self.moves][: self.depth]
+        self.moves = [self.stretch * move, *self.moves][: self.depth]
+
+    def _measured(self, sums: Array) -> Array:
+        """The penalty's inner products of theta, change and moves: as measured, and of older moves as known before.
+
+        Those of the latest move are measured, not computed from older ones, whose rounding errors it would enlarge.
+        """
+        m = len(self.moves)
+        with_theta, with_latest, with_change = sums[: m + 1], sums[m + 1 : 2 * m + 1], sums[2 * m + 1 : 3 * m + 3]
+        known = self.products.copy()
+        known[0, :] = known[:, 0] = with_theta
+        if m:
+            known[1, 1:] = known[1:, 1] = with_latest
+        P = np.insert(np.insert(known, 1, 0.0, axis=0), 1, 0.0, axis=1)
+        P[1, :] = P[:, 1] = with_change
+        return P
+
+    def _stretch(self, move: Array, penalty: float) -> float:
+        """The factor, a power of two, by which a move is kept: the size at which it changes f by about f(0)."""
+        largest = max(self.fit.curvature * float(move @ move), penalty)
+        return power_below(np.sqrt(self.start / largest)) if largest > 0 else 1.0
 
     def _best(self, directions: list[Array], P: Array, y: Array, noise: Array) -> Array:
         """The weights of the change and the moves.
