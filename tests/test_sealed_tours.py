@@ -175,3 +175,15 @@ def test_a_token_that_comes_before_the_keys_waits() -> None:
     [request] = home.receive(keys[0])
     assert isinstance(request.payload, SealedRequest)
     assert isinstance(home, SealedClient)
+
+
+@pytest.mark.parametrize("server", [True, False])
+def test_encryption_changes_no_iterate(server: bool) -> None:
+    pytest.importorskip("tenseal")
+    data, stop = table("logistic", 2, samples=200, features=16), mtcd.Stop(iterations=3)
+    clear, sealed = (
+        mtcd.train(data, LOGISTIC, "path", SealedTours(server=server, scheme=scheme), stop)
+        for scheme in ("clear", "bfv")
+    )
+    assert (clear.coefficients == sealed.coefficients).all()
+    assert sum(sealed.ledger.bytes("sent").values()) > 10 * sum(clear.ledger.bytes("sent").values())
