@@ -156,7 +156,7 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
         ("modle.kind=ridge", "unknown key 'modle', did you mean 'model'"),
         ("data.sample=3", "unknown key 'data.sample', did you mean 'samples'"),
         ("costs.ration=3", "did you mean 'ratio'"),
-        ("network.zzz=3", "unknown key 'network.zzz', known: kind, p, rows, edges"),
+        ("network.zzz=3", "unknown key 'network.zzz', known: kind, p, rows, radius, edges"),
         ("method.kind=mtdc", "method.kind: no method is called 'mtdc'; did you mean 'mtcd'\\?$"),
         ("method.hops=often", "method.hops: .*integer.*got 'often'"),
         ("data.clients=0", "data.clients: .*greater than or equal to 1"),
@@ -195,11 +195,14 @@ def test_keys_that_a_method_has_no_use_for_are_said(tmp_path) -> None:
         ("data={dataset: [gisette, 3], clients: 3}", "data.dataset: should be the name"),
         ("data={dataset: gisette, clients: 3, seed: -1}", "data.seed: .*greater than or equal to 0"),
         ("data.seed=true", "data.seed: should be a number"),
-        ("network.seed=3", "network: seed is for the kind 'erdos-renyi' only"),
+        ("network.seed=3", "seed is for the kinds erdos-renyi and random-geometric"),
         ("network.changes=[{iteration: 3}]", "network.changes.0: name the clients that leave or join"),
         ("network.changes=[{iteration: -3, leave: [a]}]", "network.changes.0.iteration: .*greater than or equal to 0"),
         ("network.changes=[{iteration: 3, leav: [a]}]", "'network.changes.0.leav', did you mean 'leave'"),
-        ("network={edges: links.csv, seed: 3}", "network: seed is for the kind 'erdos-renyi' only"),
+        (
+            "network={edges: links.csv, seed: 3}",
+            "network: seed is for the kinds erdos-renyi and random-geometric only",
+        ),
     ],
 )
 def test_a_wrong_key_or_value_is_named(tmp_path, change: str, says: str) -> None:

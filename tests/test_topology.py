@@ -58,7 +58,9 @@ class TestKinds:
     @pytest.mark.parametrize("kind", KINDS)
     @pytest.mark.parametrize("K", [1, 2])
     def test_tiny(self, kind, K):
-        network = make_network(kind, names(K), p=1.0 if kind == "erdos-renyi" else None)
+        network = make_network(
+            kind, names(K), p=1.0 if kind == "erdos-renyi" else None, radius=2.0 if kind == "random-geometric" else None
+        )
         assert network.neighbours == (((1,), (0,)) if K == 2 and kind != "empty" else ((),) * K)
 
     @settings(deadline=None)

@@ -215,5 +215,7 @@ def build_network(config: Config, clients: Sequence[str]) -> Network:
     if section.edges is not None:
         network = read_network(section.edges, clients)
     else:
-        network = make_network(str(section.kind), clients, p=section.p, rows=section.rows, seed=seed)
+        network = make_network(
+            str(section.kind), clients, p=section.p, rows=section.rows, radius=section.radius, seed=seed
+        )
     return with_changes(network, [Change(**change.model_dump()) for change in section.changes or []])

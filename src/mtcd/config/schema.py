@@ -24,6 +24,7 @@ from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleS
 from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
 from mtcd.config.privacy_schema import PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
+from mtcd.network.topology import DRAWN
 from mtcd.own_code import is_own
 
 __all__ = [
@@ -94,15 +95,17 @@ class NetworkSection(Section):
 
     kind: str | None = None
     """`complete`, `cycle`, `path`, `grid` (as square as possible), `star` (the first client in the middle),
-    `erdos-renyi`, `empty`; `complete` if there is no `network`"""
+    `erdos-renyi`, `random-geometric`, `empty`; `complete` if there is no `network`"""
     p: Number | None = None
     """of `erdos-renyi`: the probability of a link"""
     rows: Whole | None = None
     """of `grid`: the number of rows"""
+    radius: Number | None = None
+    """of `random-geometric`: clients at random places in a square of side 1 are linked up to this distance"""
     edges: Path | None = None
     """instead of `kind`: a CSV file with the columns `source` and `target`, names of clients or numbers from 0"""
     seed: Seed | None = None
-    """draws the links of `erdos-renyi`; the config's own unless given"""
+    """draws the links of `erdos-renyi` and `random-geometric`; the config's own unless given"""
     changes: list[ChangeSection] | None = None
     """clients that leave and join while the model is trained, a list such as `[{iteration: 5000, leave: [c7]},
     {iteration: 9000, join: [c7]}]`"""
@@ -111,10 +114,12 @@ class NetworkSection(Section):
     def _one_of_both(self) -> NetworkSection:
         if (self.kind is None) == (self.edges is None):
             raise ValueError("give either a kind (path, cycle, complete, ...) or a file of edges")
-        if self.edges is not None and (self.p is not None or self.rows is not None):
-            raise ValueError("p and rows belong to a kind of network, not to a file of edges")
-        if self.seed is not None and self.kind != "erdos-renyi":
-            raise ValueError("seed is for the kind 'erdos-renyi' only, as nothing else is drawn: leave it out")
+        if self.edges is not None and any(value is not None for value in (self.p, self.rows, self.radius)):
+            raise ValueError("p, rows and radius belong to a kind of network, not to a file of edges")
+        if self.seed is not None and self.kind not in DRAWN:
+            raise ValueError(
+                f"seed is for the kinds {' and '.join(DRAWN)} only, as nothing else is drawn: leave it out"
+            )
         return self
 
 

@@ -112,7 +112,7 @@ def network_of(federation: Federation) -> Network:
     section, names = federation.network, list(federation.parties)
     if section.links is None:
         seed = federation.seed if section.seed is None else section.seed
-        return make_network(str(section.kind), names, p=section.p, rows=section.rows, seed=seed)
+        return make_network(str(section.kind), names, p=section.p, rows=section.rows, radius=section.radius, seed=seed)
     for i, pair in enumerate(section.links):
         for name in pair:
             if name not in federation.parties:

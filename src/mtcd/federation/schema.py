@@ -24,6 +24,7 @@ from mtcd.config.schema import (
     StopSection,
 )
 from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
+from mtcd.network.topology import DRAWN
 
 
 def _address(text: str) -> str:
@@ -115,6 +116,7 @@ class LinksSection(Section):
     kind: str | None = None
     p: Number | None = None
     rows: Whole | None = None
+    radius: Number | None = None
     seed: Seed | None = None  # the federation's own, unless given
     links: list[Annotated[list[str], Field(min_length=2, max_length=2)]] | None = None
 
@@ -122,10 +124,11 @@ class LinksSection(Section):
     def _one_of_both(self) -> LinksSection:
         if (self.kind is None) == (self.links is None):
             raise ValueError("give either a kind (path, cycle, complete, ...) or links, a list of pairs of parties")
-        if self.links is not None and (self.p is not None or self.rows is not None):
-            raise ValueError("p and rows belong to a kind of network, not to links")
-        if self.seed is not None and self.kind != "erdos-renyi":
-            raise ValueError("seed is for the kind 'erdos-renyi' only, as no other kind is random: leave it out")
+        if self.links is not None and any(value is not None for value in (self.p, self.rows, self.radius)):
+            raise ValueError("p, rows and radius belong to a kind of network, not to links")
+        if self.seed is not None and self.kind not in DRAWN:
+            kinds = " and ".join(f"'{kind}'" for kind in DRAWN)
+            raise ValueError(f"seed is for the kinds {kinds} only, as no other kind is random: leave it out")
         return self
 
 

@@ -45,7 +45,7 @@ def find_clusters(network: Network, count: int | None = None, seed: int = 0) -> 
             f"{count} clusters asked for, but there are {network.size} clients: a token per cluster needs a "
             f"client for each"
         )
-    A = adjacency(network)
+    A = None if network.complete else adjacency(network)
     todo = list(zip(parts, _shares([len(part) for part in parts], count), strict=True))
     done: list[Cluster] = []
     while todo:
@@ -104,16 +104,21 @@ def _shares(sizes: Sequence[int], count: int) -> list[int]:
     return shares
 
 
-def _bisect(network: Network, A: scipy.sparse.csr_array, members: Cluster, count: int) -> list[tuple[Cluster, int]]:
+def _bisect(
+    network: Network, A: scipy.sparse.csr_array | None, members: Cluster, count: int
+) -> list[tuple[Cluster, int]]:
     """Two connected sides of the connected ``members``, and the share of ``count`` clusters of each."""
     half = count // 2
     target = round(len(members) * half / count)
-    order = _order(network, A, members)
-    sides = _connect(network, set(order[:target]), set(order[target:]))
-    sides = _even_out(network, sides, order, target)
-    if len(sides[0]) != target:
-        cut = _tree_cut(network, members, target)
-        sides = min(sides, cut, key=lambda pair: abs(len(pair[0]) - target))
+    if A is None:  # a complete network: every cut leaves connected sides
+        sides = set(members[:target]), set(members[target:])
+    else:
+        order = _order(network, A, members)
+        sides = _connect(network, set(order[:target]), set(order[target:]))
+        sides = _even_out(network, sides, order, target)
+        if len(sides[0]) != target:
+            cut = _tree_cut(network, members, target)
+            sides = min(sides, cut, key=lambda pair: abs(len(pair[0]) - target))
     shares = _shares([len(side) for side in sides], count)
     return [(tuple(sorted(side)), share) for side, share in zip(sides, shares, strict=True)]
 

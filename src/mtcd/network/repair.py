@@ -28,7 +28,8 @@ def repaired(tour: Sequence[int], network: Network, members: Sequence[int]) -> l
 
 def mended(tour: Sequence[int], network: Network, members: Sequence[int]) -> list[int]:
     """Remove absent clients, bridge the gaps by shortest paths, and insert new clients where it costs fewest hops."""
-    graph = check_reach(network, members)
+    check_reach(network, members)
+    graph = network.graph.subgraph(members)
     walk = _bridged([k for k in tour if k in graph] or [min(members)], graph)
     for k in sorted(set(members).difference(walk)):
         if k not in walk:  # the path to another may contain it

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mtcd.errors import NetworkError, did_you_mean, listing
 from mtcd.network.complete import CompleteNeighbours
+from mtcd.network.geometric import random_geometric
 from mtcd.seeding import stream
 
 Neighbours = Sequence[Sequence[int]]
@@ -86,12 +87,20 @@ class Network:
 
 
 def make_network(
-    kind: str, clients: Sequence[str], *, p: float | None = None, rows: int | None = None, seed: int = 0
+    kind: str,
+    clients: Sequence[str],
+    *,
+    p: float | None = None,
+    rows: int | None = None,
+    radius: float | None = None,
+    seed: int = 0,
 ) -> Network:
     """A network of a standard kind: one of ``KINDS``.
 
     ``p`` is the probability of each edge of an Erdos-Renyi graph, which is used as it is drawn, connected or
     not. ``rows`` is the number of rows of a grid; without it the grid is as near to a square as K allows.
+    ``radius`` is the distance up to which clients of a random geometric graph, at random places in a square of side 1,
+    are linked; such a graph must be connected.
 
     >>> make_network("path", ["a", "b", "c"]).neighbours
     ((1,), (0, 2), (1,))
@@ -99,10 +108,9 @@ def make_network(
     names, K = checked_names(clients), len(clients)
     if kind not in KINDS:
         raise NetworkError(f"unknown kind of network '{kind}': {did_you_mean(kind, KINDS)}")
-    if p is not None and kind != "erdos-renyi":
-        raise NetworkError(f"p is for the kind 'erdos-renyi' only: leave it out for '{kind}'")
-    if rows is not None and kind != "grid":
-        raise NetworkError(f"rows is for the kind 'grid' only: leave it out for '{kind}'")
+    for setting, value, of in (("p", p, "erdos-renyi"), ("rows", rows, "grid"), ("radius", radius, "random-geometric")):
+        if value is not None and kind != of:
+            raise NetworkError(f"{setting} is for the kind '{of}' only: leave it out for '{kind}'")
     if kind == "complete":  # directly: its list of edges would be far larger than the network
         if K > STORED:
             return Network(names, CompleteNeighbours(K))
@@ -112,6 +120,8 @@ def make_network(
         edges = _grid(K, rows)
     elif kind == "erdos-renyi":
         edges = _erdos_renyi(K, p, seed)
+    elif kind == "random-geometric":
+        edges = random_geometric(K, radius, seed)
     else:
         edges = _FIXED[kind](K)
     return Network(names, neighbour_lists(edges, K))
@@ -211,4 +221,5 @@ def _erdos_renyi(K: int, p: float | None, seed: int) -> Edges:
 
 
 _FIXED: dict[str, Callable[[int], Edges]] = {"cycle": _cycle, "path": _path, "star": _star, "empty": _empty}
-KINDS = ("complete", "cycle", "path", "grid", "star", "erdos-renyi", "empty")
+KINDS = ("complete", "cycle", "path", "grid", "star", "erdos-renyi", "random-geometric", "empty")
+DRAWN = ("erdos-renyi", "random-geometric")  # from a seed

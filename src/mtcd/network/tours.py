@@ -8,20 +8,21 @@ graph.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import networkx as nx
 import numpy as np
 
 from mtcd.errors import NetworkError
-from mtcd.network.topology import Network, breadth_first
+from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.seeding import stream
 
 # beyond these sizes a search would take longer than it saves
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
 ROTATIONS = 60  # per client, before a search for a cycle restarts
-ATTEMPTS = 12
+ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # an attempt takes seconds on a large network
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -56,10 +57,11 @@ def _shortest_end(walk: list[int]) -> list[int]:
 
 
 def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
-    graph = check_reach(network, members)
-    if len(members) <= 2:
+    check_reach(network, members)
+    if len(members) <= 2 or network.complete:  # any order is a cycle then
         return sorted(members)
-    cycle = hamiltonian_cycle(graph)
+    graph = network.graph.subgraph(members)
+    cycle = ring(graph) or hamiltonian_cycle(graph)
     if cycle is not None:
         return cycle
     around = around_the_tree(spanning_tree(network, members), min(members))
@@ -68,14 +70,12 @@ def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     return min(around, round_trip(graph, list(dict.fromkeys(around))), key=len)
 
 
-def check_reach(network: Network, members: Sequence[int]) -> nx.Graph:
-    """The graph on these clients alone; a disconnected one is rejected."""
-    graph = network.graph.subgraph(members)
-    if not nx.is_connected(graph):
+def check_reach(network: Network, members: Sequence[int]) -> None:
+    """Reject clients that are not connected among themselves."""
+    if not network.complete and len(connected_pieces(network.neighbours, members)) > 1:
         raise NetworkError(
             "a tour needs clients that can all be reached from each other: add links, or use clusters with walk: tour."
         )
-    return graph
 
 
 def spanning_tree(network: Network, members: Sequence[int]) -> dict[int, list[int]]:
@@ -107,9 +107,21 @@ def following(branches: Sequence[int], previous: int) -> int:
 
     Taking it at every client leads around the whole tree: a client needs no other routing information.
     """
-    if previous not in branches:
+    place = bisect_left(branches, previous)  # sorted: the middle of a star has as many as there are clients
+    if place == len(branches) or branches[place] != previous:
         return branches[0]
-    return branches[(branches.index(previous) + 1) % len(branches)]
+    return branches[(place + 1) % len(branches)]
+
+
+def ring(graph: nx.Graph) -> list[int] | None:
+    """The only cycle there is, where every client has two neighbours, however many there are."""
+    if len(graph) < 3 or any(degree != 2 for _, degree in graph.degree):
+        return None
+    start = min(graph)
+    walk = [start, min(graph[start])]
+    while walk[-1] != start:
+        walk.append(next(k for k in graph[walk[-1]] if k != walk[-2]))
+    return walk[:-1]
 
 
 def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
@@ -117,37 +129,41 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     nodes = sorted(graph)
     if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph):
         return None
-    near = {k: sorted(graph[k]) for k in nodes}
-    for attempt in range(ATTEMPTS):
+    number = {k: i for i, k in enumerate(nodes)}
+    near = [sorted(number[j] for j in graph[k]) for k in nodes]
+    for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
         rng = stream(0, "hamiltonian cycle", attempt)
-        path = _rotated_path(near, nodes[0], ROTATIONS * len(nodes), rng)
+        path = _rotated_path(near, ROTATIONS * len(nodes), rng)
         if path is not None:
-            return path
+            return [nodes[i] for i in path]
     return None
 
 
-def _rotated_path(near: dict[int, list[int]], start: int, most: int, rng: np.random.Generator) -> list[int] | None:
-    """One attempt: a path from ``start`` through all whose end is next to it, or None."""
-    path, place = [start], {start: 0}
+def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) -> list[int] | None:
+    """One attempt: a path from 0 through all whose end is next to it, or None."""
+    K = len(near)
+    path, place = np.zeros(K, dtype=np.int64), np.full(K, K)  # arrays, as a rotation turns half of the path on average
+    seen, size, end = bytearray(K), 1, 0
+    place[0], seen[0] = 0, 1
     for draw in rng.random(most):
-        end = path[-1]
-        if len(path) == len(near) and start in near[end]:
-            return path
-        fresh = [k for k in near[end] if k not in place]
+        if size == K and 0 in near[end]:
+            return [int(k) for k in path]
+        fresh = [k for k in near[end] if not seen[k]]
         if fresh:  # those with few ways left first: they are the hard ones to reach later
-            dense = 2 * len(near[end]) > len(near)  # no mutants: a rule of thumb; there, none is hard to reach
+            dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard to reach
             easiest = fresh[0]  # no mutants: any will do
-            chosen = easiest if dense else min(fresh, key=lambda k: (sum(j not in place for j in near[k]), k))
-            place[chosen] = len(path)
-            path.append(chosen)
+            end = easiest if dense else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
+            path[size], place[end], seen[end] = end, size, 1
+            size += 1
             continue
-        inner = [k for k in near[end] if place[k] < len(path) - 2]
+        inner = [k for k in near[end] if place[k] < size - 2]
         if not inner:
             return None
-        pivot = place[inner[int(draw * len(inner))]]
-        path[pivot + 1 :] = path[:pivot:-1]
-        for i in range(pivot + 1, len(path)):
-            place[path[i]] = i
+        pivot = int(place[inner[int(draw * len(inner))]])
+        turned = path[pivot + 1 : size][::-1].copy()
+        path[pivot + 1 : size] = turned
+        place[turned] = np.arange(pivot + 1, size)
+        end = int(path[size - 1])
     return None
 
 

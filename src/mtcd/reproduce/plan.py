@@ -16,6 +16,7 @@ from mtcd.data.datasets.catalogue import first_present, is_present
 from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from mtcd.ledger.costs import Per
 from mtcd.network.spectrum import algebraic_connectivity
+from mtcd.network.topology import DRAWN
 from mtcd.own_code import look_in
 from mtcd.reproduce.merge import laid_over
 from mtcd.reproduce.schema import Changes, Experiment, Measure, Tune
@@ -216,7 +217,7 @@ def _draws(config: Config) -> bool:
         or method.batch is not None
         or config.model.kind == "split"  # how the networks start
         or (isinstance(data, SyntheticData) and data.seed is None)
-        or (network.kind == "erdos-renyi" and network.seed is None)
+        or (network.kind in DRAWN and network.seed is None)
     )
 
 

@@ -15,7 +15,7 @@ import scipy  # its parts are loaded when they are used
 
 from mtcd.arrays import Array
 from mtcd.errors import ConfigError
-from mtcd.network.topology import Network
+from mtcd.network.topology import Network, make_network
 
 
 class Chain(NamedTuple):
@@ -93,9 +93,12 @@ def inside(network: Network, clients: Sequence[int]) -> Network:
     """The subgraph of these clients."""
     if len(clients) == network.size and clients[0] == 0 and clients[-1] == network.size - 1:  # no mutants: only time
         return network
+    names = tuple(network.clients[k] for k in clients)
+    if network.complete:
+        return make_network("complete", names)
     place = {k: i for i, k in enumerate(clients)}
     near = (tuple(place[j] for j in network.neighbours[k] if j in place) for k in clients)
-    return Network(tuple(network.clients[k] for k in clients), tuple(near))
+    return Network(names, tuple(near))
 
 
 def checked_start(start: Sequence[float] | Array, K: int) -> Array:

@@ -1,0 +1,131 @@
+"""Large networks in one process: start-up, CPU time per hop and memory per client against K.
+
+`python -m benchmarks.scale` prints the tables of docs/scaling.md; each row is measured in a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+SIZES = (100, 1000, 10_000)
+KINDS = ("grid", "random-geometric", "complete", "star", "erdos-renyi", "path")
+HOPS = 3000
+FEW = 100
+
+
+def memory() -> float:
+    """The resident memory of this process, in MB."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 2**20
+
+
+def network_of(kind: str, clients: Any) -> Any:
+    """A connected network of this kind."""
+    from mtcd.network.topology import make_network
+
+    K = len(clients)
+    settings = {"random-geometric": {"radius": 1.3 * math.sqrt(2 * math.log(K) / (math.pi * K))}}
+    settings["erdos-renyi"] = {"p": min(1.0, 3 * math.log(K) / K)}
+    return make_network(kind, clients, **settings.get(kind, {}))
+
+
+def training(kind: str, K: int, samples: int, columns: int) -> dict[str, float]:
+    """Start-up, time per hop and memory of a training by STCD with Q = 5 on made-up data."""
+    import mtcd
+
+    data = mtcd.synthetic("ridge", samples=samples, features=columns * K, clients=K)
+    before, began = memory(), process_time()
+    network = network_of(kind, data.clients)
+    made = process_time() - began
+
+    def seconds(iterations: int) -> tuple[float, Any]:
+        began = process_time()
+        model, method = mtcd.Glm("ridge", alpha=1.0), mtcd.STCD(5, stepsize=1e-4)
+        run = mtcd.train(data, model, network, method, mtcd.Stop(iterations=iterations), metrics=())
+        return process_time() - began, run
+
+    start, _ = seconds(FEW)
+    again, _ = seconds(FEW)
+    long, run = seconds(FEW + HOPS)
+    used = memory() - before
+    with tempfile.TemporaryDirectory() as folder:
+        began = process_time()
+        run.save(Path(folder) / "run")
+        mtcd.load_run(Path(folder) / "run")
+        stored = process_time() - began
+    return {
+        "network": made,
+        "start": start,
+        "hop": (long - again) / HOPS,
+        "client": used / K,
+        "stored": stored,
+        "total": memory(),
+    }
+
+
+def searches(kind: str, K: int) -> dict[str, float]:
+    """The time of what is looked for in a network: a spanning tree, clusters, tours of clusters."""
+    from mtcd.methods.mtcd import MTCD
+    from mtcd.network.spanning import spanning_tree
+    from mtcd.network.tours import closed_walk
+
+    before, network = memory(), network_of(kind, [f"client_{k}" for k in range(K)])
+    found: dict[str, float] = {}
+
+    def timed(name: str, work: Any) -> Any:
+        began = process_time()
+        result = work()
+        found[name] = process_time() - began
+        return result
+
+    timed("tree", lambda: spanning_tree(network))
+    timed("communities", lambda: MTCD(None, 1, clusters="auto").token_clusters(network, 0))
+    clusters = timed("clusters", lambda: MTCD(16, 1, clusters="auto").token_clusters(network, 0))
+    timed("tours", lambda: [closed_walk(network, cluster) for cluster in clusters])
+    timed("tour", lambda: closed_walk(network, range(K)))
+    return found | {"memory": memory() - before}
+
+
+def apart(name: str, *arguments: object) -> dict[str, float]:
+    """The result of one of these functions in a process of its own, so that memory is not shared."""
+    command = [sys.executable, "-m", "benchmarks.scale", name, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def main() -> None:
+    """Print the tables."""
+    print("Trainings by STCD, Q = 5: CPU time; memory beyond the data\n")
+    print("| network | clients | samples | columns each | network | start | hop | save, load | memory per client |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    cases = [(kind, K, 1000, 2) for kind in ("grid", "random-geometric") for K in SIZES]
+    for kind, K, samples, columns in [*cases, ("grid", 1000, 100_000, 1)]:
+        row = apart("training", kind, K, samples, columns)
+        print(
+            f"| {kind} | {K:,} | {samples:,} | {columns} | {row['network']:.2f} s | {row['start']:.2f} s "
+            f"| {1e6 * row['hop']:.0f} µs | {row['stored']:.2f} s | {1000 * row['client']:.1f} kB |",
+            flush=True,
+        )
+    print(f"\nSearches in networks of {SIZES[-1]:,} clients: CPU time; memory of network and results\n")
+    print("| network | spanning tree | communities | 16 clusters | tours of these | tour of all | memory |")
+    print("|---|---|---|---|---|---|---|")
+    for kind in KINDS:
+        row = apart("searches", kind, SIZES[-1])
+        names = ("tree", "communities", "clusters", "tours", "tour")
+        times = " | ".join(f"{row[name]:.2f} s" for name in names)
+        print(f"| {kind} | {times} | {row['memory']:.0f} MB |", flush=True)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        main()
+    else:
+        work, kind, *numbers = sys.argv[1:]
+        print(json.dumps({"training": training, "searches": searches}[work](kind, *map(int, numbers))))  # type: ignore[operator]
