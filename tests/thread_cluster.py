@@ -51,7 +51,9 @@ class Handle:
                 future.set_exception(error)
 
     def kill(self) -> None:
-        self.dead, self.actor.host._running = True, False
+        self.dead = True
+        if hasattr(self.actor, "host"):
+            self.actor.host._running = False
         for future in self.pending:
             if not future.done():
                 future.set_exception(KilledError())

@@ -12,6 +12,7 @@ import yaml
 
 from mtcd.callbacks import Callback
 from mtcd.config.callbacks import make_callbacks
+from mtcd.config.instances import instance
 from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
     AdditiveSection,
@@ -40,6 +41,7 @@ from mtcd.data.svmlight import read_svmlight
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
+from mtcd.engines.kinds import ENGINES, EngineSettings
 from mtcd.errors import ConfigError, DataError
 from mtcd.extras import find
 from mtcd.families.additive import Additive
@@ -74,6 +76,7 @@ class Setup:
     notes: tuple[str, ...]
     compute: Compute | None = None
     callbacks: Sequence[Callback] = ()
+    engine: EngineSettings | None = None
 
     @property
     def is_linear(self) -> bool:
@@ -103,13 +106,14 @@ class Setup:
             resume=resume,
             metrics=self.config.metrics,
             callbacks=self.callbacks,
+            engine=self.engine,
         )
 
 
 def build(config: Config) -> Setup:
     """Make the parts; settings that need no data are checked before any table is read."""
     method, notes, stop, costs = build_settings(config)
-    callbacks = make_callbacks(config.callbacks)
+    callbacks, engine = make_callbacks(config.callbacks), build_engine(config)
     config = _settled(config)
     data = _held_out(config, build_data(config))
     compute = None
@@ -118,7 +122,16 @@ def build(config: Config) -> Setup:
         compute = Compute(**(config.compute or ComputeSection()).model_dump())
     model = model_for(config, data)
     network = build_network(config, data.clients)
-    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks)
+    return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks, engine)
+
+
+def build_engine(config: Config) -> EngineSettings | None:
+    """The engine of a config; None for this process."""
+    section = config.engine
+    if section is None:
+        return None
+    made: EngineSettings = instance("engine", section.kind, ENGINES[section.kind], section.model_extra or {})
+    return made
 
 
 def model_for(config: Config, data: VerticalData | VerticalDataset) -> Glm | Additive | SplitModel:

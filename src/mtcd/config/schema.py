@@ -39,6 +39,7 @@ __all__ = [
     "Count",
     "DataSection",
     "DatasetData",
+    "EngineSection",
     "FileData",
     "Fraction",
     "FromZero",
@@ -197,6 +198,20 @@ class CallbackSection(Section):
     kind: str
 
 
+class EngineSection(Section):
+    """Where the parties run, by its kind; other keys are its settings: see mtcd.Ray."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+
+    @model_validator(mode="after")
+    def _installed(self) -> EngineSection:
+        if is_own(self.kind):
+            raise ValueError("an engine is one that is installed: give its name, such as ray")
+        return self
+
+
 class Config(Section):
     """A whole config file."""
 
@@ -223,6 +238,9 @@ class Config(Section):
     """the folder of modules that names such as `module:Class` are in; that of the config unless given"""
     callbacks: list[CallbackSection] | None = None
     """callbacks, each with its `kind` and settings ([callbacks.md](callbacks.md)). Not in federations"""
+    engine: EngineSection | None = None
+    """where the parties run: in this process unless given; `{kind: ray, address: auto}` for processes and machines of
+    one owner ([ray.md](ray.md)). Not in federations"""
     seed: Seed = 0
     """one number for everything random: data, network, walks, starts, batches, and of split networks the start,
     dropout and transforms. `data.seed` and `network.seed` fix the data and the graph alone, so that runs with

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from mtcd.engines.kinds import MakeEngine
+from dataclasses import dataclass
+
+from mtcd.engines.kinds import ENGINES, EngineSettings, MakeEngine
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.ledger.ledger import Ledger
-from mtcd.protocol.engine import Engine
+from mtcd.protocol.engine import Engine, Recipe
 from mtcd.protocol.party import Parties
 
 __all__ = ["MakeEngine", "engine_for"]
@@ -15,3 +17,12 @@ __all__ = ["MakeEngine", "engine_for"]
 def engine_for(parties: Parties, ledger: Ledger) -> Engine:
     """A lockstep engine where the parties support rounds, a local engine otherwise."""
     return LocalEngine(parties, ledger) if parties.rounds is None else LockstepEngine(parties, ledger)
+
+
+@ENGINES.register("local")
+@dataclass(frozen=True)
+class Local(EngineSettings):
+    """All parties in this process, as without an engine."""
+
+    def maker(self, recipe: Recipe) -> MakeEngine:
+        return engine_for

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from mtcd.extras import find
 from mtcd.version import VERSION
 
 START_SECONDS = 120.0  # for actors to be scheduled and started
+CONNECT_SECONDS = 5.0
 MEGABYTE = 2**20
 
 
@@ -44,16 +46,15 @@ class Cluster:
     def _connect(self) -> None:
         address = self.settings.address
         quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": True, "namespace": "mtcd"}
+        if address not in (AUTO, LOCAL):
+            _check_reachable(address)
         try:
             if address != LOCAL:
                 self.ray.init(address=address, **quiet)
                 return
-        except ConnectionError as error:
+        except ConnectionError:
             if address != AUTO:
-                raise MtcdError(
-                    f"engine.address: there is no Ray cluster at {address}. Start one with 'ray start --head', check "
-                    "the address and port, or set address: local to start Ray on this machine."
-                ) from error
+                raise MtcdError(_nothing_at(address)) from None
         except RuntimeError as error:
             raise MtcdError(self._refused(address, str(error))) from None
         except ValueError as error:
@@ -173,6 +174,24 @@ class Cluster:
         if self._ours:
             self._ours = False
             self.ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Reject an address at which nothing listens, for which Ray would wait more than a minute."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdigit():
+        raise ConfigError(f"engine.address is 'auto', 'local' or 'host:port', but is {address!r}.")
+    try:
+        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
+    except (OSError, OverflowError):
+        raise MtcdError(_nothing_at(address)) from None
+
+
+def _nothing_at(address: str) -> str:
+    return (
+        f"engine.address: there is no Ray cluster at {address}. Start one with 'ray start --head', check the address "
+        "and port, or set address: local to start Ray on this machine."
+    )
 
 
 def _cause(error: Any) -> BaseException:

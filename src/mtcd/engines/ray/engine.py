@@ -147,7 +147,7 @@ class RayEngine(Engine):
         bits, traced = self.ledger.float_bytes, self.tracer is not None
         states = kept.hosts or {}
         self.cluster.call("prepare", lambda n: (self._term, peers, self._routes, due, states.get(n), bits, traced))
-        self._polls, self._observed = {}, None
+        self._observed = None
         self._release(range(len(self.placed)), due)
 
     def _release(self, hosts: Sequence[int], due: float) -> None:
@@ -270,6 +270,8 @@ class RayEngine(Engine):
             self._set_ledger(self._kept.ledger)
             if self.tracer is not None and self._kept.trace is not None:
                 self.tracer.restore(deepcopy(self._kept.trace))
+            for number in died.numbers:  # the others' polls go on: a second one would miss what the first receives
+                self._polls.pop(number, None)
             try:
                 self._create(died.numbers)
                 self._prepare()

@@ -1,0 +1,30 @@
+"""Instances of registered classes from the keys of a config: each key is a parameter of the class."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+from pydantic import ConfigDict, ValidationError, create_model
+
+from mtcd.errors import ConfigError, did_you_mean
+
+
+def instance(where: str, kind: str, made: Callable[..., Any], given: Mapping[str, Any]) -> Any:
+    """The class of this kind with these settings, checked by its type hints; errors begin with the key ``where``."""
+    parameters = inspect.signature(made).parameters
+    for name in given:
+        if name not in parameters:
+            raise ConfigError(f"{where}: {kind} has no key {name!r}; {did_you_mean(name, parameters)}")
+    hints = get_type_hints(vars(made)["__init__"] if isinstance(made, type) else made)
+    fields: dict[str, Any] = {
+        name: (hints.get(name, Any), ... if one.default is one.empty else one.default)
+        for name, one in parameters.items()
+    }
+    try:
+        settings = create_model(kind, __config__=ConfigDict(extra="forbid"), **fields)(**given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ConfigError(f"{where}.{'.'.join(map(str, first['loc'][:1]))}: {first['msg']}.") from None
+    return made(**{name: getattr(settings, name) for name in given})

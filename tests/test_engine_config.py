@@ -1,0 +1,67 @@
+"""The section ``engine`` of a config, and ``engine=`` in Python; nothing here starts Ray."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mtcd
+from mtcd.config.build import build
+from mtcd.config.read import check_config
+from mtcd.engines.ray.cluster import Cluster
+from mtcd.errors import ConfigError, MtcdError
+from mtcd.extras import find
+
+DATA = {"synthetic": "ridge", "samples": 20, "features": 6, "clients": 3}
+
+
+def engine_of(**section: Any) -> Any:
+    return build(check_config({"data": DATA, "engine": section})).engine
+
+
+def test_a_config_names_an_engine_and_its_settings() -> None:
+    assert engine_of(kind="ray", actors=3, address="10.0.0.1:6379") == mtcd.Ray("10.0.0.1:6379", actors=3)
+    assert build(check_config({"data": DATA})).engine is None
+
+
+def test_the_local_engine_is_the_default() -> None:
+    method, stop = mtcd.STCD(), mtcd.Stop(iterations=50)
+    data = mtcd.synthetic("ridge", samples=20, features=6, clients=3)
+    runs = [mtcd.train(data, None, "path", method, stop, engine=one) for one in (None, engine_of(kind="local"))]
+    assert runs[0].final.objective == runs[1].final.objective
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"kind": "rai"}, "engine.kind: no engine is called 'rai'; did you mean 'ray'"),
+        ({"kind": "ray", "adress": "auto"}, "engine: ray has no key 'adress'; did you mean 'address'"),
+        ({"kind": "ray", "actors": "two"}, "engine.actors: "),
+        ({"kind": "ray", "actors": 0}, "engine.actors must be 1 or more"),
+        ({"kind": "ray", "gpus": -1}, "engine.gpus must be 0 or more"),
+        ({"kind": "ray", "address": ""}, "engine.address is 'auto'"),
+        ({"kind": "mine:Engine"}, "an engine is one that is installed"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(section: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        engine_of(**section)
+
+
+def test_train_refuses_anything_but_an_engine() -> None:
+    data = mtcd.synthetic("ridge", samples=20, features=6, clients=3)
+    with pytest.raises(ConfigError, match=r"engine must be a kind of engine, such as mtcd.Ray\(\), but is 'ray'"):
+        mtcd.train(data, None, "path", mtcd.STCD(), engine="ray")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "127.0.0.1:99999"])
+def test_nothing_at_the_address_is_said_at_once(address: str) -> None:
+    find("ray")
+    with pytest.raises(MtcdError, match=f"there is no Ray cluster at {address}.*ray start --head"):
+        Cluster(mtcd.Ray(address)).start()
+
+
+def test_an_address_without_port_is_refused() -> None:
+    with pytest.raises(ConfigError, match="engine.address is 'auto', 'local' or 'host:port', but is 'somewhere'"):
+        Cluster(mtcd.Ray("somewhere")).start()
