@@ -39,7 +39,7 @@ class AdditiveProblem:
     evaluation: Evaluation | None = None
     _made: dict[int, PartyModel] = field(default_factory=dict)
 
-    warm = False
+    warm = False  # all families start with margins of 0
 
     @staticmethod
     def of(model: Additive, data: VerticalData, seed: int) -> AdditiveProblem:
