@@ -27,6 +27,7 @@ PREPARATION = "preparation.json"
 COEFFICIENTS = "coefficients.csv"
 PARTS = "parts.npz"
 """The models of the parties of an additive model."""
+IMPORTANCE = "importance.csv"
 TRACE = "trace.npz"
 RUN_FILES = frozenset(
     {
@@ -39,6 +40,7 @@ RUN_FILES = frozenset(
         "ledger.json",
         "parameters.npz",
         PARTS,
+        IMPORTANCE,
         PREPARATION,
         TRACE,
         WEIGHTS,

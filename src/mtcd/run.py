@@ -169,6 +169,25 @@ class Run:
             raise MtcdError("Parts are of additive models: this run trained another one.")
         return dict(zip(trained.clients, trained.parts, strict=True))
 
+    def importance(
+        self, X: Any = None, y: Any = None, kind: str = "gain", by: str = "party", repeats: int = 5, seed: int = 0
+    ) -> Rows:
+        """The importance of columns or parties in an additive model, as a list of dicts.
+
+        ``kind`` 'gain': the gain of the splits on each column of the parties with trees. 'permutation': how much the
+        mean loss of samples ``X`` with labels ``y`` rises when the rows of a party's block are shuffled, or with ``by``
+        'column' those of each column; the mean of so many ``repeats``. ``X`` and ``y`` as in ``evaluate``.
+        """
+        trained = self.trained()
+        if not isinstance(trained, TrainedAdditive):
+            raise MtcdError("Importance is of trees and mixed families: of a linear model, look at its coefficients.")
+        if by not in ("party", "column"):
+            raise MtcdError(f"by must be 'party' or 'column', but is {by!r}.")
+        if y is None and isinstance(X, VerticalData):
+            y = X.labels
+        found: Rows = find("mtcd.families.importance").importance(trained, X, y, kind, repeats, seed, by == "column")
+        return found
+
     def predict(self, X: Any) -> NDArray[np.generic]:
         """Predictions for new samples: values in regression, the labels of the classes otherwise.
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from mtcd.data.scaling import Scaling
 from mtcd.errors import MtcdError
 from mtcd.families.trained import TrainedAdditive, read_additive
-from mtcd.files import COEFFICIENTS, MARKER, PREPARATION, TRACE, plain
+from mtcd.families.trees import TreePart
+from mtcd.files import COEFFICIENTS, IMPORTANCE, MARKER, PREPARATION, TRACE, plain
 from mtcd.history import History
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -45,6 +46,8 @@ def write_run(run: Run, folder: Path) -> None:
         (folder / COEFFICIENTS).write_bytes(run.coefficients_table().to_csv().encode())
     elif isinstance(run.model, TrainedAdditive):
         about["additive"] = run.model.write(folder)
+        if any(isinstance(part, TreePart) for part in run.model.parts):
+            (folder / IMPORTANCE).write_bytes(run.importance().to_csv().encode())
     elif run.model is not None:
         about["split"] = run.model.write(folder)
     if run.model is not None and run.model.preparations is not None:

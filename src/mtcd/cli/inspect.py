@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,13 @@ from typing import Any
 from rich.table import Table
 
 from mtcd.cli.findings import Finding, as_plain
+from mtcd.cli.inspect_additive import additive_rows, examine_additive, holds
 from mtcd.cli.inspect_split import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
 from mtcd.cli.show import screen, show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
-from mtcd.config.schema import SplitSection
+from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.data.scaling import standardise
 from mtcd.errors import listing
 from mtcd.methods.method import Method, resolve_stepsize
@@ -36,15 +37,19 @@ def inspect_config(path: Path, changes: list[str], seed: int | None, as_json: bo
     if not run_code:
         refuse_code(config, f"inspect it with its code: mtcd inspect {path} --run-code")
     setup = build(config)
-    split = isinstance(setup.config.model, SplitSection)
-    found = examine_split(setup) if split else examine(setup)
+    model = setup.config.model
+    looked: tuple[Callable[[Setup], dict[str, Any]], Callable[[dict[str, Any]], dict[str, str]]] = examine, _linear_rows
+    if isinstance(model, SplitSection):
+        looked = examine_split, split_rows
+    elif isinstance(model, AdditiveSection):
+        looked = examine_additive, additive_rows
+    found = looked[0](setup)
     if as_json:
         print(json.dumps(found, allow_nan=False))  # noqa: T201
         return
     show_notes(found["notes"])
-    rows = split_rows(found) if split else _linear_rows(found)
     screen.print(_clients_table(setup.network, found["clients"]))
-    screen.print(_facts_table(rows))
+    screen.print(_facts_table(looked[1](found)))
 
 
 def examine(setup: Setup) -> dict[str, Any]:
@@ -111,10 +116,16 @@ def _clients_table(network: Network, clients: Mapping[str, Any]) -> ScreenTable:
             rows.append([f"and {network.size - limit} more", "", ""])
             break
         near = listing([network.clients[j] for j in network.neighbours[k]], 3)
-        holds = held_by(held) if isinstance(held, dict) else f"{len(held)}: {listing(held, 4)}"
-        rows.append([name, holds, near or "none"])
+        rows.append([name, _holding(held), near or "none"])
     titles = ["client", "holds", "neighbours"]
     return ScreenTable(titles, rows, words=titles)
+
+
+def _holding(held: Any) -> str:
+    """What a client holds, as text."""
+    if not isinstance(held, dict):
+        return f"{len(held)}: {listing(held, 4)}"
+    return holds(held) if "family" in held else held_by(held)
 
 
 def _linear_rows(found: dict[str, Any]) -> dict[str, str]:

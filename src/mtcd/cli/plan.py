@@ -13,13 +13,14 @@ from pathlib import Path
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mtcd.cli.show import aside, screen, show_notes
-from mtcd.config.build import build
+from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
-from mtcd.config.schema import GlmSection
+from mtcd.config.schema import AdditiveSection, SplitSection
 from mtcd.errors import ConfigError
 from mtcd.files import check_writable, write_whole
 from mtcd.own_code import may_run
 from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
+from mtcd.planner.additive import plan_additive
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
 from mtcd.planner.screening import kind
@@ -56,11 +57,14 @@ def plan_config(options: PlanOptions) -> None:
     if out.suffix == ".png":
         raise ConfigError(f"--out {out} names a picture: choose a file that ends with .yaml.")
     picture = _checked(out.with_suffix(".png"), options.config)
-    if not isinstance(config.model, GlmSection):  # before any network is built
-        raise ConfigError("mtcd plan supports linear models only, but the config has a split network.")
+    if isinstance(config.model, SplitSection):  # before any network is built
+        raise ConfigError("mtcd plan supports linear models, trees and mixed families, but not split networks.")
     if not may_run():
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
+    if isinstance(config.model, AdditiveSection):
+        _plan_additive(setup, options, budget, out)
+        return
     links = None if options.links is None else read_links(options.links, setup.network)
     with _progress() as watch:
         found = plan(setup, target=options.target, budget=budget, ratio=options.ratio, links=links, watch=watch)
@@ -76,6 +80,29 @@ def plan_config(options: PlanOptions) -> None:
     screen.print(candidates_table(found))
     screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
     screen.print(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}", highlight=False, soft_wrap=True)
+
+
+def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path) -> None:
+    """The same for trees and mixed families, which have no gap to reach."""
+    for name in ("links", "target"):
+        if getattr(options, name) is not None:
+            raise ConfigError(f"--{name} is for linear models: trees are planned by cost and held-out loss.")
+    with _progress() as watch:
+        found = plan_additive(setup, budget, options.ratio, watch)
+    best = found.candidates[0]
+    said = f"Use {best.label}: cost {_number(best.cost)} to a held-out {found.metric} of {found.target:.4g}."
+    write_whole(out, f"# Planned from {options.config.name!r}. {said}\n{found.yaml()}")
+    show_notes(found.notes)
+    if options.as_json:
+        print(json.dumps(found.summary() | {"out": str(out)}, allow_nan=False))  # noqa: T201
+        return
+    rows = [
+        [one.label + (" (yours)" if one.own else ""), _number(one.cost), f"{one.best:.4g}", f"{one.iterations}"]
+        for one in found.candidates
+    ]
+    titles = ["method", "cost", f"best held-out {found.metric}", "iterations"]
+    screen.print(ScreenTable(titles, rows, words=["method"], best=True))
+    screen.print(escape(f"{said} Config to use: {out}"), highlight=False, soft_wrap=True)
 
 
 def _checked(path: Path, config: Path) -> Path:

@@ -37,8 +37,8 @@ class TreesSection(AdditiveSection):
     """`trees`: a visit grows `method.local_updates` trees on the party's own columns ([trees.md](trees.md))"""
     learning_rate: Number = 0.1
     """by which each tree is multiplied"""
-    depth: Whole | None = 6
-    """the most levels of a tree; `null` for no limit"""
+    depth: Whole = 6
+    """the most levels of a tree; 0 for no limit"""
     leaves: Whole = 31
     """the most leaves of a tree"""
     l2: Number = 1.0

@@ -2,5 +2,6 @@
 
 from mtcd.estimators.classifier import MTCDClassifier
 from mtcd.estimators.regressor import MTCDRegressor
+from mtcd.estimators.trees import TreesClassifier, TreesRegressor
 
-__all__ = ["MTCDClassifier", "MTCDRegressor"]
+__all__ = ["MTCDClassifier", "MTCDRegressor", "TreesClassifier", "TreesRegressor"]

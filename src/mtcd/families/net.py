@@ -25,7 +25,7 @@ UNUSED = "This method needs the smoothness of a linear block, which a net does n
 @FAMILIES.register("net")
 @dataclass(frozen=True, kw_only=True)
 class NetFamily(Family):
-    """A network with layers of ``hidden`` units on the standardised columns, and ``l2`` on the change of its parameters."""
+    """A network with layers of ``hidden`` units on the standardised columns; ``l2`` is on the change of parameters."""
 
     hidden: tuple[int, ...] = (16,)
     l2: float = 1e-3

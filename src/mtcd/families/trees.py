@@ -24,7 +24,7 @@ UNUSED = "This method needs the smoothness of a linear block, which trees do not
 @FAMILIES.register("trees")
 @dataclass(frozen=True, kw_only=True)
 class TreeFamily(Family):
-    """Trees of at most ``depth`` levels and ``leaves`` leaves, each multiplied by the ``learning_rate``.
+    """Trees of at most ``depth`` levels (0: any) and ``leaves`` leaves, each multiplied by the ``learning_rate``.
 
     ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples`` samples, a column has
     at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the shares of columns and samples that a tree is
@@ -32,7 +32,7 @@ class TreeFamily(Family):
     """
 
     learning_rate: float = 0.1
-    depth: int | None = 6
+    depth: int = 6
     leaves: int = 31
     l2: float = 1.0
     min_samples: int = 20
@@ -48,9 +48,8 @@ class TreeFamily(Family):
     def __post_init__(self) -> None:
         check_number("model.learning_rate", self.learning_rate, above=0)
         check_number("model.l2", self.l2)
-        for name, least in (("depth", 1), ("leaves", 2), ("min_samples", 1), ("bins", 2), ("threads", 1)):
-            if getattr(self, name) is not None:
-                check_whole(f"model.{name}", getattr(self, name), least)
+        for name, least in (("depth", 0), ("leaves", 2), ("min_samples", 1), ("bins", 2), ("threads", 1)):
+            check_whole(f"model.{name}", getattr(self, name), least)
         for name in ("columns", "rows"):
             check_number(f"model.{name}", getattr(self, name), above=0)
             if getattr(self, name) > 1:
