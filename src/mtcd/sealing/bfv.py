@@ -28,8 +28,11 @@ from mtcd.sealing.rounding import pack_rounded, rounded_size, unpack_rounded
 from mtcd.sealing.seal_format import Polynomials
 from mtcd.sealing.wire import PRODUCT, VECTOR, Frame
 
-LEAST_TO_DECRYPT = 10
-"""Bits of noise budget below which a ciphertext is rejected: honest ones have 20 or more, made-up ones have none."""
+LEAST_TO_DECRYPT = 18
+"""Bits of noise budget below which a ciphertext is rejected: honest ones have 20 or more.
+
+A ciphertext with one coefficient changed at random passes with a probability of about 2^-18.
+"""
 
 
 @dataclass(frozen=True)
