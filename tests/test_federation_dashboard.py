@@ -56,11 +56,15 @@ def test_the_document_follows_a_run(tmp_path: Path) -> None:
         hops = sum(node.trainer.reliable.ledger.hops for node in hub.nodes.values() if node.trainer is not None)
         states.append([one["state"] for one in looked(hub, view, 300.0)["runs"][0]["clients"]])
         last = looked(hub, view, 301.0, gone=DATA.clients[1])["runs"][0]
+        view.observe(summarise(view.config, {}), 302.0)
+        unanswered = view.document()["runs"][0]
     assert states == [["waiting"] * K, ["finished"] * K]
     assert document["mode"] == "federation"
     assert [one["state"] for one in last["clients"]] == ["finished", "gone", "finished", "finished"]
     assert last["clients"][1]["detail"] == "not reached"
     assert dict(last["facts"])["hops"] == f"{hops:,}"  # also those of who is gone
+    assert dict(unanswered["facts"])["iteration"] == "40"
+    assert unanswered["message"] == f"0 of {K + 1} members answer. Iteration 40."
     check_trace(last, hops)
     columns = last["curves"]["columns"]
     assert columns["iteration"][-1] == 40

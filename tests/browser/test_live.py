@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from browser import made_up
@@ -61,7 +60,6 @@ class Training:
 
 
 def served(page: Page, address: str) -> Shown:
-    page.route("**/favicon.ico", lambda route: route.fulfill(status=204))
     page.goto(address)
     return Shown(page)
 
@@ -102,15 +100,14 @@ def test_a_lost_connection_is_told_and_found_again(chromium: Any) -> None:
     page.close()
 
 
-@pytest.mark.parametrize("status", ["converged"])
-def test_the_end_of_the_training_is_not_taken_for_a_lost_connection(chromium: Any, status: str) -> None:
-    training = Training()
-    page = chromium.new_page()
+def test_after_the_end_of_the_training_the_page_asks_nothing_more(tab: Callable[..., Page]) -> None:
+    training, page, asked = Training(), tab(), []
     with training.serving() as address:
         served(page, address)
-        training.whole |= {"status": status}
+        training.whole |= {"status": "converged"}
         expect(page.locator("#connection")).to_have_text("training has ended")
-        expect(page.locator("#status")).to_have_text(status)
-    page.wait_for_event("requestfailed")
+        expect(page.locator("#status")).to_have_text("converged")
+        page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(2500)  # longer than the second between two requests
+    assert asked == []
     expect(page.locator("#connection")).to_have_text("training has ended")
-    page.close()

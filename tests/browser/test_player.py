@@ -109,7 +109,7 @@ def test_stretches_of_a_thinned_trace_follow_each_other_and_the_page_says_so(ope
     shown.at_step(15)
     shown.slide(11)
     assert shown.visits() == visits_after(run, 11)
-    assert "45 of 75 hops are shown" in shown.text("#network-caption")
+    assert "45 of 75 messages are shown" in shown.text("#network-caption")
 
 
 def test_with_reduced_motion_tokens_never_stand_between_two_clients(open_report: Open) -> None:

@@ -69,7 +69,8 @@ class FederationView:
         self._ledgers |= {name: Ledger(**one["ledger"]) for name, one in parties.items() if "ledger" in one}
         ledger = Ledger.total(self._ledgers.values())
         sent = {"hops": ledger.hops, "cost": self._costs.total(ledger)}
-        summary = {**summary, **sent}
+        reached = [n for n in (summary["iteration"], *(row["iteration"] for row in self._rows[-1:])) if n is not None]
+        summary = {**summary, **sent, "iteration": max(reached, default=None)}  # also where nobody answers any more
         row = {name: summary.get(name) for name in COLUMNS}
         row |= {"seconds": round(seconds, 3), "bytes": sum(ledger.bytes(self._costs.account).values())}
         if row["iteration"] is not None and (not self._rows or row["iteration"] > self._rows[-1]["iteration"]):

@@ -22,14 +22,10 @@
         say(running() ? "live" : "training has ended", running() ? "good" : "");
         lost = false;
       } catch {
-        if (running()) {
-          say("connection lost, trying again", "bad");
-          lost = true;
-        } else {
-          say("training has ended", "");
-        }
+        say("connection lost, trying again", "bad");
+        lost = true;
       }
-      setTimeout(ask, SECOND);
+      if (running()) setTimeout(ask, SECOND);  // what has ended does not change, and its server goes
     };
 
     chip.hidden = false;

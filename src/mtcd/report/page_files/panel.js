@@ -27,8 +27,8 @@
     const parts = [...kind, page.plural(clients.length, "client"), `${links}${cut}`];
     if (network.server) parts.push("with a server");
     if (!trace || trace.total === trace.token.length) return parts.join(", ");
-    const shown = `${page.number(trace.token.length)} of ${page.plural(trace.total, "hop")} are shown`;
-    return `${parts.join(", ")}; ${shown}, in windows of consecutive hops; visits so far count these alone`;
+    const shown = `${page.number(trace.token.length)} of ${page.plural(trace.total, "message")} are shown`;
+    return `${parts.join(", ")}; ${shown}, in windows of consecutive ones; visits so far count these alone`;
   };
 
   /** What the colours of the picture mean. */
