@@ -70,7 +70,7 @@ PAYLOADS: tuple[Payload, ...] = (
     SealedToken(1, 2, np.array([0.5]), 2.0, 64.0, BYTES),
     SealedRequest(2, 1, 2, BYTES),
     SealedAnswer(2, 1, 2, Z),
-    SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0),
+    SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0, 0.5),
     NextTour(2),
 )
 

@@ -17,7 +17,7 @@ from mtcd.federation.administrator import init_federation
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.node.node import Node
-from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.node.participant import linear_participant
 from mtcd.federation.node.participant_table import settings_of
 from mtcd.federation.participant.block import NPZ, PartyBlock, read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
@@ -89,7 +89,7 @@ def run_all(nodes: dict[str, Node]) -> dict[str, str]:
 def engine_of(folder: Path, data: VerticalData, **changes: Any) -> FederationEngine:
     """All parties of a linear model as nodes of this process."""
     kits = make_kits(folder, data.clients, **changes)
-    return FederationEngine(kits, folder / "runs", lambda kit: LinearParticipant(kit, own_table_of(data, kit)))
+    return FederationEngine(kits, folder / "runs", lambda kit: linear_participant(kit, own_table_of(data, kit)))
 
 
 def unobserved(engine: FederationEngine) -> Federated:

@@ -31,6 +31,7 @@ from mtcd.federation.schema import NO_WEIGHTS, Federation
 from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
@@ -193,6 +194,9 @@ def _check_labels(federation: Federation, method: Method) -> None:
         raise ConfigError(f"labels.weights: {labels.weights!r} is the label or the id: name another column.")
     if labels.weights is not None and isinstance(federation.model, SplitSection):
         raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
+    if isinstance(method, SealedTours):
+        _check_sealed(federation)
+        return
     if "server" in labels.shared_with and federation.server is None:
         raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
     if "parties" not in labels.shared_with:
@@ -212,6 +216,20 @@ def _check_labels(federation: Federation, method: Method) -> None:
         )
 
 
+def _check_sealed(federation: Federation) -> None:
+    """Refuse what would tell labels or scores of a sealed training to others."""
+    labels = federation.labels
+    if labels.shared_with:
+        raise ConfigError("labels.shared_with: in a sealed training labels stay with their holder: leave it out.")
+    if labels.weights is not None:
+        raise ConfigError("labels.weights: privacy.mode: sealed takes no weights of samples: leave them out.")
+    if federation.holdout is not None:
+        raise ConfigError(
+            f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, which a sealed "
+            "training does not tell it. Leave holdout out, and predict new samples after training."
+        )
+
+
 def _check_plateau(federation: Federation, method: Method) -> None:
     """Refuse a plateau rule that no party can apply: the party that reports progress must know the objective."""
     plateau = federation.stop.plateau
@@ -227,6 +245,8 @@ def _check_plateau(federation: Federation, method: Method) -> None:
         raise ConfigError(
             f"stop.plateau: no party of a federation knows the objective of a split network on all samples. {instead}"
         )
+    if isinstance(method, SealedTours):
+        raise ConfigError(f"stop.plateau: in a sealed federation no party reports the objective. {instead}")
     if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(

@@ -33,6 +33,7 @@ from mtcd.federation.schema import (
 )
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network
+from mtcd.privacy import SEALED
 from mtcd.version import PROTOCOL
 
 
@@ -99,6 +100,11 @@ class KitConfig(Section):
     def is_operator(self) -> bool:
         """Whether this is the operator's kit."""
         return self.name == OPERATOR
+
+    @property
+    def sealed(self) -> bool:
+        """Whether tokens are encrypted, and labels stay with their holder."""
+        return self.privacy is not None and self.privacy.mode == SEALED
 
     @property
     def seen_by(self) -> str:

@@ -107,7 +107,8 @@ class Bounds:
     @cached_property
     def most_floats(self) -> int:
         """The most numbers that any message can be charged for."""
-        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra
+        sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
+        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""

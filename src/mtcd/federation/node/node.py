@@ -32,6 +32,7 @@ from mtcd.federation.node.verdict import Verdict
 from mtcd.federation.node.watch import Report
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.methods.hosting import Share
+from mtcd.methods.sealed.payloads import SealedToken
 from mtcd.methods.svfl import Shared
 from mtcd.protocol.party import SERVER
 from mtcd.protocol.token import Token
@@ -61,6 +62,7 @@ class Node(Ending):
         connect: Connect = Link,
     ) -> None:
         config, folder = kit.config, RunFolder(out)
+        participant.folder = folder.path
         log = Log(config.name, folder.log, show)
         super().__init__(kit, participant, folder, Station(kit, log, self._changed, loop, connect))
         self.number = SERVER if config.is_server else config.parties.index(config.name)
@@ -236,6 +238,9 @@ class Node(Ending):
             self._watch(payload)
         elif isinstance(payload, Share | Shared):
             self.watch.requested(payload.t if isinstance(payload, Share) else payload.round)
+        elif isinstance(payload, SealedToken):
+            self.watch.requested(payload.t - 1)  # so many tours have ended
+            self.watch.log_progress()
         if self.trainer is not None and self.watch.shows_divergence(payload):
             self.trainer.report_divergence()
 

@@ -117,7 +117,8 @@ class OpeningFollower:
 
     def _check(self, agreed: Agreed) -> None:
         """Check that parties get samples and labels; the server gets no samples, and labels only if it may."""
-        may_know = self.part is not None or SERVER in self.kit.config.labels.shared_with
+        config = self.kit.config
+        may_know = not config.sealed and (self.part is not None or SERVER in config.labels.shared_with)
         if bool(agreed.labels) != may_know:
             raise WireError("labels", "are missing, or are not for this party")
         if self.part is not None:

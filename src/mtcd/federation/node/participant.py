@@ -59,7 +59,15 @@ def make_participant(kit: Kit, given: dict[str, Any]) -> Participant:
         return made
     if isinstance(config.model, AdditiveSection):
         return AdditiveParticipant(kit, table)
-    return LinearParticipant(kit, table)
+    return linear_participant(kit, table)
+
+
+def linear_participant(kit: Kit, table: PartyTable | None) -> LinearParticipant:
+    """The participant of a linear model, with open or sealed tokens."""
+    if not kit.config.sealed:
+        return LinearParticipant(kit, table)
+    sealed: LinearParticipant = find("mtcd.federation.node.sealed_participant").SealedParticipant(kit, table)
+    return sealed
 
 
 class LinearParticipant(ParticipantTable):

@@ -44,6 +44,9 @@ def settings_of(config: KitConfig) -> tuple[Method, Stop, Costs]:
 class ParticipantTable:
     """The common part of participants of all models: the table (none at the server) and the settings."""
 
+    folder: Path | None = None
+    """The run folder, for secrets that only this party may keep."""
+
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         self.kit, self.config, self.table = kit, kit.config, table
         self.method, self.stop, self.costs = settings_of(kit.config)

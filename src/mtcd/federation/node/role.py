@@ -39,6 +39,9 @@ class Role:
 class Participant(Part, Protocol):
     """The data and the model of a party, or of the server, in a federation."""
 
+    folder: Path | None
+    """The run folder, for secrets that only this party may keep."""
+
     def role(self, agreed: Agreed, log: Log) -> Role:
         """The role in the agreed run."""
 

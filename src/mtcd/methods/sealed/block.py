@@ -51,9 +51,9 @@ class SealedBlock(Stateful):
         return self.theta + self.change
 
     def preview(self, tour: int, weights: Array) -> Array:
-        """theta_k at the start of this tour."""
+        """theta_k at the start of this tour, the one under way or the next."""
         if tour == self.tour or not weights.any():
-            return self.theta if tour != self.tour else self.parameters()
+            return self.theta
         return self.theta + _mix(weights, [self.change, *self.moves])
 
     def start_tour(self, tour: int, weights: Array, stretch: float) -> None:

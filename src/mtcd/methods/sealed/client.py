@@ -4,7 +4,7 @@ holder to be decrypted, and comes back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -49,6 +49,13 @@ class SealedClient(Client):
 
     def parameters(self) -> Array:
         return self.block.parameters()
+
+    def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
+        """The training has ended after tour t: move to its mix, or undo what a later tour has begun."""
+        weights = np.array([past[i][0] for i in sorted(past)])
+        if t + 1 >= self.block.tour:
+            self.block.start_tour(t + 1, weights if t == self.block.tour else np.zeros(0), 1.0)
+        self.token = self.mask = None
 
     def receive(self, message: Message) -> Sequence[Message]:
         match message.payload:
@@ -159,7 +166,9 @@ class LabelHolder(SealedClient):
         product, mask = sealer.mask(sealer.product(change, sealer.encode(column)))
         parts = [as_block(sealer.to_bytes(one)) for one in (sealer.flood_vector(vector), sealer.flood(product))]
         self.begun = NOTHING
-        return [send(self.number, SERVER, SealedEnd(token.t, parts[0], parts[1], float(mask[0]), float(scale)))]
+        constant = self.plan.constant_of(self.labels)
+        end = SealedEnd(token.t, parts[0], parts[1], float(mask[0]), float(scale), constant)
+        return [send(self.number, SERVER, end)]
 
     def _y(self, token: SealedToken) -> Any:
         return self.plan.scales(self.sealer.parameters).vector(self.labels, token.scale)

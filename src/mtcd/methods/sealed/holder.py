@@ -32,13 +32,14 @@ from mtcd.sealing.cipher import Integers, SecretKey, find
 class KeyHolding(Stateful):
     """What the key holder has beside a party's own part: the key, the scores, and the tour that is under way."""
 
-    state_fields = ("fingerprint", "tour", "scale", "opened", "answered", "steering")
+    state_fields = ("fingerprint", "tour", "completed", "scale", "opened", "answered", "steering")
 
     def __init__(self, number: int, plan: SealedPlan, make_key: MakeKey | None) -> None:
         self.number, self.plan, self._make_key = number, plan, make_key
         self.fingerprint = ""
         """Of the key that the clients know."""
-        self.tour = 0
+        self.tour = self.completed = 0
+        """The tour that began last, and the one that ended last."""
         self.scale = 1.0
         """Integers per unit of g in this tour."""
         self.opened = np.zeros(0, np.int64)
@@ -97,6 +98,11 @@ class KeyHolding(Stateful):
         """Decrypt the token."""
         return self.key.open_vector(self.key.vector_from_bytes(data.tobytes()))
 
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix, one by one, as the announcement of the end carries them."""
+        return {i: np.array([w]) for i, w in enumerate(self.steering.weights)}
+
     def end_tour(self, opened: Integers, start: Integers, label_sum: Callable[[Array], float]) -> list[Message]:
         """Choose the mix from which the next tour starts; report the end of this one.
 
@@ -104,6 +110,7 @@ class KeyHolding(Stateful):
         """
         change, sums = change_of(opened, start, self.scale, self.scales)
         self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
+        self.completed = self.tour
         return self._next_tour()
 
     def _next_tour(self) -> list[Message]:
@@ -142,11 +149,17 @@ class SealedServer(Party):
             raise WireError("sealed end", "is not of the tour that is under way")
         opened = key.open_product(key.product_from_bytes(end.labels.tobytes()))
         labels = centred(int(opened[0]) - int(end.mask), key.parameters.plain_modulus)
+        holding.steering.constant = end.constant
         label_sum = labels / (end.scale * scales.curvature * holding.scale)
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 
     def last_sync(self) -> tuple[int, int]:
-        return self.holding.tour, self.holding.tour
+        return self.holding.completed, self.holding.completed
+
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix: see ``End``."""
+        return self.holding.past
 
 
 class LoneHolder(SealedClient):
@@ -160,6 +173,19 @@ class LoneHolder(SealedClient):
         super().__init__(number, block, plan)
         self.labels = labels
         self.holding = KeyHolding(number, plan, make_key)
+        self.holding.steering.constant = plan.constant_of(labels)
+
+    @property
+    def past(self) -> dict[int, Array]:
+        """The weights of the last mix: see ``End``."""
+        return self.holding.past
+
+    def last_sync(self) -> tuple[int, int]:
+        return self.holding.completed, self.holding.completed
+
+    def parameters(self) -> Array:
+        """theta_k after the tour that ended last."""
+        return self.block.preview(self.holding.completed + 1, self.holding.steering.weights)
 
     def receive(self, message: Message) -> Sequence[Message]:
         match message.payload:

@@ -109,6 +109,7 @@ class SealedEnd(Payload):
     """The end of tour t, from the label holder to the server: the token without labels, and the sum <y, change>.
 
     ``labels`` is that sum, encrypted and masked; without its ``mask`` and ``scale`` the partial sums would tell labels.
+    ``constant`` is the part of f that depends on the labels alone: half of |y|^2 for ridge, 0 for logistic.
     """
 
     t: Iteration
@@ -116,10 +117,11 @@ class SealedEnd(Payload):
     labels: Ciphertext
     mask: Number
     scale: Number
+    constant: Number
 
     @property
     def floats(self) -> int:
-        return words(self.token, self.labels) + 2
+        return words(self.token, self.labels) + 3
 
 
 @payload(19, "s>itself c>itself")

@@ -23,7 +23,7 @@ MakeKey = Callable[[Parameters], SecretKey]
 
 @dataclass(frozen=True, eq=False)
 class SealedPlan:
-    """``home`` is the label holder, where tours begin and end; ``start`` is f(0); ``widest`` the largest d_k."""
+    """``home``: the label holder, where tours begin and end; ``start``: f(0) or more; ``widest``: the largest d_k."""
 
     network: Network
     roaming: Roaming
@@ -64,9 +64,14 @@ class SealedPlan:
 
     @property
     def constant(self) -> float:
-        """The part of f that depends on the labels alone."""
+        """At least the part of f that depends on the labels alone."""
         zeros = np.zeros(self.samples)
         return max(0.0, self.start - self.loss.value(zeros, zeros))
+
+    def constant_of(self, labels: Array) -> float:
+        """The part of f that depends on these labels alone."""
+        zeros = np.zeros(self.samples)
+        return self.loss.value(zeros, labels) - self.loss.value(zeros, zeros)
 
     def draws(self, t: int, client: int) -> Array:
         """The draws with which a client rounds in tour t."""

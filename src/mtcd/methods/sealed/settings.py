@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -76,6 +77,10 @@ class SealedTours(Method):
     def sealed(self) -> SealedTours:
         return self
 
+    def resolved_stepsize(self) -> float:
+        """1: each update goes all the way to the minimum of the bound."""
+        return 1.0
+
     def check_network(self, network: Network) -> None:
         check_connected(network, "privacy.mode: sealed")
         if network.size < 2:
@@ -108,10 +113,9 @@ class SealedTours(Method):
 
     def most_iterations(self, problem: Problem) -> int | None:
         """Without a server: half of the smallest d_k of the others, after which it would learn their column space."""
-        if self.server or not isinstance(problem, LinearProblem):
+        if self.server or not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
             return None
-        others = [X.shape[1] for k, X in enumerate(problem.blocks) if k != self.holder]
-        return max(1, min(others, default=2) // 2)
+        return self.sizes_of(problem).most_tours
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         length, K = self._roaming(network, 0)[1], network.size
@@ -127,12 +131,27 @@ class SealedTours(Method):
             raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
         return replace(roaming, hops=length), length
 
-    def sealed_plan(
-        self, problem: LinearProblem, network: Network, seed: int, widest: int, start: float, most: int | None
-    ) -> SealedPlan:
-        """The plan, given the largest number of columns and f(0)."""
+    def sizes_of(self, problem: LinearProblem) -> SealedSizes:
+        """What parties must know of each other's parts, from a problem that has them all."""
+        columns = [X.shape[1] for X in problem.blocks]
+        others = [d for k, d in enumerate(columns) if k != self.holder]
+        return SealedSizes(max(columns), min(others), start_bound(problem))
+
+    def parties(
+        self,
+        problem: Problem,
+        network: Network,
+        seed: int,
+        agreed: SealedSizes | None = None,
+        make_key: MakeKey | None = None,
+    ) -> Parties:
+        """``agreed``: in a federation, where no party has the whole problem; ``make_key`` loads or makes the key."""
+        self.check_network(network)
+        self.check_problem(problem)
+        assert isinstance(problem, LinearProblem)
+        sizes = agreed or self.sizes_of(problem)
         roaming, length = self._roaming(network, seed)
-        return SealedPlan(
+        plan = SealedPlan(
             network=network,
             roaming=roaming,
             length=length,
@@ -141,19 +160,12 @@ class SealedTours(Method):
             depth=self.depth,
             loss=problem.loss,
             samples=problem.samples,
-            widest=widest,
-            start=start,
+            widest=sizes.widest,
+            start=sizes.start,
             scheme=self.scheme,
             seed=seed,
-            most_tours=most,
+            most_tours=None if self.server else sizes.most_tours,
         )
-
-    def parties(self, problem: Problem, network: Network, seed: int, make_key: MakeKey | None = None) -> Parties:
-        self.check_network(network)
-        self.check_problem(problem)
-        assert isinstance(problem, LinearProblem)
-        widest, start = max(X.shape[1] for X in problem.blocks), problem.read_off(np.zeros(problem.samples), 0.0)
-        plan = self.sealed_plan(problem, network, seed, widest, start, self.most_iterations(problem))
         plan.parameters()  # refuses sizes for which there is no cipher
 
         def client(k: int) -> SealedClient:
@@ -179,10 +191,31 @@ class SealedTours(Method):
             tokens=1,
             hops=self._roaming(network, seed)[1],
             snapshots=self.depth + 1,
+            past=self.depth + 1,
             products=16384,
             sealed_bytes=ciphertexts + 4096,
             sealed_keys=64 * 2**20,
         )
+
+
+@dataclass(frozen=True)
+class SealedSizes:
+    """The largest d_k, the smallest of the clients other than the label holder, and a bound of f(0)."""
+
+    widest: int
+    narrowest: int
+    start: float
+
+    @property
+    def most_tours(self) -> int:
+        """Tours after which a label holder with the key would learn the column space of another client."""
+        return max(1, self.narrowest // 2)
+
+
+def start_bound(problem: LinearProblem) -> float:
+    """The least power of two above f(0): clients need no more of it for their scales."""
+    value = problem.read_off(np.zeros(problem.samples), 0.0)
+    return 2.0 ** math.ceil(math.log2(value)) if value > 0 else 1.0
 
 
 def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
@@ -191,7 +224,7 @@ def gathered(clients: Sequence[Client], server: Party | None) -> list[Any]:
     assert isinstance(holder, SealedServer | LoneHolder)
     holding = holder.holding
     return [
-        client.block.preview(holding.tour + 1, holding.steering.weights)
+        client.block.preview(holding.completed + 1, holding.steering.weights)
         for client in clients
         if isinstance(client, SealedClient)
     ]

@@ -24,10 +24,10 @@ FEIGNED = 1e-6
 class Steering(Stateful):
     """The scores at the start of the tour, the moves from tour to tour, and sums about both."""
 
-    state_fields = ("scores", "moves", "products", "labels", "noise", "weights", "stretch")
+    state_fields = ("scores", "moves", "products", "labels", "noise", "weights", "stretch", "constant")
 
     def __init__(self, loss: Loss, samples: int, depth: int, start: float, constant: float) -> None:
-        """``start``: f(0); ``constant``: the part of f that depends on the labels alone."""
+        """``start``: f(0) or more; ``constant``: at least the part of f that depends on the labels alone."""
         self.fit, self.start, self.constant = LabelFit(loss, np.zeros(samples)), start, constant
         self.depth = depth
         self.scores = np.zeros(samples)
@@ -49,7 +49,7 @@ class Steering(Stateful):
         return self.fit.gradient(self.scores)
 
     def objective(self) -> float:
-        """f."""
+        """f, once ``constant`` is known exactly."""
         return self.fit.objective(self.scores, self.products[0, 0] / 2 - self.labels[0]) + self.constant
 
     def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:

@@ -1,0 +1,120 @@
+"""The participant of a sealed training: labels stay with their holder, and the key holder keeps its key in its folder.
+
+The model is not evaluated at the end: the sum of all scores would tell the label holder those of the others. f never
+rises in a sealed training, so that there is no divergence to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mtcd.arrays import Array
+from mtcd.errors import WireError
+from mtcd.federation.delivery.reliable_party import ReliableParty
+from mtcd.federation.kit import Kit
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.node.log import Log
+from mtcd.federation.node.opening import Agreed
+from mtcd.federation.node.participant import LinearParticipant
+from mtcd.federation.node.role import Role
+from mtcd.federation.node.watch import Watch
+from mtcd.federation.participant.keeping import Summary
+from mtcd.federation.participant.problem import OwnPart, own_part, server_problem, without_classes
+from mtcd.federation.participant.sealed_sizes import (
+    KEYS,
+    classes_from,
+    columns_from_bytes,
+    columns_to_bytes,
+    sizes_from,
+)
+from mtcd.federation.participant.table import PartyTable
+from mtcd.methods.sealed.settings import SealedTours, check_columns, start_bound
+from mtcd.objective.losses import Labels
+from mtcd.sealing.cipher import SecretKey, find
+from mtcd.sealing.parameters import Parameters
+
+KEY_FILE = "sealed.key"
+
+
+class SealedParticipant(LinearParticipant):
+    """A table and a linear model that is trained by sealed tours."""
+
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        super().__init__(kit, table)
+        assert isinstance(self.method, SealedTours)
+        self.tours: SealedTours = replace(self.method, holder=self.config.parties.index(self.config.labels.held_by))
+
+    def labels_for_facts(self, rows: Sequence[int]) -> bytes:
+        """Nothing: labels stay here."""
+        return b""
+
+    def facts(self, rows: Sequence[int], labels: bytes = b"") -> bytes:
+        """The number of columns of this party's block, which is checked first."""
+        # the classes are not known yet, and a block does not depend on them
+        part = self._part(without_classes(self.config), rows, ())
+        check_columns(part.problem.blocks[part.number], self.config.name, part.problem.penalties[part.number].free)
+        return columns_to_bytes(part.problem.blocks[part.number].shape[1])
+
+    def resolve(self, rows: Sequence[int], facts: Mapping[str, bytes]) -> tuple[dict[str, Any], bytes]:
+        """The settings with sizes; no labels."""
+        problem = own_part(self.config, self.own, rows, self.held_labels(rows)).problem
+        self.tours.check_problem(problem)
+        columns = {name: columns_from_bytes(name, facts[name]) for name in self.config.parties}
+        others = [d for name, d in columns.items() if name != self.config.labels.held_by]
+        settings = {"samples": problem.samples, "stepsize": 1.0, "notes": list(self.tours.notes(self.config.network))}
+        settings |= {"widest": max(columns.values()), "narrowest": min(others), "start": start_bound(problem)}
+        return settings | {"classes": list(problem.classes)}, b""
+
+    def role(self, agreed: Agreed, log: Log) -> Role:
+        """Client k with its own block, or the server."""
+        settings, config, method = self.checked(agreed.settings, *KEYS), self.config, self.tours
+        samples, sizes, classes = settings["samples"], sizes_from(settings), classes_from(settings)
+        if agreed.labels:
+            raise WireError("labels", "are not for other parties in a sealed training")
+        self.resolved, self.labels = method, None
+        if self.table is None:
+            problem = server_problem(config, samples, 1)
+        else:
+            rows = self.drawn(agreed).training
+            self.part = self._part(config, rows, classes, held=self.own.labels is not None)
+            problem = self.part.problem
+        self.problem = problem
+        network = config.network
+        bounds = method.bounds(agreed.run, network, config.seed, samples, 1)
+        stop = self.stop if method.server else self.stop.at_most(sizes.most_tours)
+        watch = Watch(stop, method, network, self.costs, 1, samples, log)
+        parties = method.parties(problem, network, config.seed, sizes, self._key)
+        notes = self.agreed_notes(settings)
+        if self.table is not None:  # those on this party's columns stay here
+            notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
+        return Role(parties, bounds, watch, None, notes, evaluated_at_end=False, judged=True)
+
+    def _part(self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False) -> OwnPart:
+        """This party's part, with its labels if it holds them, otherwise with stand-ins of the same classes."""
+        labels: Labels = np.resize(np.array(classes if len(classes) else [0.0, 1.0]), len(rows))
+        return own_part(config, self.own, rows, self.held_labels(rows) if held else labels)
+
+    def _key(self, parameters: Parameters) -> SecretKey:
+        """The key of this run: made once, then read from the run folder, which only its owner can read."""
+        assert self.folder is not None
+        path, scheme = self.folder / KEY_FILE, find(self.tours.scheme)
+        if path.exists():
+            return scheme.load(path)
+        key = scheme.generate(parameters)
+        key.save(path)
+        return key
+
+    def metrics(self, aggregate: Array) -> dict[str, float]:
+        """None: no party knows the scores of all samples together with their labels."""
+        return {}
+
+    def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
+        """Write the block and a summary into the run folder; the key has served."""
+        summary = super().keep(folder, reliable, watch, notes, unjudged)
+        (folder / KEY_FILE).unlink(missing_ok=True)
+        return summary

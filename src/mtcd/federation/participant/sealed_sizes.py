@@ -1,0 +1,51 @@
+"""What parties of a sealed training tell each other of their parts before it: as little as the cipher needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from mtcd.errors import DataError, WireError
+from mtcd.methods.sealed.settings import SealedSizes
+
+FIELD = "the number of columns"
+MOST_COLUMNS = 1_000_000
+KEYS = ("widest", "narrowest", "start", "classes")
+
+
+def columns_to_bytes(columns: int) -> bytes:
+    """The report of a party to the label holder: d_k."""
+    return json.dumps({"columns": columns}).encode()
+
+
+def columns_from_bytes(party: str, data: bytes) -> int:
+    """Decode and check the report of another party."""
+    try:
+        report = json.loads(data)
+    except (ValueError, RecursionError):
+        raise DataError(f"{party}: {FIELD} cannot be read.") from None
+    columns = report.get("columns") if isinstance(report, dict) and len(report) == 1 else None
+    if type(columns) is not int or not 1 <= columns <= MOST_COLUMNS:
+        raise DataError(f"{party}: {FIELD} is out of range.")
+    return columns
+
+
+def sizes_from(settings: Mapping[str, Any]) -> SealedSizes:
+    """The sizes in the settings of a run, checked."""
+    widest, narrowest, start = (settings[key] for key in ("widest", "narrowest", "start"))
+    if not all(type(one) is int and 1 <= one <= MOST_COLUMNS for one in (widest, narrowest)) or narrowest > widest:
+        raise WireError(FIELD, "is out of range")
+    if type(start) is not float or not 0 < start < 1e300:
+        raise WireError("start", "is not a finite number above 0")
+    return SealedSizes(widest, narrowest, start)
+
+
+def classes_from(settings: Mapping[str, Any]) -> tuple[str | float, ...]:
+    """The classes of the labels, which all parties may know: none in regression."""
+    classes = settings["classes"]
+    if not isinstance(classes, list) or len(classes) not in (0, 2):
+        raise WireError("classes", "are not two, or none")
+    if not all(isinstance(one, str | float | int) and not isinstance(one, bool) for one in classes):
+        raise WireError("classes", "are neither texts nor numbers")
+    return tuple(classes)

@@ -1,0 +1,89 @@
+"""Sealed tours in a federation: the same model as in one process, restarts, and what the parties wrote and sent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("tenseal")
+pytest.importorskip("zenoh")
+
+import mtcd
+from federations import changed
+from live import engine_of, in_process, unobserved
+from mtcd.errors import ConfigError
+from mtcd.federation.file import check_federation, check_keys
+from mtcd.federation.node.sealed_participant import KEY_FILE
+
+SEALED: dict[str, Any] = {
+    "model": {"kind": "logistic", "l2": 1.0},
+    "privacy": {"mode": "sealed"},
+    "labels__shared_with": None,
+    "network": {"kind": "path"},
+    "stop": {"iterations": 2},
+}
+WITH_SERVER = SEALED | {"method": {"kind": "mtcd", "walk": "tour"}}
+ALONE = SEALED | {"method": {"kind": "stcd", "walk": "tour"}, "server": None}
+
+
+def table(clients: int = 2) -> mtcd.VerticalData:
+    return mtcd.synthetic("logistic", samples=120, features=6 * clients, clients=clients, seed=5)
+
+
+@pytest.mark.parametrize("settings", [WITH_SERVER, ALONE], ids=["server", "alone"])
+def test_a_federation_trains_what_one_process_trains(tmp_path: Path, settings: dict[str, Any]) -> None:
+    data = table()
+    found = unobserved(engine_of(tmp_path, data, **settings))
+    run = in_process(data, found.kits[data.clients[0]])
+    for name in data.clients:
+        assert (found.blocks[name].theta == run.parameters[name]).all()
+    assert found.ledger == run.ledger
+    assert not list(tmp_path.rglob(KEY_FILE))  # the key has served
+
+
+def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp_path: Path) -> None:
+    data, settings = table(), WITH_SERVER | {"stop": {"iterations": 3}}
+    engine = engine_of(tmp_path, data, **settings)
+    with engine:
+        for progress in engine.run():
+            if progress is not None and progress.hop == 1:
+                break
+        snapshot = engine.snapshot()
+    [key] = tmp_path.rglob(KEY_FILE)
+    assert key.parent.name == "server"
+    assert key.stat().st_mode & 0o077 == 0
+    again = type(engine)(engine.kits, engine.folder, engine.participant)
+    again.resume(snapshot)
+    found = unobserved(again)
+    run = in_process(data, found.kits[data.clients[0]])
+    for name in data.clients:
+        assert (found.blocks[name].theta == run.parameters[name]).all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"labels__shared_with": "parties"}, "labels stay with their holder"),
+        ({"holdout": 0.2}, "scores of the held-out samples"),
+        ({"stop": {"plateau": 0.01, "iterations": 9}}, "stop.plateau"),
+        ({"model": {"kind": "huber"}}, "a loss of the form"),
+    ],
+)
+def test_files_that_would_tell_more_are_refused(changes: dict[str, Any], words: str) -> None:
+    file = changed(**(WITH_SERVER | {"network": {"kind": "complete"}} | changes))
+    with pytest.raises(ConfigError, match=words):
+        check_federation(check_keys(file, "the file"))
+
+
+def test_a_column_that_singles_out_rows_ends_the_opening(tmp_path: Path) -> None:
+    data = table()
+    spoilt = np.array(data.blocks[0])
+    spoilt[:, 0] = 0.0
+    spoilt[7, 0] = 1.0
+    data = replace(data, blocks=(spoilt, *data.blocks[1:]))
+    with pytest.raises(mtcd.MtcdError, match="differs from its usual value in 1 rows only"):
+        unobserved(engine_of(tmp_path, data, **WITH_SERVER))
