@@ -14,9 +14,9 @@ from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.network.repair import repaired_tree
 from mtcd.network.topology import Network
-from mtcd.network.tours import following, spanning_tree
+from mtcd.network.tours import spanning_tree
 from mtcd.network.walks.facts import Facts, TourTimes, checked_start
-from mtcd.network.walks.walk import NOWHERE, WALKS, Walk
+from mtcd.network.walks.walk import WALKS, Walk
 from mtcd.seeding import uniform
 
 Tree = Sequence[Sequence[int]]
@@ -52,7 +52,9 @@ class RandomTourWalk(Walk):
         tour, done = divmod(hop - 1, self.length)
         if not self.tree[client]:
             return client  # alone
-        return following(self._order(t, tour, client), NOWHERE if done == 0 else previous)
+        order = self._order(t, tour, client)  # not sorted, as ``tours.following`` needs it
+        place = order.index(previous) if done and previous in order else -1
+        return order[(place + 1) % len(order)]
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
         return RandomTourWalk(network, members, *self._id, tree=repaired_tree(self.tree, network, members))
