@@ -1,7 +1,7 @@
 """The benchmarks still run, on something tiny."""
 
 import pytest
-from benchmarks import hops, reading, sealing, wire
+from benchmarks import hops, masking, reading, sealing, wire
 
 from mtcd.data.synthetic import synthetic
 from mtcd.methods.mtcd import STCD
@@ -20,6 +20,12 @@ def test_hops_and_syncs_are_reported_as_ratios(capsys: pytest.CaptureFixture[str
 def test_tokens_as_bytes_are_reported_as_ratios(capsys: pytest.CaptureFixture[str]) -> None:
     wire.token(20, repeats=2)
     assert capsys.readouterr().out.count("ratio") == 3
+
+
+def test_masks_are_timed() -> None:
+    rounded, masked, keys = masking.masks(3, 20)
+    assert 0 < rounded < masked
+    assert keys > 0
 
 
 def test_reading_is_reported_against_polars(capsys: pytest.CaptureFixture[str]) -> None:

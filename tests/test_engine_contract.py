@@ -47,6 +47,7 @@ TOKENS = {"kind": "mtcd", "tokens": 2, "hops": 5, "local_updates": 2, "stepsize"
 ROUNDS = {"kind": "svfl", "local_updates": 2, "stepsize": 0.005}
 IN_ANY_ORDER = ("mtcd visitors", "mtcd optimal", "dcpa")  # sums are of the same numbers, not in the same order
 AT_SERVER = {"labels__shared_with": ["parties", "server"]}
+MASKED = {"privacy": {"aggregation": "masked"}}
 TRAININGS = [
     EngineCase("stcd", LOGISTIC, ALONE, "cycle"),
     EngineCase("stcd on a tour", RIDGE, {**ALONE, "walk": "tour"}, "path"),
@@ -57,6 +58,8 @@ TRAININGS = [
     EngineCase("mtcd optimal", RIDGE, {**TOKENS, "combine": "optimal"}, changes=AT_SERVER),
     EngineCase("svfl", MULTINOMIAL, ROUNDS),
     EngineCase("svfl in batches", RIDGE, {**ROUNDS, "batch": 6}),
+    EngineCase("masked tokens", LOGISTIC, {**TOKENS, "combine": "cluster"}, "path", changes=MASKED),
+    EngineCase("masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED),
     EngineCase("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, "cycle"),
     EngineCase("accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"),
     EngineCase("adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, "path"),

@@ -239,7 +239,8 @@ def test_an_invalid_key_is_refused_with_its_owner() -> None:
 def test_what_arrives_before_the_keys_waits_for_them() -> None:
     method = METHODS["mini-batches"].masked()
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
-    answers = [out for message in parties.opening for out in parties.server.receive(message)]
+    keys = [out for message in parties.opening for out in parties.clients[message.to].receive(message)]
+    answers = [out for message in keys for out in parties.server.receive(message)]
     told = [one for one in answers if isinstance(one.payload, PublicKeys)]
     token = next(one for one in answers if isinstance(one.payload, Token))
     client = parties.clients[token.to]

@@ -34,7 +34,7 @@ USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
     "torch": "Split neural networks",
     "sklearn": "Estimators of scikit-learn",
-    "federation": "Federations",
+    "federation": "Federations and masked aggregation",
     "metrics": "Metrics of a party",
     "tensorboard": "Logs for TensorBoard",
     "mlflow": "Logs for MLflow",

@@ -19,7 +19,7 @@ from mtcd.masking.pair_masks import KEY_WORDS, PairMasks, new_private_key, publi
 from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Theta
-from mtcd.protocol.party import SERVER, Checkpointed, Client, Message, OnDemand, Parties, Party
+from mtcd.protocol.party import SERVER, Begin, Checkpointed, Client, Message, OnDemand, Parties, Party
 from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
 
@@ -65,9 +65,9 @@ class MaskingClient(Client):
 
     state_fields = ("client", "private", "public", "uploads", "early")
 
-    def __init__(self, number: int, client: Client, masking: Masking, private: Words, opening: list[Message]) -> None:
+    def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
         self.number, self.client, self.masking = number, client, masking
-        self.private, self.public = private, NO_KEYS
+        self.private, self.public = new_private_key(), NO_KEYS
         self.uploads = 0
         """The uploads so far: the number of the next sync."""
         self.early = opening
@@ -80,6 +80,8 @@ class MaskingClient(Client):
 
     def receive(self, message: Message) -> Sequence[Message]:
         payload = message.payload
+        if isinstance(payload, Begin):
+            return [Message(self.number, SERVER, PublicKey(public_key(self.private)))]
         if isinstance(payload, PublicKeys):
             self.public = payload.keys
             early, self.early = self.early, []
@@ -205,22 +207,21 @@ def masked(parties: Parties, masking: Masking) -> Parties:
     """The same parties, with masks on what the server sums."""
     assert parties.server is not None
     server, size = parties.server, masking.clients
-    private = [new_private_key() for _ in range(size)]  # of which a party of a federation uses its own
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
-    keys = [Message(k, SERVER, PublicKey(public_key(private[k]))) for k in range(size)]
-    clients = OnDemand(size, lambda k: MaskingClient(k, parties.clients[k], masking, private[k], of[k]))
+    requests = [Message(SERVER, k, Begin()) for k in range(size)]
+    clients = OnDemand(size, lambda k: MaskingClient(k, parties.clients[k], masking, of[k]))
     masking_server = MaskingServer(server, masking, of[SERVER])
 
     def reset(opening: Sequence[Message]) -> Sequence[Message]:
         masking_server.opening = list(opening)
-        return keys
+        return requests
 
     gather = parties.gather
     return replace(
         parties,
         clients=clients,
         server=masking_server,
-        opening=keys,
+        opening=requests,
         gather=None if gather is None else lambda clients, masked_server: gather(parties.clients, server),
         checkpointed=None if parties.checkpointed is None else MaskedCheckpoints(parties.checkpointed, reset),
     )

@@ -21,7 +21,7 @@ from mtcd.privacy import MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import OnDemand, Parties, Party
+from mtcd.protocol.party import Begin, OnDemand, Parties, Party
 from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
@@ -103,7 +103,7 @@ class Method(ABC):
         if self.aggregation == PLAIN:
             return bounds
         uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
-        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | {PublicKey, PublicKeys})
+        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | {Begin, PublicKey, PublicKeys})
 
     def check_split_transport(self) -> None:
         """Reject a transport: split networks always send float32."""

@@ -77,10 +77,10 @@ class Part(Payload):
     parameters: Parameters
 
 
-@payload(1, "c>itself")
+@payload(1, "c>itself s>c")
 @dataclass(frozen=True, slots=True)
 class Begin(Payload):
-    """The signal by which a client starts its next iteration."""
+    """The signal by which a client starts its next iteration; from a server, the one to send its public key."""
 
 
 class Recovery(Enum):
