@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo docs docs-test test browser ray-test upgrade-test deploy-test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo docs docs-test test browser ray-test upgrade-test deploy-test shaped-links-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -29,6 +29,10 @@ ray-test: $(VENV)/.test
 # the Dockerfile line by line, and the services of the compose file, in namespaces: needs root
 deploy-test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/deploy
+
+# simulated time against real processes over links of given bandwidths, in namespaces: needs root
+shaped-links-test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/shaped
 
 test-faults: $(VENV)/.test
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 $(BIN)/python -m faulty

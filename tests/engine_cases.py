@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -18,6 +18,7 @@ from mtcd.engines.lockstep import LockstepEngine
 from mtcd.engines.ray.cluster import Cluster
 from mtcd.engines.ray.engine import RayEngine
 from mtcd.engines.recipes import LinearRecipe
+from mtcd.engines.virtual_time import VirtualTime, VirtualTimeEngine
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.participant_table import settings_of
@@ -32,12 +33,18 @@ from mtcd.stop import Stop
 from mtcd.theory.stepsize import Smoothness
 from own_parts import kits, model_section
 from problems import make_data
+from simulated_links import UnevenLinks
 from thread_cluster import ThreadCluster
 from waiting import PATIENCE
 from worker_engine import WorkerEngine
 
-ENGINES = ("local", "any order", "lockstep", "workers", "hosts", "federation")
-IN_PROCESS = {"local": LocalEngine, "lockstep": LockstepEngine, "workers": WorkerEngine}
+ENGINES = ("local", "any order", "virtual time", "lockstep", "workers", "hosts", "federation")
+IN_PROCESS = {
+    "local": LocalEngine,
+    "lockstep": LockstepEngine,
+    "workers": WorkerEngine,
+    "virtual time": partial(VirtualTimeEngine, VirtualTime(UnevenLinks())),
+}
 SERVERLESS = ("stcd", "dcpa")
 
 

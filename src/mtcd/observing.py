@@ -157,7 +157,7 @@ class Observer:
     def _out_of_time_or_money(self, stop: Stop) -> bool:
         if self.rows and self._latest is not None and self._latest.hop <= self.rows[-1].iteration:
             return False  # this moment was measured before
-        if stop.seconds is not None and self.clock.seconds() >= stop.seconds:
+        if stop.seconds is not None and self._seconds() >= stop.seconds:
             return True
         return stop.cost is not None and self.costs.total(self.engine.ledger) >= stop.cost
 
@@ -254,6 +254,10 @@ class Observer:
         """A measurement of the model that the parties hold, and not of the token."""
         return self._row(progress, self.problem.score(self.engine.parameters()))
 
+    def _seconds(self) -> float:
+        """The time spent training, in the simulation if it is one."""
+        return self.clock.seconds() if self.engine.seconds is None else self.engine.seconds
+
     def _row(self, progress: Progress, score: Score) -> Measurement:
         account, ledger = self.costs.account, self.engine.ledger
         return Measurement(
@@ -265,7 +269,7 @@ class Observer:
             cost=self.costs.total(ledger),
             messages=ledger.messages(account),
             floats=ledger.floats(account),
-            seconds=self.clock.seconds(),
+            seconds=self._seconds(),
             epoch=None if self.pace.epoch is None else progress.hop / self.pace.epoch,
             accuracy=score.accuracy,
             test_accuracy=score.test_accuracy,

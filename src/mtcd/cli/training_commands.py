@@ -142,6 +142,41 @@ def plan(
 
 
 @training.command(
+    name="simulate",
+    help=(
+        "Train CONFIG.yaml over links with given latencies and bandwidths, in simulated time.\n\n"
+        "The iterates are those of mtcd train. Prints the time per iteration and to the gap of the config, and writes "
+        "history.csv with simulated seconds, links.csv (how busy each link was), simulation.json and simulation.png. "
+        "(Faults of parties and links are simulated by python -m mtcd.federation.simulate.)"
+    ),
+)
+def simulate_command(
+    config: ConfigFile,
+    links: Annotated[
+        Path,
+        typer.Option(
+            metavar="CSV", help="Columns from,to,latency_ms,bandwidth_mbps; * is any client, server the server."
+        ),
+    ],
+    visit_ms: Annotated[
+        float | None,
+        typer.Option(metavar="MS", min=0, help="Computing per message. Default: as measured on this machine."),
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Default: runs/CONFIG-simulated.")] = None,
+    changes: Changes = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+    quiet: NoTable = False,
+) -> None:
+    """Simulate over links."""
+    from mtcd.cli.simulate import simulate_config
+
+    options = ConfigOptions(config, out, changes or [], seed, as_json, quiet)
+    with running_code():
+        raise typer.Exit(simulate_config(options, links, visit_ms))
+
+
+@training.command(
     name="path",
     help=(
         "Train CONFIG.yaml along a penalty, from strong to weak, each run from the end of the one before.\n\n"

@@ -35,7 +35,7 @@ class LocalEngine(InProcessEngine):
         self._reached = 0
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
-        parties: dict[int, Party | None] = {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
+        parties = self.receivers()
         waiting = self.queue()
         waiting.extend(self._waiting)
         self._waiting = waiting
@@ -74,6 +74,10 @@ class LocalEngine(InProcessEngine):
             outgoing = parties[message.to].receive(message)  # type: ignore[union-attr]
             if pausing:
                 yield None
+
+    def receivers(self) -> dict[int, Party | None]:
+        """The parties by their numbers, as they receive messages. A simulation takes their time."""
+        return {**dict(enumerate(self.parties.clients)), SERVER: self.parties.server}
 
     def _transport(self, message: Message, parties: Mapping[int, Party | None]) -> None:
         """Encode and decode the arrays of the message, unless a party sends to itself."""

@@ -40,6 +40,14 @@ class Links:
         """Whether any row of the file spoke of a server."""
         return bool(np.isfinite(self.latency[self.server]).any())
 
+    def latency_of(self, sender: int, to: int) -> float:
+        """Seconds of latency; -1 is the server."""
+        return float(self.latency[sender, to])
+
+    def seconds_per_float(self, sender: int, to: int) -> float:
+        """Seconds for each number; -1 is the server."""
+        return float(self.per_float[sender, to])
+
     def seconds(self, sender: int, to: int, floats: int) -> float:
         """The seconds of a message with this many floats; 0 from a party to itself."""
         return 0.0 if sender == to else float(self.latency[sender, to] + floats * self.per_float[sender, to])

@@ -65,6 +65,9 @@ class Engine(ABC):
     status: str | None = None
     """How the parties ended the training, where they have stop rules of their own; None: only the observer ends it."""
 
+    seconds: float | None = None
+    """The time of the latest observation, where the engine simulates one; None: the observer takes it."""
+
     def start(self) -> None:  # noqa: B027 - parties in this process need nothing
         """Start workers, open links. Called once, before anything else."""
 
