@@ -12,6 +12,7 @@ import torch
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
+from mtcd.engines.split_recipe import SplitRecipe
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -20,7 +21,6 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Epochs, Growing, Pace
-from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.split_checkpoints import split_checkpoints
 from mtcd.splitnet.compute import Compute
@@ -67,16 +67,21 @@ class SplitTraining:
 
     def computing(self) -> AbstractContextManager[object]:
         """The context with the chosen number of threads."""
+        return _threads(self._thread_count)
+
+    @property
+    def _thread_count(self) -> int | None:
+        """Threads for one operation; None for PyTorch's choice."""
         largest, batch = max(net.size for net in self.problem.nets), self.method.batch or self.problem.samples
-        return _threads(self.threads or few_threads(largest, batch))
+        return self.threads or few_threads(largest, batch)
 
     def parties(self) -> Parties:
         """The parties, ready to start."""
         return self.method.split(self.problem, self.network, self.seed).parties()
 
-    def recipe(self) -> Recipe:
-        """Not available yet."""
-        raise ConfigError("engine: split networks are trained in this process: leave engine out.")
+    def recipe(self) -> SplitRecipe:
+        """The same parties in several processes, with the networks and samples of this one."""
+        return SplitRecipe(self.method, self.network, self.seed, self.problem, self._thread_count)
 
     def ledger(self) -> Ledger:
         """An empty ledger for float32."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mtcd.errors import ConfigError, MtcdError
@@ -79,6 +79,13 @@ class SplitParties:
         token.theta_0 = [tensors[f"theta_0.{i}"] for i in range(len(token.theta_0))]
         return _arriving(token, self.stage)
 
+    def adopt(self, messages: Iterable[Message]) -> None:
+        """Take over the lone token, if it is under way in another process, in one of these messages."""
+        for message in messages:
+            if self.token is not None and isinstance(message.payload, SplitToken):
+                for name in (*PLACES, "start_loss", "aggregate", "theta_0"):
+                    setattr(self.token, name, getattr(message.payload, name))
+
     def _parties(self, opening: Sequence[Message]) -> Parties:
         parties = Parties(
             self.clients,
@@ -86,6 +93,7 @@ class SplitParties:
             opening,
             gather=self._gather,
             checkpointed=self,
+            adopt=self.adopt,
             epoch_loss=lambda: self.stage.epoch_loss(),
         )
         if not self.masked:

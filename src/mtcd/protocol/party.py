@@ -7,7 +7,7 @@ same objects in every engine.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
@@ -203,7 +203,8 @@ class Parties:
     """All parties of a training, and its first messages. With ``rounds`` they can also run in synchronous rounds.
 
     ``gather`` computes the model from clients and server, where it does not follow from the clients alone;
-    ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for the divergence rule.
+    ``checkpointed`` saves the parties; ``epoch_loss`` is the loss of a split network, for the divergence rule;
+    ``adopt`` takes over what is under way in these messages, where states of parties in other processes are restored.
     """
 
     clients: Sequence[Client]
@@ -213,6 +214,7 @@ class Parties:
     gather: Callable[[Sequence[Any], Any], list[Any]] | None = None
     checkpointed: Checkpointed | None = None
     epoch_loss: Callable[[], EpochLoss | None] = lambda: None
+    adopt: Callable[[Iterable[Message]], None] = lambda messages: None
 
     def parameters(self) -> list[Any]:
         """The current theta, client by client; of split networks, theta_0 comes last."""

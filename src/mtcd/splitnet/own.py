@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +18,7 @@ from mtcd.splitnet.labels import Classes
 from mtcd.splitnet.lanes import Lanes
 from mtcd.splitnet.modules import Trainable
 from mtcd.splitnet.optimiser import MakeOptimiser
-from mtcd.splitnet.problem import Stage
+from mtcd.splitnet.problem import RemoteClient, Stage
 from mtcd.splitnet.trial import FUSION, SAMPLES, begin_client, begin_fusion, named, trained_on
 
 CPU = torch.device("cpu")
@@ -47,13 +47,6 @@ class Own:
     client: str
     module: nn.Module
     source: Source
-
-
-class RemoteClient:
-    """A placeholder for a client on another host; every access is an error."""
-
-    def __getattr__(self, name: str) -> NoReturn:
-        raise AssertionError(f"{name}: this client is on another host")
 
 
 class OwnProblem:

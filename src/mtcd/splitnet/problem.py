@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import torch
 from torch import Tensor
@@ -59,6 +59,13 @@ class Stage:
         return torch.zeros(self.samples, self.around.aggregation.width, device=self.around.device)
 
 
+class RemoteClient:
+    """A placeholder for a client in another process; every access is an error."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AssertionError(f"{name}: this client is in another process")
+
+
 class NetProblem:
     """A split network on data. Its modules are copies of the user's, and hold the state of one training."""
 
@@ -86,9 +93,9 @@ class NetProblem:
 
     def _try_training(self, samples: int, width: int) -> bool:
         """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
-        given = [source.rows(torch.arange(samples)) for source in self.sources]
-        names = [named(client) for client in self.clients]
-        tried = [*zip(self.nets, given, names, strict=True)]
+        tried = [
+            (self.nets[k], self.sources[k].rows(torch.arange(samples)), named(self.clients[k])) for k in self.numbers
+        ]
         tried += [(self.fusion, torch.zeros(samples, width, device=self.device), FUSION)]
         draws = [trained_on(one.module, x, name) for one, x, name in tried]
         return any(draws)
@@ -114,6 +121,11 @@ class NetProblem:
     def clients(self) -> tuple[str, ...]:
         """The names of the clients."""
         return self.data.clients
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The clients whose networks are in this process."""
+        return range(len(self.clients))
 
     @property
     def samples(self) -> int:
@@ -146,14 +158,16 @@ class NetProblem:
             features = feed(self.sources[k], self.clients[k])
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
-        labels, numbers = Stored(self.labels), range(len(self.nets))
+        labels, numbers = Stored(self.labels), self.numbers
         recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
+        here = dict(zip(numbers, self.staged, strict=True))
+        everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
         own_lanes = self.graphs and not self.around.draws  # no mutants: on a GPU alone; draws take turns
         streams = Lanes(self.device, lanes if own_lanes else 1)
-        return Stage(self.staged, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
+        return Stage(everybody, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
         """Whether all networks can be recorded."""

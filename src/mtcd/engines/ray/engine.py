@@ -74,6 +74,8 @@ class RayEngine(Engine):
         self._parameters: list[Any] | None = None
         self._pace: tuple[float, int] | None = None
         self._deaths = 0
+        self._last = -1
+        """The iteration of the latest observation that was yielded."""
         self._stopped = False
 
     # Start and end
@@ -126,6 +128,7 @@ class RayEngine(Engine):
                     yield None
             assert progress is not None
             if self._observe(progress):
+                self._last = progress.hop
                 yield progress
                 self._continue()
 
@@ -206,7 +209,7 @@ class RayEngine(Engine):
         except ActorsDied as died:
             self._recover(died)
             return False
-        if progress.hop < self._due:
+        if progress.hop < self._wanted:
             self._continue()
             return False
         return True
@@ -218,11 +221,16 @@ class RayEngine(Engine):
         self._release(self._reporters, due)
         self._observed = None
 
+    @property
+    def _wanted(self) -> float:
+        """The iteration of the next observation; after a fault, none is reported twice."""
+        return max(self._due, self._last + 1)
+
     def _hold_from(self, hop: int) -> float:
         """The iteration at which the parties are held next: that of the observer, or earlier for a snapshot."""
         if self._rate is None:
-            return min(self._due, 2 * hop + 10)
-        return min(self._due, hop + max(1, int(self._rate * self._spacing)))
+            return min(self._wanted, 2 * hop + 10)
+        return min(self._wanted, hop + max(1, int(self._rate * self._spacing)))
 
     _rate: float | None = None
     """Iterations per second."""
@@ -294,27 +302,32 @@ class RayEngine(Engine):
             for part in self.cluster.call("parameters").values():
                 found |= part
             return [found[k] for k in range(len(self.parties.clients))]
-        self._restore_here([pickle.loads(state) for state in self._host_states().values()])
-        return self.parties.parameters()
+        return self._restored_here()
 
-    def _restore_here(self, states: Sequence[HostState]) -> None:
-        """The parties of this process take over the states of those in the hosts."""
-        for host in states:
+    def _restored_here(self) -> list[Any]:
+        """The parties of this process take over the states of those in the hosts; returns the parameters."""
+        for host in self._unpickled():
             for number, state in host.parties.items():
                 party = self.parties.server if number == SERVER else self.parties.clients[number]
                 assert party is not None
                 party.restore(state)
+            self.parties.adopt(host.waiting)
+        return self.parties.parameters()
+
+    def _unpickled(self) -> list[HostState]:
+        return [pickle.loads(state) for state in self._host_states().values()]
 
     def _interrupt(self) -> None:
         """After an interrupt between two observations: wait until the parties hold one model."""
-        for number in self.cluster.handles:
-            self.cluster.tell(number, "hold_at", 0)
         self._due, ends = 0, perf_counter() + PATIENCE
-        for progress in self._wait(pausing=True):
-            if progress is not None:
-                self._observe(progress)
-            elif perf_counter() > ends:
-                raise MtcdError(f"After the interrupt, the parties did not hold one model within {PATIENCE:.0f} s.")
+        for number in self.cluster.handles:
+            self.cluster.tell(number, "hold_at", self._wanted)
+        while self._observed is None:
+            for progress in self._wait(pausing=True):
+                if progress is not None:
+                    self._observe(progress)
+                elif perf_counter() > ends:
+                    raise MtcdError(f"After the interrupt, the parties did not hold one model within {PATIENCE:.0f} s.")
 
     def epoch_loss(self) -> EpochLoss | None:
         if self.parties.checkpointed is None:
@@ -329,7 +342,10 @@ class RayEngine(Engine):
 
     def snapshot(self) -> Snapshot:
         """The parties and the messages under way, as the local engine has them."""
-        hosts: list[HostState] = [pickle.loads(state) for state in self._host_states().values()]
+        if self.parties.checkpointed is not None:
+            self._restored_here()
+            return self.parties.checkpointed.snapshot()
+        hosts = self._unpickled()
         parties = {number: state for host in hosts for number, state in host.parties.items()}
         progress = self._observed
         assert progress is not None
@@ -351,24 +367,28 @@ class RayEngine(Engine):
         return [*range(len(self.parties.clients)), *([] if self.parties.server is None else [SERVER])]
 
     def resume(self, snapshot: Snapshot) -> None:
+        if self.parties.checkpointed is not None:
+            opening = self.parties.checkpointed.resume(snapshot)
+            everybody = [*self.parties.clients, *([] if self.parties.server is None else [self.parties.server])]
+            self._resume_hosts([party.state() for party in everybody], [], opening)
+            return
         state = restored(snapshot)
         if state["ahead"] or state["monitor"]["reports"]:
             raise MtcdError("The checkpoint is of clients that are ahead of each other: resume it without engine: ray.")
-        numbers = self._numbers()
-        hosts = {n: HostState({}) for n in range(len(self.placed))}
-        for number, own in zip(numbers, state["parties"], strict=True):
+        self._resume_hosts(state["parties"], state["waiting"], state["outgoing"])
+
+    def _resume_hosts(
+        self, parties: Sequence[dict[str, Any]], waiting: Sequence[Message], outgoing: Sequence[Message]
+    ) -> None:
+        """Have the hosts start with these states and messages."""
+        hosts = {n: HostState({}, ledger=Ledger(float_bytes=self.ledger.float_bytes)) for n in range(len(self.placed))}
+        for number, own in zip(self._numbers(), parties, strict=True):
             hosts[self._routes[number]].parties[number] = own
-        for name, end in (("waiting", "to"), ("outgoing", "sender")):
-            for message in state[name]:
-                getattr(hosts[self._routes[_end(message, end)]], name).append(message)
-        for host in hosts.values():
-            host.ledger.float_bytes = self.ledger.float_bytes
+        for message in waiting:
+            hosts[self._routes[message.to]].waiting.append(message)
+        for message in outgoing:
+            hosts[self._routes[message.sender]].outgoing.append(message)
         self._resumed = {n: pickle.dumps(host, protocol=5) for n, host in hosts.items()}
-
-
-def _end(message: Message, name: str) -> int:
-    number: int = getattr(message, name)
-    return number
 
 
 _ADVICE = (

@@ -1,0 +1,55 @@
+"""The recipe of a split network: how the parties of some clients are made in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+
+from mtcd.methods.method import Method
+from mtcd.network.topology import Network
+from mtcd.protocol.party import Parties
+from mtcd.splitnet.hosted import HostedNets, HostedPart
+from mtcd.splitnet.problem import NetProblem
+
+
+@dataclass(frozen=True, eq=False)
+class SplitShare:
+    """The parties of a split network, of which this process has some modules."""
+
+    method: Method
+    network: Network
+    seed: int
+    part: HostedPart
+    threads: int | None
+
+    def parties(self) -> Parties:
+        """The parties; networks of clients elsewhere are placeholders."""
+        if self.threads is not None:
+            torch.set_num_threads(self.threads)
+        return self.method.split(HostedNets(self.part), self.network, self.seed).parties()
+
+
+@dataclass(frozen=True, eq=False)
+class SplitRecipe:
+    """A split network whose modules and samples are in this process: each share takes its own along."""
+
+    method: Method
+    network: Network
+    seed: int
+    problem: NetProblem
+    threads: int | None = None
+
+    def together(self) -> Sequence[Sequence[int]] | None:
+        """The clusters of tokens."""
+        return self.method.token_clusters(self.network, self.seed)
+
+    def weights(self) -> Sequence[int]:
+        """The number of parameters of each client's module."""
+        return [max(1, net.size) for net in self.problem.nets]
+
+    def share(self, clients: Sequence[int]) -> SplitShare:
+        """The parties with the modules and samples of these clients."""
+        part = HostedPart.of(self.problem, clients)
+        return SplitShare(self.method, replace(self.network), self.seed, part, self.threads)

@@ -1,0 +1,96 @@
+"""The part of a split network in one process of several: the networks of some clients, and the fusion module."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from mtcd.metrics import Metrics
+from mtcd.splitnet.aggregation import Aggregation
+from mtcd.splitnet.client import Loss, NetClient, Surroundings
+from mtcd.splitnet.compute import Compute
+from mtcd.splitnet.feed import Transform, make_source
+from mtcd.splitnet.modules import Trainable
+from mtcd.splitnet.optimiser import MakeOptimiser
+from mtcd.splitnet.problem import NetProblem, find_device
+
+
+@dataclass(frozen=True, eq=False)
+class HostedPart:
+    """What a process needs, with the samples and networks of its own clients only. All modules are initialised."""
+
+    clients: tuple[str, ...]
+    modules: Mapping[int, nn.Module]
+    features: Mapping[int, Any]
+    transforms: Mapping[str, Transform]
+    fusion: nn.Module
+    labels: Tensor
+    loss: Loss
+    aggregation: Aggregation
+    optimiser: MakeOptimiser | None
+    compute: Compute
+    seed: int
+    draws: bool
+
+    @staticmethod
+    def of(problem: NetProblem, own: Sequence[int]) -> HostedPart:
+        """The part with the networks of these clients."""
+        data, around = problem.data, problem.around
+        transforms = {name: one for name, one in (data.transforms or {}).items() if data.clients.index(name) in own}
+        return HostedPart(
+            problem.clients,
+            {k: deepcopy(problem.nets[k].module).cpu() for k in own},
+            {k: data.features[data.clients[k]] for k in own},
+            transforms,
+            deepcopy(problem.fusion.module).cpu(),
+            problem.labels.cpu(),
+            around.loss,
+            around.aggregation,
+            problem.model.optimiser,
+            problem.compute,
+            problem.seed,
+            around.draws,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Named:
+    """What is left of the data in a process that has some of it."""
+
+    clients: tuple[str, ...]
+    transforms: Mapping[str, Transform]
+    samples: int
+    test: None = None
+
+
+class HostedNets(NetProblem):
+    """A split network of which this process has a part: for training, not for measurements."""
+
+    def __init__(self, part: HostedPart) -> None:
+        self.part, self.compute, self.seed = part, part.compute, part.seed
+        self.model: Any = part  # of which the optimiser is used
+        self.data: Any = _Named(part.clients, part.transforms, len(part.labels))
+        self.device = find_device(part.compute.device)
+        self.labels, self.classes, self.notes = part.labels.to(self.device), None, ()
+        self.graphs, self.make_optimiser = self._graphs()
+        K = range(len(part.clients))
+        self.nets: Any = [
+            Trainable(part.modules[k], self.device, self.make_optimiser) if k in part.modules else None for k in K
+        ]
+        self.sources: Any = [
+            make_source(part.features[k], part.clients[k], self.device) if k in part.features else None for k in K
+        ]
+        self.fusion = Trainable(part.fusion, self.device, self.make_optimiser)
+        mixed = part.compute.precision == "mixed"
+        self.around = Surroundings(part.loss, part.aggregation, self.device, mixed, part.seed, part.draws)
+        self.staged: list[NetClient] = []
+        self.chosen = Metrics({})
+
+    @property
+    def numbers(self) -> Sequence[int]:
+        """The clients whose networks are here."""
+        return sorted(self.part.modules)

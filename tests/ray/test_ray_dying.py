@@ -1,0 +1,101 @@
+"""Real actors, nodes and drivers that die; Ctrl-C. ``tests/test_ray_faults.py`` has more cases, without Ray."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import ray
+from mtcd.engines.ray.cluster import Cluster
+from mtcd.engines.ray.settings import Ray
+from test_engine_contract import BY_NAME, assert_close, reference
+from waiting import PATIENCE, until
+
+CONFIG: dict[str, Any] = {
+    "data": {"synthetic": "logistic", "samples": 60, "features": 24, "clients": 8},
+    "model": {"kind": "logistic", "l2": 0.1},
+    "network": {"kind": "cycle"},
+    "method": {"kind": "mtcd", "tokens": 2, "hops": 4, "local_updates": 2, "combine": "cluster"},
+}
+
+
+@pytest.mark.parametrize("name", ["stcd", "mtcd in clusters"])
+def test_an_actor_that_is_killed_is_replaced(name: str, one_ray: None) -> None:
+    case, expected = BY_NAME[name], reference(name)
+    cluster = Cluster(Ray(actors=2, cpus=0.5))
+    engine = case.hosted(cluster)
+    observer = case.observer(engine)
+
+    def watch(row: Any, fraction: float) -> None:
+        if row.iteration in (5, 20) and engine.restarts < 2:
+            ray.kill(cluster.handles[row.iteration % 2])
+
+    with engine:
+        assert observer.advance(case.settings[1], watch, until=time.perf_counter() + PATIENCE) == expected.status
+        assert engine.restarts >= 1
+        assert engine.ledger == expected.ledger
+        assert_close(name, engine.parameters(), expected.parameters)
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 4000}, "engine": {"kind": "ray", "actors": 2}}))
+    return path
+
+
+def train(config: Path, out: Path, *more: str, **given: Any) -> subprocess.Popen[str]:
+    """mtcd train, in a process group of its own, as in a terminal."""
+    command = [sys.executable, "-m", "mtcd", "train", str(config), "--out", str(out), "--json", *more]
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **given
+    )
+
+
+def checkpointed(out: Path, process: subprocess.Popen[str]) -> None:
+    """Wait until the training has written a checkpoint."""
+    assert until(lambda: any(out.glob("*checkpoint*")) or process.poll() is not None)
+    assert process.poll() is None, process.communicate()
+
+
+def summary_without_ray(config: Path, out: Path) -> dict[str, Any]:
+    process = train(config, out, "--set", "engine=null")
+    stdout, stderr = process.communicate()
+    assert process.returncode == 0, stderr
+    found: dict[str, Any] = json.loads(stdout)
+    return found
+
+
+def same(found: dict[str, Any], expected: dict[str, Any]) -> bool:
+    return all(found[key] == expected[key] for key in ("status", "iterations", "hops", "syncs", "messages", "floats"))
+
+
+@pytest.mark.parametrize("blow", [signal.SIGKILL, signal.SIGINT])
+def test_a_driver_that_ends_leaves_a_training_to_resume(blow: signal.Signals, config: Path, tmp_path: Path) -> None:
+    """Killed, or interrupted as by Ctrl-C in a terminal; resumed on Ray, or without it."""
+    out = tmp_path / "run"
+    process = train(config, out)
+    checkpointed(out, process)
+    os.killpg(process.pid, blow) if blow == signal.SIGINT else process.kill()
+    stdout, stderr = process.communicate(timeout=PATIENCE)
+    assert "Traceback" not in stderr, stderr
+    if blow == signal.SIGINT:
+        assert process.returncode == 130, stderr
+        assert json.loads(stdout)["status"] == "interrupted"
+    engine = ["--set", "engine=null"] if blow == signal.SIGKILL else []
+    again = train(config, out, "--resume", *engine)
+    stdout, stderr = again.communicate(timeout=PATIENCE)
+    assert again.returncode == 0, stderr
+    expected = summary_without_ray(config, tmp_path / "plain")
+    found = json.loads(stdout)
+    assert same(found, expected), (found, expected)
+    assert found["objective"] == pytest.approx(expected["objective"], rel=1e-12)
