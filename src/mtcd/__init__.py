@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mtcd.data.dataset import VerticalDataset
     from mtcd.data.datasets.catalogue import load_dataset
     from mtcd.data.datasets.entry import Forecast
+    from mtcd.data.sources import BlockSources, made_blocks, parquet_blocks, svmlight_blocks
     from mtcd.data.svmlight import read_svmlight
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
 
 # where each public name lives; imported on first use, so that `mtcd --help` does not wait for SciPy
 _HOMES = {
+    "BlockSources": "mtcd.data.sources",
     "Callback": "mtcd.callbacks.callback",
     "Change": "mtcd.network.topology",
     "CsvWriter": "mtcd.callbacks.csv",
@@ -100,14 +102,17 @@ _HOMES = {
     "cross_validate": "mtcd.selection.cross_validation",
     "load_dataset": "mtcd.data.datasets.catalogue",
     "load_run": "mtcd.config.runs",
+    "made_blocks": "mtcd.data.sources",
     "make_network": "mtcd.network.topology",
     "network_from_edges": "mtcd.network.edges",
+    "parquet_blocks": "mtcd.data.sources",
     "path": "mtcd.selection.path",
     "read_network": "mtcd.network.edges",
     "read_svmlight": "mtcd.data.svmlight",
     "read_tables": "mtcd.data.tables",
     "split": "mtcd.data.vertical",
     "sweep": "mtcd.sweeps.sweep",
+    "svmlight_blocks": "mtcd.data.sources",
     "synthetic": "mtcd.data.synthetic",
     "train": "mtcd.training",
     "with_changes": "mtcd.network.changes",
@@ -119,6 +124,7 @@ __all__ = [
     "MTCD",
     "STCD",
     "SVFL",
+    "BlockSources",
     "Callback",
     "Change",
     "Compute",
@@ -158,13 +164,16 @@ __all__ = [
     "cross_validate",
     "load_dataset",
     "load_run",
+    "made_blocks",
     "make_network",
     "network_from_edges",
+    "parquet_blocks",
     "path",
     "read_network",
     "read_svmlight",
     "read_tables",
     "split",
+    "svmlight_blocks",
     "sweep",
     "synthetic",
     "train",

@@ -18,6 +18,7 @@ from mtcd.callbacks.calling import Calling
 from mtcd.checkpoints import Checkpoints
 from mtcd.checks import check_whole
 from mtcd.data.dataset import VerticalDataset
+from mtcd.data.sources import BlockSources
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import DIVERGED
 from mtcd.engines.choose import MakeEngine, engine_for
@@ -41,6 +42,7 @@ from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.protocol.tracer import Tracer
 from mtcd.run import Run
+from mtcd.sourced_training import SourcedTraining
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 from mtcd.trace import Trace
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 
 
 def train(
-    data: VerticalData | VerticalDataset,
+    data: VerticalData | VerticalDataset | BlockSources,
     model: Glm | SplitModel | Additive | None = None,
     network: Network | nx.Graph | Iterable[tuple[str | int, str | int]] | str = "complete",
     method: Method | None = None,
@@ -105,7 +107,14 @@ def train(
             f"train needs a method, MTCD(...), STCD(...), SVFL(...), DCPA(...) or TreeCG(), but got {method!r}."
         )
     costs, privacy = costs or Costs(), privacy or Privacy()
-    kinds = ((data, (VerticalData, VerticalDataset)), (stop or Stop(gap=1), Stop), (costs, Costs), (privacy, Privacy))
+    if isinstance(data, BlockSources) and (engine is None or not isinstance(model or Glm(), Glm)):
+        data = data.read()
+    kinds = (
+        (data, (VerticalData, VerticalDataset, BlockSources)),
+        (stop or Stop(gap=1), Stop),
+        (costs, Costs),
+        (privacy, Privacy),
+    )
     for given, kind in kinds:
         if not isinstance(given, kind):
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
@@ -118,6 +127,16 @@ def train(
         raise ConfigError("resume needs checkpoint: the folder of the training to go on with.")
     training: Training
     if model is None or isinstance(model, Glm):
+        if isinstance(data, BlockSources) and engine is not None:
+            if start is not None:
+                raise ConfigError("start needs the data in this process: give data.read() instead of its sources.")
+            over = as_network(network, data.clients, seed)
+            stop = stop or Stop(iterations=10_000)
+            stop.check(method, over, costs)
+            parts = (data, model or Glm(), over, method, stop, seed, standardise, engine)
+            with engine.connected():
+                sourced = SourcedTraining(*parts, costs, checkpoint, resume, metrics)
+                return run_training(sourced, costs, watch, engine.maker(sourced.recipe()), callbacks)
         if not isinstance(data, VerticalData):
             raise ConfigError("A Glm is trained on VerticalData, a table: make it with mtcd.split or mtcd.read_tables.")
         if compute is not None:
@@ -141,6 +160,7 @@ def train(
     else:
         from mtcd.split_training import SplitTraining
 
+        assert not isinstance(data, BlockSources)
         if standardise:
             raise ConfigError("standardise is for a Glm: scale the features of a split network yourself.")
         if start is not None:

@@ -24,7 +24,7 @@ def examine_split(setup: Setup) -> dict[str, Any]:
     if not isinstance(model, SplitModel):
         raise ConfigError("The model is not a split network.")
     check_split(method, setup.stop)
-    problem = model.problem(setup.data, setup.compute or Compute(), config.seed)
+    problem = model.problem(setup.samples, setup.compute or Compute(), config.seed)
     parties = method.split(problem, setup.network, config.seed)
     plan, theta_0 = parties.clients[0].plan, problem.fusion.size
     widths = problem.around.aggregation.widths

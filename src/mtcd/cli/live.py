@@ -30,7 +30,7 @@ def live_page(options: LiveOptions | None, setup: Setup, name: str) -> Iterator[
     if options is None:
         yield setup
         return
-    live = LiveRun(name, setup.data, setup.costs, resolved_yaml(setup.config), setup.notes)
+    live = LiveRun(name, setup.samples, setup.costs, resolved_yaml(setup.config), setup.notes)
     with serve(options.address, live.document) as serving:
         _say(f"Live page: {serving.url}")
         if serving.is_public:

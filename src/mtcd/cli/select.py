@@ -83,7 +83,7 @@ def cv_config(options: ConfigOptions, folds: int) -> int:
     config = setup.config
     with live_progress(setup.method.describe(), options.quiet) as watch:
         found = cross_validate(
-            setup.data,
+            setup.samples,
             lambda part: model_for(config, part),
             setup.network,
             setup.method,

@@ -47,7 +47,7 @@ def train_config(options: TrainOptions) -> int:
     if out:
         check_unfinished(out, options.resume)
     with reading(config, quiet or as_json):
-        setup = build(config)
+        setup = build(config, sources=True)
     if not quiet:
         show_notes(setup.notes)
     with live_page(options.live, setup, path.stem) as watched:

@@ -37,11 +37,12 @@ from mtcd.data.datasets.catalogue import (
     load_table,
 )
 from mtcd.data.datasets.entry import Forecast
+from mtcd.data.sources import BlockSources, parquet_blocks
 from mtcd.data.svmlight import read_svmlight
 from mtcd.data.synthetic import synthetic
 from mtcd.data.tables import TableShare, read_tables
 from mtcd.data.vertical import VerticalData
-from mtcd.engines.kinds import ENGINES, EngineSettings
+from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings
 from mtcd.errors import ConfigError, DataError
 from mtcd.extras import find
 from mtcd.families.additive import Additive
@@ -67,7 +68,7 @@ class Setup:
     """Everything a training needs, built from a config."""
 
     config: Config
-    data: VerticalData | VerticalDataset
+    data: VerticalData | VerticalDataset | BlockSources
     model: Glm | Additive | SplitModel
     network: Network
     method: Method
@@ -77,6 +78,11 @@ class Setup:
     compute: Compute | None = None
     callbacks: Sequence[Callback] = ()
     engine: EngineSettings | None = None
+
+    @property
+    def samples(self) -> VerticalData | VerticalDataset:
+        """The data; without its blocks, where these are read elsewhere."""
+        return self.data.outline() if isinstance(self.data, BlockSources) else self.data
 
     @property
     def is_linear(self) -> bool:
@@ -110,11 +116,19 @@ class Setup:
         )
 
 
-def build(config: Config) -> Setup:
-    """Make the parts; settings that need no data are checked before any table is read."""
+def build(config: Config, sources: bool = False) -> Setup:
+    """Make the parts; settings that need no data are checked before any table is read.
+
+    ``sources``: with an engine that has processes of its own, blocks are read there if possible.
+    """
     method, notes, stop, costs = build_settings(config)
     callbacks, engine = make_callbacks(config.callbacks), build_engine(config)
     config = _settled(config)
+    elsewhere = _sources(config) if sources else None
+    if elsewhere is not None:
+        network = build_network(config, elsewhere.clients)
+        model = model_for(config, elsewhere.outline())
+        return Setup(config, elsewhere, model, network, method, stop, costs, notes, None, callbacks, engine)
     data = _held_out(config, build_data(config))
     compute = None
     if isinstance(config.model, SplitSection):
@@ -123,6 +137,21 @@ def build(config: Config) -> Setup:
     model = model_for(config, data)
     network = build_network(config, data.clients)
     return Setup(config, data, model, network, method, stop, costs, notes, compute, callbacks, engine)
+
+
+def _sources(config: Config) -> BlockSources | None:
+    """The blocks as columns of a Parquet file, which the processes of an engine read; None if they are needed here."""
+    section = config.data
+    if config.engine is None or config.engine.kind == LOCAL or not isinstance(section, TableData):
+        return None
+    own_tables = isinstance(section.clients, dict) and any(
+        isinstance(one, OwnTable) for one in section.clients.values()
+    )
+    here = (section.id, section.prepare, section.holdout, section.test_samples, config.stop.gap)
+    linear = isinstance(config.model, GlmSection)
+    if own_tables or not linear or section.table.suffix.lower() != ".parquet" or any(one is not None for one in here):
+        return None
+    return parquet_blocks(section.table, section.label, cast(Any, section.clients), section.ignore, section.weight)
 
 
 def build_engine(config: Config) -> EngineSettings | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from mtcd.engines.kinds import ENGINES, EngineSettings, MakeEngine
+from mtcd.engines.kinds import ENGINES, LOCAL, EngineSettings, MakeEngine
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.ledger.ledger import Ledger
@@ -19,7 +19,7 @@ def engine_for(parties: Parties, ledger: Ledger) -> Engine:
     return LocalEngine(parties, ledger) if parties.rounds is None else LockstepEngine(parties, ledger)
 
 
-@ENGINES.register("local")
+@ENGINES.register(LOCAL)
 @dataclass(frozen=True)
 class Local(EngineSettings):
     """All parties in this process, as without an engine."""

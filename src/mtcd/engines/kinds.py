@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine, Recipe
 from mtcd.protocol.party import Parties
 from mtcd.registry import Registry
 
+LOCAL = "local"
+"""The kind of engines in this process."""
 MakeEngine = Callable[[Parties, Ledger], Engine]
 
 
@@ -19,6 +23,14 @@ class EngineSettings(ABC):
     @abstractmethod
     def maker(self, recipe: Recipe) -> MakeEngine:
         """A function that makes the engine of one training, whose parties are made by the recipe."""
+
+    def connected(self) -> AbstractContextManager[object]:
+        """The context in which the processes of the engine can be used several times."""
+        return nullcontext()
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The results of a function, computed by the processes of the engine where it has some, while connected."""
+        return [function(item) for item in items]
 
 
 ENGINES: Registry[type[EngineSettings]] = Registry(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from mtcd.methods.method import Method
 from mtcd.model.linear import LinearProblem
@@ -23,6 +24,10 @@ class LinearShare:
     def parties(self) -> Parties:
         """The parties; blocks of clients elsewhere have no columns here."""
         return self.method.parties(self.problem, self.network, self.seed)
+
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here."""
+        return sum(self.problem.blocks[k] @ theta for k, theta in parameters.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,3 +52,6 @@ class LinearRecipe:
         own = {k: self.problem.blocks[k] for k in clients}
         problem = replace(self.problem.with_blocks(own), evaluation=None)
         return LinearShare(self.method, replace(self.network), self.seed, problem)
+
+    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
+        """Nothing to do: this process has the data for measurements."""

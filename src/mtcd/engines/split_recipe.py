@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
@@ -30,6 +31,10 @@ class SplitShare:
             torch.set_num_threads(self.threads)
         return self.method.split(HostedNets(self.part), self.network, self.seed).parties()
 
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """Not available: networks are measured where the driver is."""
+        raise NotImplementedError
+
 
 @dataclass(frozen=True, eq=False)
 class SplitRecipe:
@@ -53,3 +58,6 @@ class SplitRecipe:
         """The parties with the modules and samples of these clients."""
         part = HostedPart.of(self.problem, clients)
         return SplitShare(self.method, replace(self.network), self.seed, part, self.threads)
+
+    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
+        """Nothing to do: this process has the data for measurements."""

@@ -8,7 +8,7 @@ engine for parties in this process; ``tests/test_engine_contract.py`` runs the s
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -27,6 +27,9 @@ class Share(Protocol):
     def parties(self) -> Parties:
         """The parties. Those that are hosted elsewhere must not be used; neither must their first messages."""
 
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here, with these parameters: for measurements."""
+
 
 class Recipe(Protocol):
     """How the parties of a training are made in several processes, each with its own part of the data."""
@@ -43,6 +46,9 @@ class Recipe(Protocol):
 
     def share(self, clients: Sequence[int]) -> Share:
         """The part for the process that hosts these clients, with the data of no others."""
+
+    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
+        """An engine has started: this computes the aggregate of parameters where the data is."""
 
 
 class Engine(ABC):

@@ -77,6 +77,10 @@ class Actor:
         """The parameters of the clients here."""
         return self.host.parameters()
 
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here, with these parameters."""
+        return self.host.aggregate(parameters)
+
     def epoch_loss(self) -> EpochLoss | None:
         """The loss of a split network, at the actor that reported."""
         return self.host.epoch_loss()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +16,10 @@ from mtcd.version import VERSION
 
 START_SECONDS = 120.0  # for actors to be scheduled and started
 CONNECT_SECONDS = 5.0
+CHUNKS = 4  # of items for each worker, so that they end at about the same time
 MEGABYTE = 2**20
+# Ray gives its workers the niceness 15: beside other work on this machine, a training would hardly run
+WORKER_NICENESS = ("RAY_worker_niceness", "0")
 
 
 class ActorsDied(Exception):  # noqa: N818 - not an error of the user's
@@ -59,6 +63,7 @@ class Cluster:
             raise MtcdError(self._refused(address, str(error))) from None
         except ValueError as error:
             raise ConfigError(f"engine.address: {address!r} is not 'auto', 'local' or 'host:port' ({error}).") from None
+        os.environ.setdefault(*WORKER_NICENESS)
         try:
             self.ray.init(address="local", include_dashboard=False, **quiet)
         except (RuntimeError, ValueError, OSError, TimeoutError) as error:
@@ -100,6 +105,15 @@ class Cluster:
         fits += [there.get("GPU", 0.0) / self.settings.gpus] if self.settings.gpus else []
         fits += [there.get("memory", 0.0) / self.settings.memory / MEGABYTE] if self.settings.memory else []
         return max(1, int(min(fits, default=1.0)))
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        """The results of a function, computed by workers of the cluster, a few items at a time."""
+        own, ref = self.settings, self.ray.put(function)
+        task = self.ray.remote(_apply).options(num_cpus=min(1.0, own.cpus))
+        size = max(1, len(items) // (CHUNKS * self.room()))
+        chunks = [list(items[i : i + size]) for i in range(0, len(items), size)]
+        found = self._results(dict(enumerate(task.remote(ref, chunk) for chunk in chunks)))
+        return [one for number in range(len(chunks)) for one in found[number]]
 
     def put(self, value: Any) -> Any:
         """Keep a value in the object store; actors receive it when they are given the result."""
@@ -174,6 +188,10 @@ class Cluster:
         if self._ours:
             self._ours = False
             self.ray.shutdown()
+
+
+def _apply(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    return [function(item) for item in items]
 
 
 def _check_reachable(address: str) -> None:

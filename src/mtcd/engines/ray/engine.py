@@ -89,6 +89,7 @@ class RayEngine(Engine):
             self._routes[SERVER] = 0
             self._shares = [self.cluster.put(self.recipe.share(clients)) for clients in self.placed]
             self._create(range(len(self.placed)))
+            self.recipe.bind(self.aggregate)
         except ActorsDied as died:
             self.stop()
             raise MtcdError(f"An actor died as it started: {died.reason}. {_ADVICE}") from None
@@ -328,6 +329,15 @@ class RayEngine(Engine):
                     self._observe(progress)
                 elif perf_counter() > ends:
                     raise MtcdError(f"After the interrupt, the parties did not hold one model within {PATIENCE:.0f} s.")
+
+    def aggregate(self, parameters: Sequence[Any]) -> Any:
+        """The sum of all representations with these parameters, computed where the blocks are."""
+        own = {n: {k: parameters[k] for k in clients} for n, clients in enumerate(self.placed)}
+        try:
+            found = self.cluster.call("aggregate", lambda n: (own[n],))
+        except ActorsDied as died:
+            raise MtcdError(f"An actor died during a measurement: {died.reason}. Resume from the checkpoint.") from None
+        return sum(found[n] for n in sorted(found))
 
     def epoch_loss(self) -> EpochLoss | None:
         if self.parties.checkpointed is None:

@@ -161,6 +161,10 @@ class Host:
         """The parameters of the clients here."""
         return {k: self._parties[k].parameters() for k in self.clients}  # type: ignore[attr-defined]
 
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here, with these parameters."""
+        return self.share.aggregate(parameters)
+
     def epoch_loss(self) -> EpochLoss | None:
         """The loss of a split network, at the party that reported."""
         found: EpochLoss | None = self._made.epoch_loss()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from mtcd.checks import check_number, check_whole
 from mtcd.engines.kinds import ENGINES, EngineSettings, MakeEngine
@@ -43,6 +46,24 @@ class Ray(EngineSettings):
             check_number("engine.memory", self.memory, above=0)
         check_whole("engine.restarts", self.restarts, least=0)
         check_number("engine.snapshot_seconds", self.snapshot_seconds, above=0)
+
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        from mtcd.engines.ray.cluster import Cluster
+
+        cluster = Cluster(self)
+        cluster.start()
+        try:
+            yield
+        finally:
+            cluster.stop()
+
+    def map(self, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        from mtcd.engines.ray.cluster import Cluster
+
+        cluster = Cluster(self)
+        cluster.start()
+        return cluster.map(function, items)
 
     def maker(self, recipe: Recipe) -> MakeEngine:
         from mtcd.engines.ray.engine import RayEngine
