@@ -13,13 +13,17 @@ from mtcd.report.record import Record
 
 EACH, ALL = 10, 200
 """The most coefficients shown of a client, and in all."""
+DIGITS = 9
+"""Of numbers in a report: all 17 would double the size of its curves."""
 TRAINED = "scaled_coefficient"
 LINK_NAMES = {"client_client": "between clients", "uplink": "to the server", "downlink": "from the server"}
 
 
 def finite(value: Any) -> Any:
-    """The number, or None where it is none that JSON knows."""
-    return None if value is None or not math.isfinite(value) else value
+    """The number, with as many digits as a page can show, or None where it is none that JSON knows."""
+    if value is None or not math.isfinite(value):
+        return None
+    return float(f"{value:.{DIGITS}g}") if isinstance(value, float) else value
 
 
 def facts(record: Record) -> list[list[str]]:
