@@ -140,6 +140,24 @@ def test_a_party_whose_trees_do_not_help_passes_the_token_on_and_the_ledger_coun
     assert run.ledger.unchanged > 3
 
 
+def test_the_best_model_on_a_hold_out_is_kept_and_survives_a_resume(tmp_path: Path) -> None:
+    data = mtcd.split(*samples("classes"), 2).holdout(0.4)
+    model = mtcd.Trees("logistic", **{**SETTINGS, "learning_rate": 0.8})
+
+    def train(hops: int, **more: Any) -> mtcd.Run:
+        kept = [mtcd.KeepBest(on="test_log_loss"), mtcd.EarlyStopping(on="test_log_loss", patience=8)]
+        stop = mtcd.Stop(iterations=hops)
+        return mtcd.train(data, model, method=mtcd.STCD(), stop=stop, metrics=("log_loss",), callbacks=kept, **more)
+
+    whole = train(100)
+    assert whole.status == "stopped"
+    best = min(row.metrics["test_log_loss"] for row in whole.history.rows if row.metrics)
+    assert whole.evaluate(data.test)["log_loss"] == pytest.approx(best)
+    train(5, checkpoint=tmp_path)
+    resumed = train(100, checkpoint=tmp_path, resume=True)
+    np.testing.assert_array_equal(resumed.decision(data.test), whole.decision(data.test))
+
+
 def test_ensembles_are_a_vector_space() -> None:
     one, two = (Tree.of((0, 0, hop, 0), f"tree {hop}") for hop in range(2))
     a = Ensemble().extended(one)

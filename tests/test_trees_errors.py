@@ -67,6 +67,8 @@ def test_what_is_not_for_trees_is_refused() -> None:
 
     with pytest.raises(ConfigError, match="stop.gap needs the optimum, which is not known for trees"):
         train(stop=mtcd.Stop(gap=1e-3))
+    with pytest.raises(ConfigError, match="sealed tours hide the derivatives of each sample"):
+        mtcd.train(DATA, mtcd.Trees("logistic"), method=mtcd.STCD(walk="tour"), privacy=mtcd.Privacy(mode="sealed"))
     with pytest.raises(ConfigError, match="standardise is not for trees"):
         train(standardise=True)
     with pytest.raises(DataError, match="counts"):

@@ -116,6 +116,11 @@ def additive_method(method: Method, families: Sequence[Family]) -> Method:
 def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> None:
     """Reject settings that rest on linear representations or on gradient steps of one size."""
     kinds = " and ".join(sorted({family.kind for family in families}))
+    if not isinstance(method, MTCD) and method.kind in ("stcd", "mtcd"):
+        raise ConfigError(
+            f"privacy.mode: sealed tours hide the derivatives of each sample, from which {kinds} learn: leave it out, "
+            "or train a linear model (docs/trees.md)."
+        )
     if not isinstance(method, MTCD):
         raise ConfigError(f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}.")
     for name, given, why in (

@@ -67,7 +67,7 @@ def check_delivery(faulty: Faulty) -> Thetas:
                 reliable.policy.roll_back()
         aggregate, penalty = server.aggregate, server.penalty
         held = [_at(found[k].party, server.t) for k in range(faulty.plan.parties)]
-    problem = faulty.plan.glm.problem(faulty.plan.data)
+    problem = faulty.plan.problem
     np.testing.assert_allclose(aggregate, problem.aggregate(held), rtol=0, atol=CLOSE)
     weights = sum(problem.client(k).penalty(theta) for k, theta in enumerate(held))
     np.testing.assert_allclose(penalty, weights, rtol=0, atol=CLOSE)
@@ -115,6 +115,17 @@ def check_end(faulty: Faulty, gap: float, away: dict[int, Any] | None = None) ->
     reached = problem.evaluate(thetas)
     assert -1e-12 <= (reached - best) / best <= gap, f"the gap is {(reached - best) / best:.3g}"
     return summaries
+
+
+def check_trees(faulty: Faulty) -> None:
+    """All ended at the same moment, and the loss of the blocks that they keep is far below that of the start."""
+    summaries = [read_summary(faulty.run_folder(name)) for name in faulty.names]
+    assert len({(one.status, one.iterations, one.syncs) for one in summaries}) == 1, summaries
+    problem, data = faulty.plan.problem, faulty.plan.data
+    blocks = [read_block(faulty.run_folder(name)) for name in faulty.parties]
+    margins = [block.part.margins(X) for block, X in zip(blocks, data.blocks, strict=True)]  # type: ignore[union-attr]
+    start = problem.read_off(np.zeros(problem.samples), 0.0)
+    assert problem.read_off(np.sum(margins, axis=0), 0.0) < 0.5 * start
 
 
 def best_objective(faulty: Faulty, away: dict[int, Any]) -> float:

@@ -10,6 +10,8 @@ import numpy as np
 
 from mtcd.data.synthetic import synthetic
 from mtcd.data.vertical import VerticalData
+from mtcd.families.additive import Trees
+from mtcd.families.problem import AdditiveProblem
 from mtcd.federation.processes import free_ports
 from mtcd.model.linear import Glm
 
@@ -49,12 +51,25 @@ class Plan:
         return Glm(**self.model)
 
     @property
+    def trees(self) -> bool:
+        """Whether boosted trees are trained."""
+        return self.model["kind"] == "trees"
+
+    @property
+    def problem(self) -> Any:
+        """The linear model or the trees on the data."""
+        if self.trees:
+            own = {key: value for key, value in self.model.items() if key != "kind"}
+            return AdditiveProblem.of(Trees(**own), self.data, self.seed)
+        return self.glm.problem(self.data)
+
+    @property
     def names(self) -> list[str]:
         return [f"p{k}" for k in range(self.parties)]
 
     @cached_property
     def data(self) -> VerticalData:
-        kind = "logistic" if self.networks else self.model["kind"]
+        kind = "logistic" if self.networks or self.trees else self.model["kind"]
         drawn = synthetic(kind, self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
         labels = np.where(drawn.labels > 0, "yes", "no") if self.networks else drawn.labels
         return replace(drawn, clients=tuple(self.names), labels=labels)

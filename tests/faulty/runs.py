@@ -10,7 +10,7 @@ from time import sleep
 import mtcd
 from faulty.chaos import Chaos
 from faulty.federation import Faulty
-from faulty.holds import check_delivery, check_end
+from faulty.holds import check_delivery, check_end, check_trees
 from faulty.plans import Plan
 from mtcd.federation.file import method_of, network_of, read_federation
 from mtcd.federation.names import SERVER
@@ -146,6 +146,21 @@ def run_networks(folder: Path, plan: Plan, faults: int, seed: int, say: Say = si
         faulty.wait("all have ended", lambda: _all_have_ended(faulty))
         faulty.wait_for_end(*faulty.names)
         check_networks(faulty)
+        return chaos.happened
+
+
+def run_trees(folder: Path, plan: Plan, faults: int, seed: int, say: Say = silence) -> Happened:
+    """Parties with trees: the token is the sum of their margins, whatever befalls them."""
+    with Faulty(folder, plan) as faulty:
+        faulty.start(*faulty.names)
+        faulty.wait_for_training()
+        chaos = Chaos(faulty, seed, say)
+        chaos.go(faults)
+        faulty.wait_for_everybody()
+        _all_die(faulty, faulty.wait_for_iteration(faulty.wait_for_iteration(1) + 20), say)
+        faulty.stop()
+        faulty.wait_for_end(*faulty.names)
+        check_trees(faulty)
         return chaos.happened
 
 

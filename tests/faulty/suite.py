@@ -12,6 +12,7 @@ from faulty.runs import (
     Say,
     run_networks,
     run_to_the_limit,
+    run_trees,
     run_with_faults,
     run_without_server,
     run_without_some,
@@ -30,6 +31,7 @@ DCPA = {"kind": "dcpa"}
 NETWORK = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momentum": 0.5}}
 SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.02}
 SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
+TREES = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.1, "depth": 3}
 GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
 
 
@@ -68,6 +70,11 @@ def _networks(method: dict[str, Any], network: dict[str, Any], iterations: int, 
     return lambda folder, say: run_networks(folder, made, faults, seed, say)
 
 
+def _trees(method: dict[str, Any], network: dict[str, Any], faults: int, seed: int) -> Run:
+    made = plan(method, network, 4, TREES)
+    return lambda folder, say: run_trees(folder, made, faults, seed, say)
+
+
 SUITE: dict[str, Run] = {
     "stcd, cycle with chords, K=8": _struck(plan(STCD, chords(8), 8, LOGISTIC), 25, 1),
     "stcd, cycle, K=8, struck from the start": _struck(plan(STCD, CYCLE, 8, RIDGE, alignment="psi"), 20, 2, True),
@@ -88,6 +95,8 @@ SUITE: dict[str, Run] = {
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
     "split networks, mtcd, K=8": _networks({**SPLIT_MTCD, "batch": 20}, COMPLETE, 3000, 10, 18),
     "split networks, stcd, K=8": _networks({"kind": "stcd", "stepsize": 0.02}, CYCLE, 3000, 10, 19),
+    "trees, stcd, cycle, K=4": _trees(STCD, CYCLE, 8, 20),
+    "trees, mtcd, average, complete, K=4": _trees({**AVERAGE, "local_updates": 1}, COMPLETE, 8, 21),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
     "stcd, two never come back": _away(plan(STCD, COMPLETE, 8, RIDGE), (3, 6)),
     "mtcd, clusters, one never comes back": _away(plan(CLUSTERS, COMPLETE, 8, RIDGE), (3,)),

@@ -8,6 +8,7 @@ from typing import Any
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
 from mtcd.columns import Best, check_column, value_of
+from mtcd.protocol.snapshots import restored, take
 from mtcd.protocol.state import Snapshot
 
 
@@ -48,6 +49,9 @@ class KeepBest(Callback):
 
     def state(self) -> Snapshot:
         facts = {"value": self._best.value, "iteration": self._iteration, "clients": len(self._parameters)}
+        if any(hasattr(theta, "trees") for theta in self._parameters):  # ensembles, which are no arrays
+            taken = take(self._parameters)
+            return Snapshot(facts | taken.facts, taken.tensors)
         tensors: dict[str, Any] = {}
         for k, theta in enumerate(self._parameters):
             parts = theta if isinstance(theta, Mapping) else {"": theta}
@@ -57,6 +61,9 @@ class KeepBest(Callback):
     def restore(self, state: Snapshot) -> None:
         self._restored = True
         self._best.value, self._iteration = state.facts["value"], state.facts["iteration"]
+        if "content" in state.facts:
+            self._parameters = restored(Snapshot({"content": state.facts["content"]}, state.tensors))
+            return
         self._parameters = [_part(k, state.tensors) for k in range(state.facts["clients"])]
 
 
