@@ -1,4 +1,4 @@
-"""Boosted trees between three parties: missing values and categories stay, and each party grows trees on its own columns.
+"""Boosted trees between three parties, each on its own columns, with missing values and categories as they are.
 
 `python examples/boosted_trees.py`, with `pip install '.[trees]'` in the clone.
 """

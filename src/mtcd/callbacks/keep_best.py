@@ -51,7 +51,7 @@ class KeepBest(Callback):
         facts = {"value": self._best.value, "iteration": self._iteration, "clients": len(self._parameters)}
         if any(hasattr(theta, "trees") for theta in self._parameters):  # ensembles, which are no arrays
             taken = take(self._parameters)
-            return Snapshot(facts | taken.facts, taken.tensors)
+            return Snapshot({**facts, **taken.facts}, taken.tensors)
         tensors: dict[str, Any] = {}
         for k, theta in enumerate(self._parameters):
             parts = theta if isinstance(theta, Mapping) else {"": theta}
