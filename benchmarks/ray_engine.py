@@ -8,10 +8,11 @@ extra ``ray``, two free cores and some minutes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from statistics import median
-from time import perf_counter
+from functools import partial
+from time import perf_counter, process_time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,7 +27,7 @@ from mtcd.network.topology import Network, make_network
 from mtcd.protocol.engine import Engine
 
 SEED = 0
-ROUNDS = 3
+ROUNDS = 2
 
 
 @dataclass(frozen=True)
@@ -55,22 +56,40 @@ class Case:
         return RayEngine(settings, recipe, parties, Ledger())
 
 
-def seconds(engine: Engine, iterations: int) -> float:
-    """The time of so many iterations, after a tenth as many to warm up."""
+def cpu(engine: Engine) -> list[float]:
+    """The CPU seconds so far of each process with parties."""
+    if isinstance(engine, RayEngine):
+        return [used[0] for used in engine.cluster.call("usage").values()]
+    return [process_time()]
+
+
+def cost(engine: Engine, iterations: int) -> Cost:
+    """The cost of an iteration: of so many, after a tenth as many to warm up."""
     warm = iterations // 10
     with engine:
         engine.skip_to(warm)
         observations = (one for one in engine.run() if one is not None)
         next(one for one in observations if one.hop >= warm)
+        before, began = cpu(engine), perf_counter()
         engine.skip_to(warm + iterations)
-        began = perf_counter()
         next(one for one in observations if one.hop >= warm + iterations)
-        return perf_counter() - began
+        wall, after = perf_counter() - began, cpu(engine)
+    used = [end - start for start, end in zip(before, after, strict=True)]
+    return Cost(wall / iterations, sum(used) / iterations, max(used) / iterations)
 
 
-def best(make: list[Engine], iterations: int) -> float:
-    """The quickest of some attempts: other work on this machine only adds."""
-    return min(seconds(engine, iterations) for engine in make)
+class Cost(NamedTuple):
+    """Seconds of an iteration: on the clock, of CPU time in all processes, and in the busiest of them."""
+
+    wall: float
+    cpu: float
+    busiest: float
+
+
+def best(make: Callable[[], Engine], iterations: int) -> Cost:
+    """The least of some attempts: other work on this machine only adds."""
+    found = [cost(make(), iterations) for _ in range(ROUNDS)]
+    return Cost(*(min(values) for values in zip(*found, strict=True)))
 
 
 def hops() -> None:
@@ -79,28 +98,36 @@ def hops() -> None:
     for samples, iterations in ((1_000, 4_000), (100_000, 400)):
         inside = Case.of("cycle", 8, 10, samples, mtcd.STCD(stepsize=1e-7, walk="tour"))
         between = Case.of("path", 2, 10, samples, mtcd.STCD(stepsize=1e-7, walk="tour"))
-        floor = best([inside.local() for _ in range(ROUNDS)], iterations) / iterations
-        one = best([inside.on_ray(1) for _ in range(ROUNDS)], iterations) / iterations
-        two = best([between.on_ray(2) for _ in range(ROUNDS)], iterations // 10) / (iterations // 10)
+        floor = best(inside.local, iterations)
+        one = best(partial(inside.on_ray, 1), iterations)
+        two = best(partial(between.on_ray, 2), iterations // 10)
         print(
-            f"  {8 * samples / 1e3:6.0f} KB: local {1e6 * floor:8.1f} µs, inside an actor {1e6 * one:8.1f} µs "
-            f"({one / floor:.2f}), between actors {1e6 * two:8.0f} µs ({two / floor:.1f})"
+            f"  {8 * samples / 1e3:3.0f} KB, CPU: local {1e6 * floor.cpu:.1f} µs, in an actor {1e6 * one.cpu:.1f} µs "
+            f"({one.cpu / floor.cpu:.2f}), between actors {1e6 * two.cpu:.0f} µs ({two.cpu / floor.cpu:.1f})"
+        )
+        print(
+            f"          clock: local {1e6 * floor.wall:.0f} µs, inside {1e6 * one.wall:.0f} µs, between "
+            f"{1e6 * two.wall:.0f} µs"
         )
 
 
 def speedup() -> None:
     """Two tokens, each in a cluster of its own: one actor against two."""
     method = mtcd.MTCD(tokens=2, hops=16, local_updates=5, stepsize=1e-7, combine="cluster")
-    case, iterations = Case.of("path", 8, 100, 50_000, method), 160
-    print("Two tokens in clusters of their own, 8 clients with 50,000 x 100 numbers, 16 hops to the sync")
-    found = {"local": [], "one actor": [], "two actors": []}
-    for _ in range(ROUNDS):  # in turns, so that all meet the same other work
-        for name, engine in (("local", case.local()), ("one actor", case.on_ray(1)), ("two actors", case.on_ray(2))):
-            found[name].append(seconds(engine, iterations) / iterations)
-    times = {name: median(values) for name, values in found.items()}
-    for name, one in times.items():
-        print(f"  {name:10s}: {1e3 * one:6.2f} ms per hop of both tokens")
-    print(f"  speed-up from one actor to two: {times['one actor'] / times['two actors']:.2f}")
+    case, iterations = Case.of("path", 8, 100, 20_000, method), 160
+    print("Two tokens in clusters of their own, 8 clients with 20,000 x 100 numbers, 16 hops to the sync")
+    found = {
+        "local": best(case.local, iterations),
+        "one actor": best(partial(case.on_ray, 1), iterations),
+        "two actors": best(partial(case.on_ray, 2), iterations),
+    }
+    for name, one in found.items():
+        print(
+            f"  {name:10s}: clock {1e3 * one.wall:.2f} ms per hop of both tokens, CPU of the busiest process "
+            f"{1e3 * one.busiest:.2f} ms"
+        )
+    one, two = found["one actor"], found["two actors"]
+    print(f"  from one actor to two: clock {one.wall / two.wall:.2f}, busiest process {one.busiest / two.busiest:.2f}")
 
 
 def memory() -> None:
@@ -112,22 +139,10 @@ def memory() -> None:
         with case.on_ray(1) as engine:
             engine.skip_to(2 * clients)
             next(one for one in engine.run() if one is not None and one.hop >= 2 * clients)
-            used[clients] = own_memory()
+            used[clients] = next(iter(engine.cluster.call("usage").values()))[1]
         print(f"  {clients:5d} clients: {used[clients] / 1e6:.0f} MB")
     few, many = used
     print(f"  {(used[many] - used[few]) / (many - few) / 1e3:.1f} KB per client beside the blocks in shared memory")
-
-
-def own_memory() -> float:
-    """The memory of the actor for itself, in bytes."""
-    for line in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            if line.read_bytes().startswith(b"ray::Actor"):
-                rollup = (line.parent / "smaps_rollup").read_text().split("\n")
-                return sum(1024.0 * int(row.split()[1]) for row in rollup if row.startswith("Private_"))
-        except OSError:
-            continue
-    raise SystemExit("No actor was found.")
 
 
 def main() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 import platform
+from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import process_time
 from typing import Any
 
 from mtcd.engines.ray.host import Host, HostState, Report
@@ -16,6 +20,7 @@ from mtcd.protocol.tracer import Traced
 from mtcd.version import VERSION
 
 THREADS = 8  # one waits in poll, the others deliver
+MOST_WARNINGS = 20
 
 
 class Actor:
@@ -23,9 +28,19 @@ class Actor:
 
     host: Host
 
-    def versions(self) -> tuple[str, str]:
-        """Of mtcd and of Python here."""
+    def __init__(self) -> None:
+        self.warnings = Warnings()
+
+    def begin(self) -> tuple[str, str]:
+        """Collect the warnings of this process from now on; returns the versions of mtcd and of Python here."""
+        logging.captureWarnings(True)
+        logging.getLogger().addHandler(self.warnings)
         return VERSION, platform.python_version()
+
+    def usage(self) -> tuple[float, int]:
+        """CPU seconds of this process, and the bytes of memory that it shares with no other."""
+        rows = Path("/proc/self/smaps_rollup").read_text().splitlines()
+        return process_time(), sum(1024 * int(row.split()[1]) for row in rows if row.startswith("Private_"))
 
     def open(self, share: Share, number: int, clients: Sequence[int], server: int | None) -> None:
         """Make the parties; their data is read here. Those of an earlier training are dropped."""
@@ -85,9 +100,25 @@ class Actor:
         """The loss of a split network, at the actor that reported."""
         return self.host.epoch_loss()
 
-    def observed(self) -> tuple[Ledger, list[Traced]]:
-        """The ledger of the host, and what it has traced since the last call."""
-        return self.host.observed()
+    def observed(self) -> tuple[Ledger, list[Traced], list[str]]:
+        """The ledger of the host, and what it has traced since the last call; the warnings of this process."""
+        return (*self.host.observed(), self.warnings.take())
+
+
+class Warnings(logging.Handler):
+    """Keeps warnings for the driver, which has the terminal: the latest of them, if there are many."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._lines: deque[str] = deque(maxlen=MOST_WARNINGS)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a record."""
+        self._lines.append(self.format(record))
+
+    def take(self) -> list[str]:
+        """Those since the last call."""
+        return [self._lines.popleft() for _ in range(len(self._lines))]
 
 
 def _sendable(error: BaseException) -> BaseException:

@@ -49,7 +49,8 @@ class Cluster:
 
     def _connect(self) -> None:
         address = self.settings.address
-        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": True, "namespace": "mtcd"}
+        # not log_to_driver, which writes to stdout: actors report their warnings themselves
+        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": "mtcd"}
         if address not in (AUTO, LOCAL):
             _check_reachable(address)
         try:
@@ -123,11 +124,12 @@ class Cluster:
         """Start actors with these numbers, in place of those that had them before."""
         own, memory = self.settings, self.settings.memory
         options: dict[str, Any] = {"num_cpus": own.cpus, "num_gpus": own.gpus, "max_concurrency": THREADS}
+        options["scheduling_strategy"] = "SPREAD"  # over the nodes
         if memory is not None:
             options["memory"] = int(memory * MEGABYTE)
         made = self.ray.remote(Actor).options(**options)
         self.handles |= {number: made.remote() for number in numbers}
-        refs = {number: self.handles[number].versions.remote() for number in numbers}
+        refs = {number: self.handles[number].begin.remote() for number in numbers}
         ready, late = self.ray.wait(list(refs.values()), num_returns=len(refs), timeout=START_SECONDS)
         if late:
             free = self.ray.available_resources()

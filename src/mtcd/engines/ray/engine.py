@@ -201,7 +201,10 @@ class RayEngine(Engine):
         self._parameters = None if progress.parameters is None else list(progress.parameters)
         try:
             found = self.cluster.call("observed")
-            self._add_up([ledger for ledger, _ in found.values()], [traced for _, traced in found.values()])
+            self._add_up([ledger for ledger, _, _ in found.values()], [traced for _, traced, _ in found.values()])
+            for number, (_, _, warnings) in found.items():
+                for line in warnings:
+                    log.warning("Actor %d: %s", number, line)
             if perf_counter() >= self._snapshot_due:
                 began = perf_counter()
                 self._keep(self._host_states(), progress.hop)

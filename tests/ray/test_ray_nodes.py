@@ -1,0 +1,109 @@
+"""Two Ray nodes on this machine (``ray start`` twice): the worker node is killed in the middle of a training."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from test_ray_dying import CONFIG, checkpointed, same, summary_without_ray, train
+
+from mtcd.engines.ray.cluster import WORKER_NICENESS
+from waiting import PATIENCE, until
+
+LITTLE = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
+TOKEN = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": secrets.token_hex(32)}  # of the cluster of this test
+HEALTH = {  # how soon a node that does not answer counts as dead: minutes by default
+    "RAY_health_check_initial_delay_ms": "1000",
+    "RAY_health_check_period_ms": "500",
+    "RAY_health_check_timeout_ms": "5000",
+    "RAY_health_check_failure_threshold": "3",
+}
+
+
+class Node:
+    """A node of a cluster, as a process group of its own."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        environment = {**os.environ, **TOKEN, **HEALTH, WORKER_NICENESS[0]: WORKER_NICENESS[1]}
+        self.log = folder / f"node-{len(list(folder.glob('node-*')))}.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from ray.scripts.scripts import main; main()", "start", *LITTLE, *options],
+                env=environment,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def started(self) -> None:
+        assert until(lambda: "Ray runtime started" in self.log.read_text() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+
+    def kill(self) -> None:
+        """All processes of the node, without warning."""
+        for process in [self.process.pid, *descendants(self.process.pid)]:
+            try:
+                os.kill(process, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        self.process.wait()
+
+
+def descendants(parent: int) -> list[int]:
+    """The processes that a process has started, and those that they have started."""
+    parents = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parents[int(stat.parent.name)] = int(stat.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+    found, edge = [], {parent}
+    while edge:
+        edge = {child for child, its_parent in parents.items() if its_parent in edge} - set(found)
+        found.extend(edge)
+    return found
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[tuple[str, list[Node]]]:
+    """A head and a worker node, with a CPU each, and the address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    head = Node(tmp_path, "--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false")
+    running = [head]
+    try:
+        head.started()
+        running.append(Node(tmp_path, f"--address={address}", "--node-ip-address=127.0.0.1"))
+        running[1].started()
+        yield address, running
+    finally:
+        for node in reversed(running):
+            node.kill()
+
+
+def test_a_node_that_is_killed_is_survived(nodes: tuple[str, list[Node]], tmp_path: Path) -> None:
+    """Its actor starts again on the node that is left, which has room for both."""
+    address, (_, worker) = nodes
+    config, out = tmp_path / "config.yaml", tmp_path / "run"
+    engine = {"kind": "ray", "address": address, "actors": 2, "cpus": 0.5}
+    config.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 4000}, "engine": engine}))
+    process = train(config, out, env=os.environ | TOKEN)
+    checkpointed(out, process)
+    worker.kill()
+    stdout, stderr = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 0, stderr
+    found, expected = json.loads(stdout), summary_without_ray(config, tmp_path / "plain")
+    assert same(found, expected), (found, expected)
+    assert found["objective"] == pytest.approx(expected["objective"], rel=1e-12)
+    assert "died" in stderr
