@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import lru_cache
 
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
@@ -83,13 +84,20 @@ class Parameters:
         return sum(self.modulus_bits[:-1])
 
     def _fresh(self) -> float:
-        """Variance of the noise of an encryption with the public key: u e + e0 + e1 s, u and s ternary."""
-        return ERROR**2 * (4 / 3 * self.degree + 1)
+        """Variance of the noise of an encryption with the public key: u e + e0 + e1 s, u and s ternary.
+
+        SEAL encrypts with the special prime and divides by it, so that little more than the rounding is left.
+        """
+        return ERROR**2 * (4 / 3 * self.degree + 1) / 4.0 ** self.modulus_bits[-1] + self._rounding()
 
     def _rotation(self) -> float:
-        """Variance that a key switch adds: the digits times the errors of the keys, divided by the special prime."""
+        """Variance that a key switch adds: the digits times the errors of the keys, divided by the special prime.
+
+        Digits are uniform from 0 to a prime p: of variance p^2 / 12 around p / 2. The part of p / 2 is the same for all
+        ciphertexts of a key, and varies from key to key: four times its mean covers 99 of 100.
+        """
         digits = sum(4.0 ** (bits - self.modulus_bits[-1]) for bits in self.modulus_bits[:-1])
-        return self.degree / 12 * ERROR**2 * digits + self._rounding()
+        return self.degree * (1 / 12 + 4 * 1 / 4) * ERROR**2 * digits + self._rounding()
 
     def _rounding(self) -> float:
         """Variance of the rounding of a ciphertext to another modulus, after decryption with a ternary secret."""
@@ -154,6 +162,7 @@ def choose_parameters(samples: int, columns: Sequence[int], visits: int) -> Para
     )
 
 
+@lru_cache(maxsize=64)
 def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters | None:
     """The parameters of this ring degree with the largest plaintext modulus, if it is large enough."""
     stride = Layout(degree, samples, widest).best_stride()
@@ -172,13 +181,19 @@ def _largest(degree: int, samples: int, widest: int, visits: int) -> Parameters 
 
 
 def _chains(degree: int) -> list[tuple[int, ...]]:
-    """Sizes of primes, tried in this order: three in ciphertexts of degree 8192, four in larger ones."""
-    count = 3 if degree == 8192 else 4
+    """Sizes of primes, tried in this order: three in ciphertexts of degree 8192, four in larger ones.
+
+    Large primes that stay until decryption leave room for rounding; a large special prime makes rotations less noisy.
+    """
+    count = 1 if degree == 8192 else 2
     total = min(SECURE_BITS[degree], 270)  # more bits cost time, and nothing here needs them
     chains = []
     for special in range(LARGEST_PRIME, 49, -1):
-        data, more = divmod(total - special, count)
-        chains.append((*(data + (i < more) for i in range(count)), special))
+        for kept in range(LARGEST_PRIME, 53, -1):
+            size, more = divmod(total - special - SENT_PRIMES * kept, count)
+            others = [size + (i < more) for i in range(count)]
+            if max(others) <= LARGEST_PRIME:
+                chains.append((*[kept] * SENT_PRIMES, *others, special))
     return chains
 
 
