@@ -17,6 +17,7 @@ from mtcd.federation.delivery.codecs import (
     encode_ack,
     encode_envelope,
     largest_envelope,
+    with_control,
 )
 from mtcd.federation.delivery.envelopes import (
     Ack,
@@ -31,6 +32,7 @@ from mtcd.federation.delivery.envelopes import (
     Undeliverable,
 )
 from mtcd.federation.delivery.records import pack
+from mtcd.federation.frame import Header, encode_parts, largest
 from mtcd.federation.simulate.world import Faults, World
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.topology import make_network
@@ -212,3 +214,13 @@ def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
     network = make_network("cycle", DATA.clients)
     assert MTCD(tokens=2, hops=3, stepsize=0.1).bounds(RUN, network, 0, 12, 1).hops > 1000
     assert MTCD(tokens=2, hops=3, stepsize=0.1, batch=4).bounds(RUN, network, 0, 12, 1).hops == 3
+
+
+def test_the_largest_envelope_has_room_for_all_terms_and_clients_around_the_largest_message() -> None:
+    bounds = expected("stcd")
+    full = envelope(Prepare(1, 2, False))._replace(
+        terms=dict.fromkeys(range(MOST_TERMS), 1), avoid=frozenset(range(bounds.clients))
+    )
+    around = len(encode_envelope(full, RUN)) - len(b"".join(encode_parts(full.message, Header(RUN, 0, 1, 0, 0))))
+    assert largest_envelope(bounds) == largest(with_control(bounds)) + around
+    assert decode_envelope(encode_envelope(full, RUN), bounds).terms == full.terms

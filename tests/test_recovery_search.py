@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, NAMES, lone_world
-from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release
+from mtcd.federation.delivery.envelopes import Ack, End, Envelope, Prepare, Promise, Release
+from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.promises import is_superseded
 from mtcd.federation.recovery.search import Decision, Search
@@ -236,3 +237,43 @@ def test_if_one_who_asked_firmly_is_gone_it_says_so(client: Client) -> None:
     assert client.reliable.policy.waiting_reason(NAMES) is None
     client.reliable.peer_lost(first)
     assert f"Start {DATA.clients[first]} again" in (client.reliable.policy.waiting_reason(NAMES) or "")
+
+
+def test_who_made_the_token_looks_for_it_too() -> None:
+    """It has never had it from anybody, so it has never learnt that it has moved on."""
+    world = lone_world("cycle", 0, Faults())
+    maker = next(one for one in world.parties.values() if one.unacknowledged())
+    (envelope,) = maker.unacknowledged()
+    while envelope.to == maker.number:
+        ack = maker.deliver(unpack(pack(envelope))).ack
+        assert ack is not None
+        maker.acknowledge(ack)
+        (envelope,) = maker.unacknowledged()
+    maker.peer_lost(envelope.to)
+    assert isinstance(maker.policy, LoneToken)
+    assert maker.policy.search is not None
+    assert (maker.policy.search.to, maker.policy.search.witnesses) == (envelope.to, None)
+    asked = sorted(one.to for one in maker.unacknowledged() if isinstance(one.message.payload, Prepare))
+    assert asked == [k for k in world.numbers if k != maker.number]
+    maker.peer_found(envelope.to)
+    assert maker.policy.search is None
+
+
+@pytest.mark.parametrize("by_ack", [False, True])
+def test_a_term_is_kept_even_if_an_ack_or_a_duplicate_brings_it(client: Client, by_ack: bool) -> None:
+    """A process that starts again must not accept a token that is over."""
+    first, second, *_ = others(client)
+    me, journal = client.reliable.number, client.reliable.journal
+    assert client.hears(first, Release(1))
+    assert journal.last()["terms"] == {}
+    if by_ack:
+        client.reliable.acknowledge(Ack(me, first, 99, {20: HOP}))
+    else:
+        again = Envelope(first, me, 0, 0, 0, {20: HOP}, Message(first, me, Release(1)))
+        assert client.reliable.deliver(again).ack is not None
+    assert journal.last()["terms"] == {20: HOP}
+    token = Token(0, 0, 3, np.zeros(DATA.samples), 0.0)
+    assert client.hears(second, token, term=19)
+    assert client.reliable.policy.history.hop == 0  # type: ignore[attr-defined]
+    assert client.hears(second, token, term=20)
+    assert client.reliable.policy.history.hop == 4  # type: ignore[attr-defined]

@@ -248,3 +248,40 @@ def test_how_a_training_turned_out_is_written_down_once_it_is_over() -> None:
     ended = world.parties[SERVER].ended
     assert ended is not None
     assert ended.status == "converged"
+
+
+@pytest.mark.parametrize("lost", range(5))
+def test_only_tokens_whose_start_is_down_start_elsewhere(lost: int) -> None:
+    method = MTCD(tokens=4, hops=3, stepsize=0.02)
+    world = recovery_world(method, make_network("cycle", DATA.clients), 0, Faults())
+    server = world.parties[SERVER]
+    before = {one.message.payload.index: one.to for one in server.unacknowledged()}
+    server.peer_lost(lost)
+    again = [one for one in server.unacknowledged() if isinstance(one.message.payload, Token)]
+    after = {one.message.payload.index: one.to for one in again}
+    assert after.keys() == before.keys()
+    assert lost not in after.values()
+    assert {index: to for index, to in after.items() if before[index] != lost} == {
+        index: to for index, to in before.items() if to != lost
+    }
+
+
+def test_uploads_that_only_somebody_who_is_down_has_not_sent_are_complete() -> None:
+    world = recovery_world(METHODS["mini-batch"], make_network("cycle", DATA.clients), 0, Faults())
+    server = world.parties[SERVER]
+    assert isinstance(server.policy, IterationServer)
+    while server.policy.tokens_out:
+        for number in world.numbers:
+            for to in world.numbers:
+                if not (to == SERVER and server.policy.is_gathering):
+                    carry(world, number, to)
+    for k in range(4):
+        carry(world, SERVER, k)
+        carry(world, k, SERVER)
+    assert server.policy.is_gathering
+    assert server.party.t == 1
+    server.peer_lost(4)
+    assert not server.policy.is_gathering
+    tokens = [one.to for one in server.unacknowledged() if isinstance(one.message.payload, Token)]
+    assert len(tokens) == 2
+    assert 4 not in tokens
