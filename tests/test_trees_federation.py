@@ -158,6 +158,21 @@ def test_parties_with_trees_train_and_predict_as_one_process_would(tmp_path: Pat
     np.testing.assert_allclose([rows[key] for key in expected], list(expected.values()), atol=1e-8)
 
 
+def test_mixed_families_in_a_federation_are_those_of_one_process(tmp_path: Path) -> None:
+    paths = own_tables(tmp_path / "tables", patients(90, seed=4).sort("patient"))
+    parties: dict[str, Any] = {"clinic": {"kind": "trees", "min_samples": 5}, "lab": "linear", "insurer": "trees"}
+    model, method = {"loss": "logistic", "parties": parties}, {"kind": "stcd", "walk": "tour"}
+    kits, told = federate(tmp_path, paths, model=model, method=method, server=None, stop={"iterations": 9})
+    shares = {name: TableShare(path, CLIENTS[name]) for name, path in paths.items()}
+    prepare = {"clinic": "trees", "lab": "auto", "insurer": "trees"}
+    data = read_tables(paths["clinic"], "outcome", shares, id="patient", prepare=prepare)
+    tour, stop = mtcd.STCD(walk="tour"), mtcd.Stop(iterations=9)
+    one = mtcd.train(data, mtcd.Mixed("logistic", parties), kits["clinic"].config.network, tour, stop)
+    for k, name in enumerate(CLIENTS):
+        X = data.blocks[k]
+        np.testing.assert_array_equal(told.blocks[name].part.margins(X), one.parts[name].margins(X))
+
+
 def test_a_spoilt_block_of_trees_is_refused(tmp_path: Path) -> None:
     paths = own_tables(tmp_path / "tables", patients(60))
     federate(tmp_path, paths, method={"kind": "stcd"}, server=None, stop={"iterations": 4})

@@ -37,10 +37,14 @@ class Additive(ABC):
         """The family of every client."""
         return tuple(self.family(client) for client in clients)
 
+    def recipe(self, client: str) -> str:
+        """How a client prepares its columns, unless it is told otherwise: as its family takes them."""
+        return TREES if self.family(client).keeps_missing else AUTO
+
     def recipes(self, clients: Sequence[str]) -> dict[str, str]:
-        """How each client prepares its columns, unless it is told otherwise: as its family takes them."""
-        families = self.families(clients)
-        return {c: TREES if family.keeps_missing else AUTO for c, family in zip(clients, families, strict=True)}
+        """The same for all clients."""
+        self.families(clients)  # refuses names of others
+        return {client: self.recipe(client) for client in clients}
 
     @property
     @abstractmethod

@@ -90,7 +90,7 @@ def _recipe(config: KitConfig) -> Any:
     """How the party prepares its columns: as its kit says, or as the family of its model takes them."""
     if config.data.prepare is not None or not isinstance(config.model, AdditiveSection):
         return config.data.prepare
-    return config.model.model().recipes([config.name])[config.name]
+    return config.model.model().recipe(config.name)
 
 
 def read_party_table(
