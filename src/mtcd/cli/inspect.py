@@ -22,6 +22,7 @@ from mtcd.data.scaling import standardise
 from mtcd.errors import listing
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd import MTCD
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.changes import describe_changes
 from mtcd.network.spectrum import facts
@@ -63,7 +64,7 @@ def examine(setup: Setup) -> dict[str, Any]:
     method.check_problem(problem)
     theory: list[Finding] = []
     sizes = method.sizes(problem.samples, problem.outputs, setup.network, seed)
-    tokens, floats = 0, int(sizes.downlink)
+    tokens, floats = 0, int(sizes.hop if isinstance(method, SealedTours) else sizes.downlink)
     if isinstance(method, MTCD):  # plan() raises on invalid settings
         plan = method.with_stepsize(1.0).plan(problem.samples, problem.outputs, setup.network, seed)
         tokens, floats = plan.tokens, plan.floats
@@ -97,7 +98,7 @@ def examine(setup: Setup) -> dict[str, Any]:
 def _stepsizes(method: Method, smoothness: Smoothness) -> dict[str, Any]:
     """The step size and its limits; None for a method without a step size."""
     if method.stepsize is None:
-        return {"stepsize": None}
+        return {"stepsize": None, "steps": method.steps}
     limit, auto = method.stepsize_limit(smoothness), method.auto_stepsize(smoothness)
     return {
         "stepsize": auto.value if isinstance(method.stepsize, str) else method.stepsize,
@@ -144,7 +145,7 @@ def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
 
 def _stepsize_rows(found: dict[str, Any]) -> dict[str, str]:
     if found["stepsize"] is None:
-        return {"step size": "none: each step is the best one in the plane of gradient and last direction"}
+        return {"step size": f"none: {found['steps']}"}
     return {
         "step size": f"{found['stepsize']:.4g}",
         "step size, auto": f"{found['stepsize_auto']:.4g}, which is {found['stepsize_auto_rule']}",

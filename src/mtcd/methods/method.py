@@ -52,6 +52,9 @@ class Method(ABC):
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
+    steps = "each step is the best one in the plane of gradient and last direction"
+    """How a method without a step size makes its steps."""
+
     @property
     def chooses_steps(self) -> bool:
         """Whether the method chooses step sizes and numbers of local updates during training."""

@@ -265,7 +265,6 @@ class MTCD(Method):
             "tokens": self.tokens not in (None, 1),
             "clusters": self.clusters is not None,
             "batch": self.batch is not None,
-            "combine": self.combine is not None,
             "start": self.start is not None,
             "schedule": self.schedule is not None,
             "transport": self.transport != DEFAULT,

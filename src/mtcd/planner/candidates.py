@@ -15,6 +15,7 @@ from mtcd.methods.combine import RULES
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method, resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.network.clusters import Cluster
@@ -82,6 +83,8 @@ class Space:
                 yield method
 
     def _all(self) -> Iterator[Method]:
+        if isinstance(self.own, SealedTours):  # an open method would promise less privacy than the config asks for
+            return
         yield from self._stcd()
         yield from self._dcpa()
         if self.network.connected and not self.smoothness.problem.nonsmooth:

@@ -14,6 +14,7 @@ from mtcd.config.settings import method_section
 from mtcd.errors import ConfigError, MtcdError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.methods.method import resolve_stepsize
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
 from mtcd.planner.links import Links
@@ -182,7 +183,9 @@ def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> 
         limit = getattr(stop, name)
         if limit is not None and math.isfinite(value) and value > limit:
             notes.append(f"stop.{name} is {limit:g}: training will end there, before the target.")
-    update: dict[str, Any] = {"method": method_section(chosen.method), "stop": stop}
+    update: dict[str, Any] = {"stop": stop}
+    if not isinstance(chosen.method, SealedTours):  # that is the config's own
+        update["method"] = method_section(chosen.method)
     if ratio is not None:
         update["costs"] = setup.config.costs.model_copy(update={"ratio": ratio})
     return setup.config.model_copy(update=update), tuple(notes)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from mtcd.arrays import Array
@@ -27,9 +28,11 @@ from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
 from mtcd.schema.bounds import Bounds
 from mtcd.sealing.cipher import SchemeName
+from mtcd.sealing.parameters import choose_parameters
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 FEWEST_ROWS = 10
+PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
 DEPTH = 20
 
 
@@ -51,6 +54,7 @@ class SealedTours(Method):
     local_updates = 1
     batch = None
     gradient_steps = False
+    steps = "each update is the minimum of a bound of f over the block, each tour starts at the best mix of the last"
 
     @property
     def kind(self) -> str:
@@ -120,9 +124,18 @@ class SealedTours(Method):
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         length, K = self._roaming(network, 0)[1], network.size
         hops = length * costs.between_clients(sizes.hop)
-        if self.server:
-            return hops + (K + 2) * costs.with_server(sizes.uplink) + K * costs.with_server(1.0)
-        return hops + (K - 1) * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+        if self.server:  # K requests and the token up; K answers and the token, in half of the bytes, down
+            up = K * costs.with_server(sizes.uplink) + costs.with_server(2 * sizes.uplink)
+            return hops + up + K * costs.with_server(1.0) + costs.with_server(sizes.downlink)
+        ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
+        return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
+
+    def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
+        """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
+        p = choose_parameters(samples + 3 * self.depth + 3, (1,), 2 * (network.size + 2))
+        token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
+        request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
+        return Sizes(request, token / 2, token)
 
     def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
@@ -196,6 +209,12 @@ class SealedTours(Method):
             sealed_bytes=ciphertexts + 4096,
             sealed_keys=64 * 2**20,
         )
+
+
+def _ways(network: Network, holder: int) -> dict[int, list[int]]:
+    """The shortest way of each other client to the key holder."""
+    ways: dict[int, list[int]] = nx.single_source_shortest_path(network.graph, holder)
+    return ways
 
 
 @dataclass(frozen=True)
