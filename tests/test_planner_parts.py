@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.problems import make_data
 
 from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Glm, TreeCG, make_network
 from mtcd.planner.candidates import Space, further, longest_tour, neighbours
@@ -18,6 +17,7 @@ from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.screening import ordered, score
 from mtcd.theory.stepsize import Smoothness
+from problems import make_data
 
 
 @given(

@@ -93,7 +93,7 @@ def fix_matrix(matrix: npt.ArrayLike, parameters: Parameters) -> FixedPointMatri
     room = parameters.half // parameters.token_bound - 0.5 * filled  # half an integer per entry is lost to rounding
     size = np.abs(reals).sum(axis=0)
     scales = np.where(size > 0, np.maximum(room, 0) / np.where(size > 0, size, 1), 1.0)
-    scales = np.minimum(scales, MOST / np.maximum(np.abs(reals).max(axis=0, initial=0), 1e-300))
+    scales = np.minimum(scales, MOST / np.maximum(np.abs(reals).max(axis=0, initial=0), 1e-280))
     levels = scales * np.sqrt((reals**2).sum(axis=0) / np.maximum(filled, 1))
     coarse = np.flatnonzero((size > 0) & (levels < LEAST_LEVELS))
     if coarse.size:
