@@ -7,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.test_cli import outcome, run
-from tests.test_planner import _own_time  # noqa: F401 - budgets in computing time here too
 
 from mtcd.config.read import read_config
+from test_cli import outcome, run
+from test_planner import _own_time  # noqa: F401 - budgets in computing time here too
 from waiting import PATIENCE
 
 
