@@ -9,7 +9,7 @@ import pytest
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.engines.ray.cluster import Cluster
+from mtcd.engines.ray.cluster import Cluster, _errors_to_stderr
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.extras import find
 
@@ -65,3 +65,13 @@ def test_nothing_at_the_address_is_said_at_once(address: str) -> None:
 def test_an_address_without_port_is_refused() -> None:
     with pytest.raises(ConfigError, match="engine.address is 'auto', 'local' or 'host:port', but is 'somewhere'"):
         Cluster(mtcd.Ray("somewhere")).start()
+
+
+def test_messages_of_ray_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    worker = find("ray._private.worker")
+    for _ in range(2):
+        _errors_to_stderr(worker)
+    worker.print_to_stdstream({"lines": ["a node died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("a node died") == 1

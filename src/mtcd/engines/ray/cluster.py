@@ -42,6 +42,7 @@ class Cluster:
         """Join the cluster, or start one here."""
         self.ray = find("ray")
         find("pymetis")
+        _errors_to_stderr(find("ray._private.worker"))
         if not self.ray.is_initialized():
             self._connect()
             self._ours = True
@@ -190,6 +191,19 @@ class Cluster:
         if self._ours:
             self._ours = False
             self.ray.shutdown()
+
+
+def _errors_to_stderr(worker: Any) -> None:
+    """Ray prints messages about dead nodes to stdout, whatever it is told, where they would be amid results in JSON."""
+    printed = getattr(worker, "print_to_stdstream", None)
+    if printed is None or hasattr(printed, "to_stderr"):
+        return
+
+    def to_stderr(data: Mapping[str, Any], *given: Any, **named: Any) -> None:
+        printed({**data, "is_err": True}, *given, **named)
+
+    to_stderr.to_stderr = True  # type: ignore[attr-defined]
+    worker.print_to_stdstream = to_stderr
 
 
 def _apply(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
