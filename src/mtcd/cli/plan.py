@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from mtcd.cli.plan_machines import advice, machines_table, seconds_on, work_of
 from mtcd.cli.show import aside, screen, show_notes
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
@@ -23,6 +24,7 @@ from mtcd.planner import Plan, Proposal, parse_budget, plan, read_links
 from mtcd.planner.additive import plan_additive
 from mtcd.planner.forecast import ROUGH
 from mtcd.planner.halving import Watch
+from mtcd.planner.scaling import Machine
 from mtcd.planner.screening import kind
 from mtcd.report.plain_text import escape
 from mtcd.report.regions import regions_png
@@ -45,6 +47,8 @@ class PlanOptions:
     changes: list[str]
     seed: int | None
     as_json: bool
+    machines: int | None = None
+    machine: tuple[str, ...] = ()
 
 
 def plan_config(options: PlanOptions) -> None:
@@ -52,6 +56,13 @@ def plan_config(options: PlanOptions) -> None:
     budget = parse_budget(options.budget)
     if options.ratio is not None and options.links is not None:
         raise ConfigError("--ratio and --links exclude each other: give --ratio to plan for cost, --links for time.")
+    machine = Machine.parse(options.machine)
+    if options.machines is None and options.machine:
+        raise ConfigError("--machine describes one of --machines: give their number too.")
+    if options.machines is not None and options.links is not None:
+        raise ConfigError(
+            "--machines and --links exclude each other: --machine latency_ms=... says what links are like."
+        )
     config = read_config(options.config, options.changes, options.seed)
     out = _checked(options.out or Path(f"{options.config.stem}.planned.yaml"), options.config)
     if out.suffix == ".png":
@@ -63,22 +74,39 @@ def plan_config(options: PlanOptions) -> None:
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
     if isinstance(config.model, AdditiveSection):
+        if options.machines is not None:
+            raise ConfigError("--machines is for linear models: leave it out for this one.")
         _plan_additive(setup, options, budget, out)
         return
     links = None if options.links is None else read_links(options.links, setup.network)
+    work = None if options.machines is None else work_of(setup)
     with _progress() as watch:
-        found = plan(setup, target=options.target, budget=budget, ratio=options.ratio, links=links, watch=watch)
+        found = plan(
+            setup,
+            target=options.target,
+            budget=budget,
+            ratio=options.ratio,
+            links=links,
+            watch=watch,
+            prefer=None if work is None else lambda one: seconds_on(one, work, machine, options.machines or 1),
+        )
     drawn = regions_png(found)
     write_whole(out, _heading(found, options.config) + found.yaml())
     write_whole(picture, drawn)
     show_notes(found.notes)
     if found.optimum_seconds > REPORTED_SECONDS:
         aside.print(f"The optimum took {found.optimum_seconds:.0f} s, outside the budget.", highlight=False)
+    told = None if work is None else machines_table(found, work, machine, options.machines or 1)
     if options.as_json:
-        print(json.dumps(found.summary() | {"out": str(out), "picture": str(picture)}, allow_nan=False))  # noqa: T201
+        scaling = {} if told is None else {"machines": told[1]}
+        print(json.dumps(found.summary() | scaling | {"out": str(out), "picture": str(picture)}, allow_nan=False))  # noqa: T201
         return
     screen.print(candidates_table(found))
-    screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
+    if told is not None and work is not None:
+        screen.print(told[0])
+        screen.print(escape(advice(found, work, machine, options.machines or 1)), highlight=False, soft_wrap=True)
+    else:
+        screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
     screen.print(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}", highlight=False, soft_wrap=True)
 
 

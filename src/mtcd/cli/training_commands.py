@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -129,6 +130,22 @@ def plan(
             metavar="FILE", help="The config to write; its plot is written beside it. Default: ./CONFIG.planned.yaml."
         ),
     ] = None,
+    machines: Annotated[
+        int | None,
+        typer.Option(
+            metavar="M",
+            min=1,
+            help="Choose for the least time on so many machines, and show what 1, 10, 100 and 1,000 would do.",
+        ),
+    ] = None,
+    machine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="What a machine of --machines is like: latency_ms, bandwidth_mbps, server_mbps, cores, memory_gb, "
+            "process_mb. Repeatable.",
+        ),
+    ] = None,
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -138,7 +155,8 @@ def plan(
     from mtcd.cli.plan import PlanOptions, plan_config
 
     with running_code() if run_code else nullcontext():
-        plan_config(PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json))
+        own = PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json)
+        plan_config(replace(own, machines=machines, machine=tuple(machine or ())))
 
 
 @training.command(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -95,12 +96,14 @@ def plan(
     ratio: float | None = None,
     links: Links | None = None,
     watch: Watch | None = None,
+    prefer: Callable[[Proposal], float] | None = None,
 ) -> Plan:
     """Propose a method and its settings for the data, the network and the link costs of a config.
 
     ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is not counted. With
     ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the config's unless given). ``watch`` is
-    called with what is going on and how far along it is.
+    called with what is going on and how far along it is. ``prefer`` orders the candidates that reach the target by
+    another number, the least first.
     """
     target = target if target is not None else setup.stop.gap or TARGET
     check_number("target", target, above=0)
@@ -113,6 +116,8 @@ def plan(
     ready = perf_counter()
     pilots, notes = _pilots(setup, task, ready, budget, watch)
     order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
+    if prefer is not None:
+        order.sort(key=lambda pilot: (not pilot.forecast.arrives, prefer(Proposal.of(pilot))))
     own = next((Proposal.of(pilot) for pilot in pilots if pilot.own), None)
     chosen = order[0]
     config, more = _config(setup, task, Proposal.of(chosen), ratio)

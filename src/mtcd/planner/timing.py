@@ -83,7 +83,7 @@ def _up_and_down(network: Network, links: Links, floats: int) -> float:
 
 def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
     if plan.hops is None:
-        way = _way(plan, 0, 0, HOPS)
+        way = way_of(plan, 0, 0, HOPS)
         piece = min(2 * K, HOPS)
         pieces = [set(way[i : i + piece]) for i in range(0, HOPS - piece + 1, piece)]
         distinct = sum(map(len, pieces)) / (len(pieces) * piece)
@@ -96,7 +96,7 @@ def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
     distinct, wire, latency = 0, 0.0, 0.0
     for t in range(rounds):
         roaming = [token for token in range(plan.tokens) if plan.roaming.first(token, t) != NOWHERE]
-        ways = [_way(plan, token, t, followed - 1) for token in roaming]
+        ways = [way_of(plan, token, t, followed - 1) for token in roaming]
         distinct += len(set().union(*ways))
         wire += 0.0 if links is None else _sync(plan, ways, links, 1)
         latency += 0.0 if links is None else _sync(plan, ways, links, 0)
@@ -104,7 +104,7 @@ def _roams(plan: Plan, K: int, links: Links | None) -> Travel:
     return Travel(distinct / each, None if links is None else wire / each, plan.tokens, latency / each, plan.floats)
 
 
-def _way(plan: Plan, token: int, t: int, hops: int) -> list[int]:
+def way_of(plan: Plan, token: int, t: int, hops: int) -> list[int]:
     """The clients that a token visits in iteration t, in so many hops."""
     way, previous = [plan.roaming.first(token, t)], NOWHERE
     for hop in range(1, hops + 1):

@@ -1,0 +1,198 @@
+"""What a method would take on many machines: a model of compute, latency, links, the server's link and memory.
+
+Clients are placed so that neighbours share a machine. A hop inside a machine costs nothing beyond the visit, which was
+measured; a hop between machines costs a latency and the bytes over the bandwidth. All messages with the server share
+the server's link. docs/scaling.md has the formulas and where the constants come from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import pairwise
+
+from mtcd.checks import check_number, check_whole
+from mtcd.errors import ConfigError, MtcdError, did_you_mean
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.tree_cg import TreeCG
+from mtcd.network.clusters import find_clusters
+from mtcd.network.spanning import spanning_tree
+from mtcd.network.topology import Network
+from mtcd.planner.timing import way_of
+from mtcd.protocol.batches import Batches
+
+BYTES = 8
+FOLLOWED = 500  # hops of each token, to see how many lead to another machine
+MOST_FOLLOWED = 8  # tokens
+COMPUTE, LATENCY, LINK, SERVER = "compute", "latency", "link bandwidth", "server link"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One of equal machines, and the network between them.
+
+    ``latency_ms`` of a message between two processes, ``bandwidth_mbps`` of a machine and ``server_mbps`` of the
+    server; ``cores`` and ``memory_gb`` of a machine, and ``process_mb`` that a process takes without any data.
+    """
+
+    latency_ms: float = 2.1
+    bandwidth_mbps: float = 1000.0
+    server_mbps: float = 1000.0
+    cores: int = 1
+    memory_gb: float = 8.0
+    process_mb: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_number("latency_ms", self.latency_ms)
+        check_whole("cores", self.cores)
+        for name in ("bandwidth_mbps", "server_mbps", "memory_gb"):
+            check_number(name, getattr(self, name), above=0)
+        check_number("process_mb", self.process_mb)
+
+    @staticmethod
+    def parse(settings: Sequence[str]) -> Machine:
+        """From 'latency_ms=0.5', ...
+
+        >>> Machine.parse(["latency_ms=0.5", "cores=4"])
+        Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0, process_mb=60.0)
+        """
+        kinds = {one.name: int if one.name == "cores" else float for one in fields(Machine)}
+        given: dict[str, float] = {}
+        for setting in settings:
+            name, _, text = setting.partition("=")
+            if name not in kinds:
+                raise ConfigError(f"--machine: {name!r} is not known; {did_you_mean(name, kinds)}")
+            try:
+                given[name] = kinds[name](text)
+            except ValueError:
+                raise ConfigError(f"--machine {setting!r}: give a number, such as latency_ms=0.5.") from None
+        return replace(Machine(), **given)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The problem that is placed on machines."""
+
+    network: Network
+    samples: int
+    outputs: int
+    seed: int
+    data_bytes: int
+    _placements: dict[int, list[int]] = field(default_factory=dict)
+
+    def placement(self, machines: int) -> list[int]:
+        """The machine of each client."""
+        if machines not in self._placements:
+            self._placements[machines] = placed(self.network, machines)
+        return self._placements[machines]
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """An iteration of a method on so many machines: the seconds of each resource, and the memory of a machine."""
+
+    machines: int
+    parts: dict[str, float]
+    memory_gb: float
+    fits: bool
+
+    @property
+    def seconds(self) -> float:
+        """Of an iteration."""
+        return sum(self.parts.values())
+
+    @property
+    def limit(self) -> str:
+        """The resource that gives out first."""
+        return max(self.parts, key=lambda name: self.parts[name]) if self.fits else "memory"
+
+
+def placed(network: Network, machines: int) -> list[int]:
+    """The machine of each client: connected groups of about equal size, or where there are none, by number."""
+    K = network.size
+    if machines >= K:
+        return list(range(K))
+    try:
+        groups = find_clusters(network, machines)
+    except MtcdError:  # more components than machines
+        return [k * machines // K for k in range(K)]
+    where = [0] * K
+    for number, group in enumerate(groups):
+        for k in group:
+            where[k] = number
+    return where
+
+
+def predict(method: Method, compute: float, work: Work, machine: Machine, machines: int) -> Prediction:
+    """An iteration of the method; ``compute`` is its computing time, with parties that work at once counted once."""
+    check_whole("machines", machines)
+    K, where = work.network.size, work.placement(machines)
+    used = min(machines, K)
+    bits = 8.0 * BYTES * work.outputs * (work.samples if method.batch is None else _batch(method, work))
+    link, served = bits / (machine.bandwidth_mbps * 1e6), bits / (machine.server_mbps * 1e6)
+    latency = machine.latency_ms / 1e3
+    busy = _parallel(method, K) / (used * machine.cores)
+    parts = {COMPUTE: compute * max(1.0, busy), LATENCY: 0.0, LINK: 0.0, SERVER: 0.0}
+    if used > 1:
+        waits, messages = _crossing(method, work, where)
+        parts[LATENCY], parts[LINK] = waits * latency, messages * link
+        if method.has_server:
+            handled, rounds = _served(method, K)
+            parts[SERVER] = handled * served
+            parts[LATENCY] += rounds * latency
+    most = max(Counter(where).values()) / K
+    memory = (work.data_bytes * most + machine.process_mb * 2**20) / 2**30
+    return Prediction(machines, parts, memory, memory <= machine.memory_gb)
+
+
+def _batch(method: Method, work: Work) -> int:
+    return Batches(work.samples, method.batch, work.seed).length
+
+
+def _parallel(method: Method, K: int) -> int:
+    """How many parties compute at the same time."""
+    if not isinstance(method, MTCD):
+        return K
+    if method.hops is None:
+        return 1
+    return method.tokens or (1 if method.clusters is None or isinstance(method.clusters, str) else len(method.clusters))
+
+
+def _served(method: Method, K: int) -> tuple[float, float]:
+    """Messages over the server's link per iteration, and how often an iteration waits for one there and one back."""
+    if isinstance(method, MTCD):
+        hops = method.hops or 1
+        uploads = K if method.batch is not None else _parallel(method, K)  # with mini-batches, of all clients
+        return (_parallel(method, K) + uploads) / hops, 2.0 / hops
+    return 2.0 * K, 2.0
+
+
+def _crossing(method: Method, work: Work, where: list[int]) -> tuple[float, float]:
+    """Messages between machines on the critical path of an iteration: how often it waits, and how many it sends."""
+    if isinstance(method, MTCD):
+        hops = _walked(method, work, where)
+        return hops, hops
+    if method.has_server:
+        return 0.0, 0.0  # all goes over the server's link
+    if isinstance(method, TreeCG):
+        tree = spanning_tree(work.network)
+        branches = [k for k, parent in enumerate(tree.parents) if parent is not None]
+        out = sum(where[k] != where[tree.parents[k] or 0] for k in branches)
+        ways = 2.0 * tree.depth * out / max(1, len(branches))
+        return ways, ways
+    cut = [0] * (max(where) + 1)  # all neighbours send at once: the machine with most links to others
+    for k, near in enumerate(work.network.neighbours):
+        cut[where[k]] += sum(where[j] != where[k] for j in near)
+    return float(max(cut) > 0), float(max(cut))
+
+
+def _walked(method: MTCD, work: Work, where: list[int]) -> float:
+    """The share of hops that lead to another machine: the walks are followed."""
+    plan = method.with_stepsize(1.0).plan(work.samples, work.outputs, work.network, work.seed)
+    tokens = min(plan.tokens, MOST_FOLLOWED)
+    hops = FOLLOWED if plan.hops is None else min(FOLLOWED, max(1, plan.hops - 1))
+    ways = [way_of(plan, token, 0, hops) for token in range(tokens)]
+    steps = [where[a] != where[b] for way in ways for a, b in pairwise(way)]
+    return sum(steps) / len(steps) if steps else 0.0
