@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,15 @@ import pytest
 
 pytest.importorskip("zenoh")  # of the cases
 
+from engine_cases import EngineCase
+from mtcd.engines.local import LocalEngine
+from mtcd.engines.ray.engine import RayEngine
+from mtcd.engines.recipes import LinearRecipe
 from mtcd.errors import MtcdError
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.protocol.party import SERVER
-from test_engine_contract import BY_NAME, assert_close, reference
+from test_engine_contract import BY_NAME, RIDGE, assert_close, reference
 from thread_cluster import ThreadCluster
 
 ONE_OF_EACH = ("stcd", "mtcd in clusters", "mtcd in batches", "svfl", "dcpa", "accelerated")
@@ -92,3 +99,17 @@ def test_a_party_that_raises_ends_the_training_with_its_error() -> None:
 
 def _no_more(message: Any) -> Any:
     raise MtcdError("no more")
+
+
+def test_tree_cg_is_as_in_one_process() -> None:
+    case = EngineCase("tree-cg", RIDGE, {"kind": "stcd", "stepsize": 0.01}, "cycle")
+    network, method = case.config.network, TreeCG()
+    expected = LocalEngine(method.parties(case.problem, network, 0), Ledger())
+    observed = [[theta.copy() for theta in expected.parameters()] for _ in islice(expected.run(), 6)]
+    cluster = ThreadCluster()
+    recipe = LinearRecipe(method, network, 0, case.problem)
+    engine = RayEngine(cluster.settings, recipe, method.parties(case.problem, network, 0), Ledger(), cluster)
+    with engine:
+        for _, parameters in zip(engine.run(), observed, strict=False):
+            for ours, theirs in zip(engine.parameters(), parameters, strict=True):
+                np.testing.assert_array_equal(ours, theirs)

@@ -62,6 +62,8 @@ def _block_sigma(block: Any) -> float:
     """sigma_max(X)^2, from X^T X or X X^T, whichever is smaller; never below the true value."""
     X = block.T if block.shape[1] > block.shape[0] else block
     size = X.shape[1]
+    if not size:  # the block of a client that is hosted elsewhere
+        return 0.0
     if size <= (_DENSE_SPARSE if is_sparse(X) else _DENSE_BLOCK):
         return top_eigenvalue(dense(X.T @ X))
     if size > _CERTIFIED:
