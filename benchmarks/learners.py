@@ -92,7 +92,7 @@ def show(learner: str) -> None:
 
 
 def main(given: Sequence[str]) -> None:
-    """Print a table. Each learner has a process of its own: their thread libraries get in each other's way."""
+    """Print a table. Each learner has a process of its own, so that none inherits what another has loaded."""
     if given:
         show(given[0])
         return
