@@ -162,6 +162,22 @@ def linear(table: Table, rows: np.ndarray, others: np.ndarray) -> float:
     return found[table.metric]
 
 
+def fused(table: Table, rows: np.ndarray, others: np.ndarray) -> float:
+    """A network at each of two parties, joined by a fusion network: AUC."""
+    from torch import nn
+
+    def shared(chosen: np.ndarray) -> mtcd.VerticalData:
+        return mtcd.split(table.features.to_numpy()[chosen], table.labels[chosen], clients=2)
+
+    data = shared(rows)
+    widths = [data.blocks[k].shape[1] for k in range(2)]
+    nets = [nn.Sequential(nn.Linear(width, 32), nn.ReLU(), nn.Linear(32, 8)) for width in widths]
+    fusion = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 2))
+    model = mtcd.SplitModel(dict(zip(data.clients, nets, strict=True)), fusion=fusion)
+    method = mtcd.MTCD(clusters=[[0], [1]], hops=1, local_updates=2, batch=100, stepsize=0.1)
+    return mtcd.train(data, model, "path", method, mtcd.Stop(epochs=40)).evaluate(shared(others))["auc"]
+
+
 def splits(table: Table, count: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Rows to train and to test on."""
     orders = [np.random.default_rng(seed).permutation(len(table.frame)) for seed in range(count)]
@@ -181,6 +197,8 @@ def measure(table: Table, trees: int, count: int) -> list[dict[str, Any]]:
 
     joint = [boosted(table, everything, *split, trees) for split in chosen]
     found = [row("joint LightGBM", 1, "", joint), row("linear", 3, "", [linear(table, *split) for split in chosen])]
+    if table.name == "xor":
+        found.append(row("networks with a fusion", 2, "path", [fused(table, *split) for split in chosen]))
     for K in [K for K in PARTIES if len(everything) >= K]:
         blocks = np.array_split(np.arange(len(everything)), K)
         alone = [
