@@ -169,9 +169,9 @@ def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest
     updates: Counter[int] = Counter()
     plain = LinearClient.local_update
 
-    def counted(self: LinearClient, theta, aggregate, rows, Q: int, eta: float, majorise: bool):
+    def counted(self: LinearClient, theta, aggregate, rows, Q: int, *others):
         updates[id(self.X)] += Q
-        return plain(self, theta, aggregate, rows, Q, eta, majorise)
+        return plain(self, theta, aggregate, rows, Q, *others)
 
     monkeypatch.setattr(LinearClient, "local_update", counted)
     X, y = made("independent", 30, 24)

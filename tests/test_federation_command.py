@@ -90,7 +90,7 @@ def test_missing_psi_is_told_when_ids_are_aligned() -> None:
         "try: asker('psi', ['a'])\nexcept NotInstalledError as error: print(error)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "Federations need private_set_intersection" in done.stdout
+    assert "need private_set_intersection" in done.stdout
     assert "pip install '.[federation]'" in done.stdout
 
 

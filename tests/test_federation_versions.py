@@ -123,8 +123,9 @@ def test_the_folder_of_another_version_with_the_same_numbers_is_used(version_fil
     version_file.write_text(version_file.read_text().replace(VERSION, "0.0.9"))
     resume(version_file)
     assert json.loads(version_file.read_text()) == {"mtcd": VERSION, "protocol": PROTOCOL, "journal": JOURNAL_FORMAT}
-    version_file.unlink()  # as of versions from before this file
-    resume(version_file)
+    version_file.unlink()  # as of versions from before this file, which had journals of format 8
+    with pytest.raises(ConfigError, match="journal format 8"):
+        resume(version_file)
 
 
 @pytest.mark.parametrize("damage", ["", "[1]", "{"])

@@ -48,7 +48,7 @@ def test_folds_that_are_refused() -> None:
 def test_what_cannot_be_cross_validated_is_refused() -> None:
     with pytest.raises(ConfigError, match="VerticalDataset, but got ndarray"):
         mtcd.cross_validate(X, mtcd.Glm("ridge"), method=mtcd.TreeCG())  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="a Glm or a SplitModel.*'ridge'"):
+    with pytest.raises(ConfigError, match="a Glm, Trees, Mixed or a SplitModel.*'ridge'"):
         mtcd.cross_validate(DATA, "ridge", method=mtcd.TreeCG())  # type: ignore[arg-type]
 
 

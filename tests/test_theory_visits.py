@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from mtcd.methods.mtcd import MTCD
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
-from mtcd.network.tours import following, spanning_tree
+from mtcd.network.tours import spanning_tree
 from mtcd.network.walks import WALKS, make_walk, non_backtracking
 from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import link_visits
@@ -80,7 +80,9 @@ def all_random_tours(tree: dict[int, list[int]], root: int, S: int) -> Iterator[
         walk, previous = [root], -1
         for _ in range(min(S, 2 * (len(tree) - 1)) - 1):
             here = walk[-1]
-            walk.append(following(orders[here], previous))
+            branches = orders[here]
+            after = branches.index(previous) + 1 if previous in branches else 0
+            walk.append(branches[after % len(branches)])
             previous = here
         yield walk
 

@@ -100,7 +100,8 @@ def mended(frame: bytes) -> bytes:
 
 
 def test_there_are_frames_of_every_kind_and_they_are_sound() -> None:
-    assert {kind_of(frame) for frame, _ in frames()} == set(NAMES.values())
+    sealed = {"SealedKeys", "SealedToken", "SealedRequest", "SealedAnswer", "SealedEnd", "NextTour"}  # ciphertexts:
+    assert {kind_of(frame) for frame, _ in frames()} == set(NAMES.values()) - sealed  # test_sealed_privacy.py
     assert {verdict(frame, bounds) for frame, bounds in frames()} == {"sound"}
 
 

@@ -103,6 +103,6 @@ def with_ray_address(arguments: list[str]) -> list[str]:
     ['sweep', 'config.yaml', '--ray', 'local', '--seeds', '2']
     """
     given: list[str] = []
-    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=True):
+    for argument, following in zip(arguments, [*arguments[1:], "-"], strict=False):
         given += [argument, "local"] if argument == "--ray" and following.startswith("-") else [argument]
     return given
