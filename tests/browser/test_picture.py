@@ -8,7 +8,6 @@ from playwright.sync_api import expect
 
 from browser import made_up
 from browser.shown import Shown
-from waiting import until
 
 Open = Callable[..., Shown]
 READ = """
@@ -137,4 +136,4 @@ def test_a_frame_of_two_thousand_clients_leaves_time_for_sixty_in_a_second(open_
     shown = open_report(made_up.report(run))
     took = shown.page.evaluate(FRAMES)
     print(f"2,000 clients, 6,000 links, 8 tokens: {took[30]:.1f} ms a frame (median), {took[0]:.1f} ms at least")
-    assert until(lambda: shown.page.evaluate(FRAMES)[0] < 1000 / 60)  # the least, in a quiet moment of a busy machine
+    assert took[0] < 1000 / 60  # the least: other frames may wait for other processes
