@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("cryptography")
 
 from federations import written
+from kits_on_disk import found
 from mtcd.cli.app import main
 
 
@@ -101,3 +102,16 @@ def test_help_of_other_commands_needs_no_federation() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_status_imports_neither_methods_nor_tables(tmp_path: Path) -> None:
+    """It answers within a second, most of which would be imports; and the operator needs no plugin of a method."""
+    script = (
+        "import sys; from mtcd.cli.app import main\n"
+        f"try: main(['federation', 'status', {str(found(tmp_path))!r}])\n"
+        "except SystemExit as end: print(end.code)\n"
+        "heavy = ('numpy', 'scipy', 'networkx', 'polars', 'matplotlib', 'mtcd.methods', 'mtcd.config.schema')\n"
+        "print([m for m in heavy if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-2:] == ["1", "[]"]  # 1: no party answers

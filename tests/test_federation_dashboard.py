@@ -17,6 +17,7 @@ pytest.importorskip("bokeh")
 
 from hubs import Hub, Passing, linear
 from kits_on_disk import found
+from mtcd.federation.kit import read_kit
 from mtcd.federation.node.operator import operator_kit
 from mtcd.federation.node.overview import summarise
 from mtcd.report.federation import FederationView
@@ -44,7 +45,7 @@ def looked(hub: Hub, view: FederationView, seconds: float, gone: str | None = No
 def test_the_document_follows_a_run(tmp_path: Path) -> None:
     settings = {"model": model_section(MODELS[0]), "method": METHOD, "stop": {"iterations": 40}}
     with Hub(tmp_path, DATA.clients, linear(DATA), network={"kind": "cycle"}, **settings) as hub:
-        view = FederationView(operator_kit(tmp_path / "kits").config)
+        view = FederationView(operator_kit(tmp_path / "kits", read_kit).config)
         hub.begin()
         states = [[one["state"] for one in looked(hub, view, 0.0)["runs"][0]["clients"]]]
         for step in range(20_000):
@@ -90,7 +91,7 @@ def check_trace(run: dict[str, Any], hops: int) -> None:
 
 def test_another_run_begins_anew(tmp_path: Path) -> None:
     kits = found(tmp_path / "f")
-    view = FederationView(operator_kit(kits).config)
+    view = FederationView(operator_kit(kits, read_kit).config)
     one = {"phase": "ended", "ended": "iterations", "tokens": [], "waiting_for": []}
     summary = {"status": None, "hops": 0, "syncs": 0, "cost": 0.0, "gap": None, "objective": 1.0}
     for run, iteration in (("r1", 100), ("r1", 120), ("r2", 5)):

@@ -15,6 +15,7 @@ from kits_on_disk import found
 from mtcd.cli.app import app
 from mtcd.cli.exit_codes import EXIT_CODES
 from mtcd.errors import MtcdError
+from mtcd.federation.credentials import read_credentials
 from mtcd.federation.node import operator
 from mtcd.federation.node.operator import Patience, ask_everybody, operator_kit
 from test_federation_command import run
@@ -35,7 +36,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, answers: dict[str, Any]) -> None:
 
 def test_dead_parties_are_given_up_without_waiting(kits: Path) -> None:
     """Their connections are refused: the test would not end in time if each waited for its answer."""
-    assert ask_everybody(operator_kit(kits), "status", Patience(PATIENCE, PATIENCE)) == {}
+    assert ask_everybody(operator_kit(kits, read_credentials), "status", Patience(PATIENCE, PATIENCE)) == {}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from kits_on_disk import found
 from live import make_kits, own_table_of
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.administrator import revoke
+from mtcd.federation.credentials import read_credentials
 from mtcd.federation.kit import read_kit
 from mtcd.federation.last_words import FILE, FINISHED, RUNNING, LastWord, LastWords, Signed, Signer
 from mtcd.federation.node.node import Node
@@ -106,7 +107,7 @@ def test_words_of_liars_are_ignored(bad: Any, kits: Path, tmp_path: Path) -> Non
 
 
 def test_a_party_that_ran_again_is_not_finished(kits: Path) -> None:
-    config = operator_kit(kits).config
+    config = operator_kit(kits, read_credentials).config
     left = {"a": word(), "b": word("b", outcome=RUNNING), "c": word("c", outcome="failed", status="DataError")}
     parties = summarise(config, {}, {}, left)["parties"]
     phases = {name: one["phase"] for name, one in parties.items()}
@@ -127,7 +128,7 @@ def nodes_of(folder: Path, **changes: Any) -> dict[str, Node]:
 def test_the_operator_knows_who_has_finished_from_one_that_stays(tmp_path: Path) -> None:
     nodes = nodes_of(tmp_path)
     nodes["server"].stay_seconds = 600.0
-    kit = operator_kit(tmp_path / "kits")
+    kit = operator_kit(tmp_path / "kits", read_credentials)
     with ThreadPoolExecutor(len(nodes)) as pool:
         running = {name: pool.submit(node.run) for name, node in nodes.items()}
         try:

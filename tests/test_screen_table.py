@@ -17,6 +17,7 @@ import mtcd
 from commands import run as command
 from mtcd.cli import show
 from mtcd.cli.federation_status import show_summary
+from mtcd.cli.screen import screen
 from mtcd.report.screen_table import ScreenTable
 
 WIDTHS = (40, 60, 80, 120)
@@ -102,7 +103,7 @@ def test_nothing_in_a_cell_is_taken_for_markup_or_steers_the_terminal() -> None:
 
 @pytest.fixture(params=WIDTHS)
 def wide(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(show.screen, "width", request.param)
+    monkeypatch.setattr(screen, "width", request.param)
     return request.param
 
 
@@ -119,7 +120,7 @@ def test_runs_of_the_demo(wide: int, capsys: pytest.CaptureFixture[str]) -> None
     run = mtcd.train(data, method=mtcd.SVFL(2, 1e-4), stop=mtcd.Stop(gap=1e-2, iterations=5))
     last = replace(run.final, iteration=182_784, hops=365_568, syncs=2_856, gap=9.93e-5, cost=159_600.0, seconds=146.3)
     long = replace(run, method="MTCD, Γ=2, S=64, Q=20, average", history=mtcd.History([last]))
-    show.screen.print(show.runs_table([run, long]))
+    screen.print(show.runs_table([run, long]))
     titles = ("iterations", "hops", "syncs", "gap", "cost", "seconds")
     shown = capsys.readouterr().out
     check_shown(shown, *titles, "182,784", "365,568", "2,856", "9.93e-05", "159,600.0", "146.3")

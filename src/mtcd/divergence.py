@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from mtcd.methods.method import Method
-from mtcd.protocol.model import EpochLoss
+if TYPE_CHECKING:
+    from mtcd.methods.method import Method
+    from mtcd.protocol.model import EpochLoss
+
 
 DIVERGED = "diverged"
 # a training whose objective is this many times that of the start has diverged ...

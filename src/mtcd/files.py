@@ -11,8 +11,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mtcd.errors import ConfigError, MtcdError, listing
 
 WRITING = ".mtcd-"
@@ -134,7 +132,9 @@ def fresh_folder(target: Path, stays: Collection[str] = ()) -> Iterator[Path]:
 
 def plain(value: Any) -> Any:
     """A number of NumPy as Python's: settings may be such, and JSON does not know them."""
-    if isinstance(value, np.generic):
+    from numpy import generic  # takes a tenth of a second to import, which commands that only ask need not wait for
+
+    if isinstance(value, generic):
         return value.item()
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 

@@ -17,6 +17,7 @@ import yaml
 from faulty.plans import FEATURES, Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
 from mtcd.federation.administrator import init_federation
+from mtcd.federation.credentials import read_credentials
 from mtcd.federation.kit import read_kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.folder import JOURNAL
@@ -126,7 +127,7 @@ class Faulty:
         return max(sorted(among), key=self.journal_time)
 
     def ask(self, kind: str, seconds: float = 1.5) -> dict[str, Any]:
-        return ask_everybody(operator_kit(self.kits), kind, Patience(seconds, seconds))
+        return ask_everybody(operator_kit(self.kits, read_credentials), kind, Patience(seconds, seconds))
 
     def iteration(self) -> int:
         """How far they are; with a server, at its last sync."""

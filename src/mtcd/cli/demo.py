@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mtcd.cli.show import live_progress, runs_table, screen
+from mtcd.cli.screen import screen
+from mtcd.cli.show import live_progress, runs_table
 from mtcd.cli.train import write_run
 from mtcd.config.build import build
 from mtcd.config.read import check_config

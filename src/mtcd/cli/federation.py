@@ -37,7 +37,8 @@ def init(
     """Create the authority, and one kit for each party."""
     administrator = find("mtcd.federation.administrator")
     authority, notes = administrator.init_federation(file, out, days)
-    from mtcd.cli.show import screen, show_notes
+    from mtcd.cli.screen import screen
+    from mtcd.cli.show import show_notes
 
     show_notes(notes)
     names = authority.federation.members
@@ -55,7 +56,7 @@ def init(
 def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
     """Give a party a new key and certificate: before the old one expires, or after it was revoked."""
     standing = find("mtcd.federation.administrator").renew(kits, name, days)
-    from mtcd.cli.show import screen
+    from mtcd.cli.screen import screen
 
     screen.print(
         f"{kits / name} has a new key and certificate, valid until {standing.until:%Y-%m-%d}. Send it to {name}. If "
@@ -70,7 +71,7 @@ def renew(kits: Kits, name: PartyName, days: Days = 365) -> None:
 def revoke(kits: Kits, name: PartyName) -> None:
     """Revoke the certificates of a party, after its key was compromised or the party has left."""
     new = find("mtcd.federation.administrator").revoke(kits, name)
-    from mtcd.cli.show import screen
+    from mtcd.cli.screen import screen
 
     outcome = "is revoked" if new else "was revoked before; the kits are up to date"
     screen.print(
@@ -94,7 +95,7 @@ def move(
 ) -> None:
     """Change the address of a party; a party on another host gets a new key and certificate."""
     place, new_key = find("mtcd.federation.administrator").move(kits, name, address, listen, days)
-    from mtcd.cli.show import screen
+    from mtcd.cli.screen import screen
 
     own = f"Send {kits / name} to {name}: it has a new key and certificate." if new_key else "Its certificate stays."
     screen.print(
@@ -118,7 +119,7 @@ def show(kits: Kits, as_json: Annotated[bool, typer.Option("--json", help="As on
         ]
         typer.echo(json.dumps(rows))
         return
-    from mtcd.cli.show import screen
+    from mtcd.cli.screen import screen
     from mtcd.report.screen_table import ScreenTable
 
     rows_shown = [[s.name, s.address or "", f"{s.until:%Y-%m-%d}", str(s.days_left), s.state] for s in standings]

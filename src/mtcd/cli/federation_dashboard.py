@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from mtcd.cli.federation_watch import known_words
-from mtcd.cli.show import screen
+from mtcd.cli.screen import screen
 from mtcd.extras import find
 
 
@@ -19,7 +19,7 @@ def show_dashboard(kits: Path, address: str, opens: bool, every: float) -> None:
     from mtcd.report.federation import FederationView
     from mtcd.report.serve import serve
 
-    kit = asking.operator_kit(kits)
+    kit = asking.operator_kit(kits, find("mtcd.federation.kit").read_kit)
     view, began = FederationView(kit.config), time.monotonic()
     with asking.Operator(kit) as operator:
 

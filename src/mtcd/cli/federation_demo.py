@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import typer
 
-from mtcd.cli.show import screen
+from mtcd.cli.screen import screen
 from mtcd.errors import MtcdError
 from mtcd.extras import find
 from mtcd.federation.example import Example, write_example

@@ -11,7 +11,7 @@ import typer
 
 from mtcd.cli.exit_codes import NONE, SOME, SUCCESS
 from mtcd.cli.federation_watch import NO_ANSWERS, known_words
-from mtcd.cli.show import screen
+from mtcd.cli.screen import screen
 from mtcd.extras import find
 from mtcd.report.screen_table import ScreenTable
 
@@ -24,7 +24,7 @@ FROM_KIT = (
 def show_status(kits: Path, as_json: bool, every: float | None) -> int:
     """Show the status once, or periodically until all have ended; returns the exit code."""
     asking, overview = find("mtcd.federation.node.operator"), find("mtcd.federation.node.overview")
-    kit = asking.operator_kit(kits)
+    kit = asking.operator_kit(kits, find("mtcd.federation.credentials").read_credentials)
     before: dict[str, Any] = {}
     with asking.Operator(kit) as operator:
         while True:

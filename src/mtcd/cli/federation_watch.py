@@ -10,7 +10,7 @@ from typing import Any
 import typer
 
 from mtcd.cli.exit_codes import by_reach
-from mtcd.cli.show import screen
+from mtcd.cli.screen import screen
 from mtcd.errors import MtcdError
 from mtcd.extras import find
 
@@ -32,7 +32,7 @@ NOT_STOPPED = (
 def stop_all(kits: Path) -> int:
     """Ask all parties to stop: the run ends with the model that they hold. Returns the exit code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(kits)
+    kit = operator.operator_kit(kits, find("mtcd.federation.credentials").read_credentials)
     with operator.Operator(kit) as asking:
         before = asking.ask("status")
         known = known_words(kit, before)
@@ -74,7 +74,7 @@ def _outcome(before: Any, answer: Any, word: Any) -> str:
 def show_logs(kits: Path, as_json: bool) -> int:
     """Print the latest events of all parties, merged by time. Returns the exit code."""
     operator = find("mtcd.federation.node.operator")
-    kit = operator.operator_kit(kits)
+    kit = operator.operator_kit(kits, find("mtcd.federation.credentials").read_credentials)
     answers = operator.ask_everybody(kit, "logs")
     if not as_json:
         for line in log_lines(answers):

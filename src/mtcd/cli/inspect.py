@@ -13,7 +13,8 @@ from rich.table import Table
 from mtcd.cli.findings import Finding, as_plain
 from mtcd.cli.inspect_additive import additive_rows, examine_additive, holds
 from mtcd.cli.inspect_split import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
-from mtcd.cli.show import screen, show_notes
+from mtcd.cli.screen import screen
+from mtcd.cli.show import show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code

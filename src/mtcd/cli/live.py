@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from mtcd.cli.show import aside
+from mtcd.cli.screen import aside
 from mtcd.config.build import Setup, resolved_yaml
 from mtcd.report.live import LiveRun
 from mtcd.report.plain_text import escape

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from mtcd.config.read import read_yaml
+from mtcd.config.yaml_file import read_yaml
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.prepare.recipe import AUTO, read_recipe

@@ -13,7 +13,8 @@ from pathlib import Path
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mtcd.cli.plan_machines import advice, machines_table, seconds_on, work_of
-from mtcd.cli.show import aside, screen, show_notes
+from mtcd.cli.screen import aside, screen
+from mtcd.cli.show import show_notes
 from mtcd.config.build import Setup, build
 from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import AdditiveSection, SplitSection

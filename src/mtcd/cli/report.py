@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mtcd.cli.run_folder import check_run
-from mtcd.cli.show import screen
+from mtcd.cli.screen import screen
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.files import write_whole

@@ -10,7 +10,8 @@ from time import monotonic
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from mtcd.cli.show import aside, screen, show_notes
+from mtcd.cli.screen import aside, screen
+from mtcd.cli.show import show_notes
 from mtcd.errors import ConfigError, DataError, NotInstalledError
 from mtcd.files import check_writable
 from mtcd.report.figures import write_figure

@@ -11,7 +11,8 @@ from typing import Any
 import polars as pl
 from numpy.typing import NDArray
 
-from mtcd.cli.show import measured, screen, show_notes
+from mtcd.cli.screen import screen
+from mtcd.cli.show import measured, show_notes
 from mtcd.config.read import read_config
 from mtcd.config.runs import CONFIG, load_run
 from mtcd.config.schema import TableData

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.cli.options import ConfigOptions
-from mtcd.cli.show import live_progress, reading, screen, show_notes
+from mtcd.cli.screen import screen
+from mtcd.cli.show import live_progress, reading, show_notes
 from mtcd.cli.train import RUNS, write_run
 from mtcd.config.build import Setup, build, model_for, resolved_yaml
 from mtcd.config.read import read_config

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich import filesize
-from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from mtcd.cli.screen import aside
 from mtcd.config.read import table_files
 from mtcd.config.schema import Config
 from mtcd.errors import listing
@@ -19,8 +19,6 @@ from mtcd.report.screen_table import ScreenTable
 from mtcd.run import Run
 
 COUNTED = ("iteration", "hops", "syncs")
-screen = Console()
-aside = Console(stderr=True)
 
 
 @contextmanager

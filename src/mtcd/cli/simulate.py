@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 from mtcd.cli.options import ConfigOptions
-from mtcd.cli.show import live_progress, reading, screen, show_notes
+from mtcd.cli.screen import screen
+from mtcd.cli.show import live_progress, reading, show_notes
 from mtcd.cli.train import EXIT_CODES, RUNS
 from mtcd.config.build import build
 from mtcd.config.read import read_config

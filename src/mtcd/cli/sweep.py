@@ -9,8 +9,9 @@ from typing import Any
 
 from mtcd.cli.options import ConfigOptions
 from mtcd.cli.reproduce import trainings_progress
+from mtcd.cli.screen import aside, screen
 from mtcd.cli.select import plain_rows, shown
-from mtcd.cli.show import aside, screen, show_notes
+from mtcd.cli.show import show_notes
 from mtcd.cli.train import RUNS
 from mtcd.report.plain_text import escape
 from mtcd.report.screen_table import ScreenTable

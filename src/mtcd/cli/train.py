@@ -11,7 +11,8 @@ from pathlib import Path
 
 from mtcd.cli.live import LiveOptions, live_page
 from mtcd.cli.options import ConfigOptions
-from mtcd.cli.show import aside, live_progress, metrics_table, reading, runs_table, screen, show_notes
+from mtcd.cli.screen import aside, screen
+from mtcd.cli.show import live_progress, metrics_table, reading, runs_table, show_notes
 from mtcd.config.build import Setup, build, resolved_yaml
 from mtcd.config.read import read_config
 from mtcd.errors import ConfigError

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from mtcd.config.keys import Number, Whole
+from mtcd.config.numbers import Number, Whole
 from mtcd.config.section import Section
 from mtcd.families.additive import Additive, Mixed, Trees
 

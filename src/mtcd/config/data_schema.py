@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from mtcd.config.keys import Number, Whole
+from mtcd.config.numbers import Number, Whole
 from mtcd.config.section import Count, Fraction, Section, Seed
 from mtcd.data.datasets.entry import Forecast
 from mtcd.data.svmlight import is_svmlight

@@ -1,4 +1,4 @@
-"""The keys of a config: numbers, and the keys of a method, which are the parameters of what makes it."""
+"""The keys of a method, which are the parameters of what makes it."""
 
 from __future__ import annotations
 
@@ -7,24 +7,14 @@ import inspect
 import types
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, PydanticUserError, create_model
+from pydantic import BaseModel, PydanticUserError, create_model
 
+from mtcd.config.numbers import Number, Whole
 from mtcd.errors import ConfigError
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.method import METHODS, Method
-
-
-def no_bool(value: Any) -> Any:
-    """YAML's true is no number, though Python's is."""
-    if isinstance(value, bool):
-        raise ValueError("should be a number")
-    return value
-
-
-Number = Annotated[float, BeforeValidator(no_bool)]
-Whole = Annotated[int, BeforeValidator(no_bool)]
 
 
 def keys_of(kind: str) -> set[str]:

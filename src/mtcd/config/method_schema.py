@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, ModelWrapValidatorHandler, SerializeAsAny, model_validator
 
-from mtcd.config.keys import Number, Whole, section_of
+from mtcd.config.keys import section_of
+from mtcd.config.numbers import Number, Whole
 from mtcd.config.section import Section
 from mtcd.errors import ConfigError
 from mtcd.methods.method import METHODS

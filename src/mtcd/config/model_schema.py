@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import ConfigDict, Discriminator, Field, Tag
 
 from mtcd.config.additive_schema import MixedSection, TreesSection
-from mtcd.config.keys import Number
+from mtcd.config.numbers import Number
 from mtcd.config.section import Section
 
 

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
 from mtcd.config.schema import Config, FileData, OwnTable, SplitSection
+from mtcd.config.yaml_file import parse_value, read_yaml
 from mtcd.errors import ConfigError
 from mtcd.own_code import look_in
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML as people write it: 1e-5 is a number, the keys on and yes are texts, and a key given twice is an error."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                if key.value in seen:
-                    problem = f"the key {key.value!r} is given twice"
-                    raise yaml.MarkedYAMLError(problem=problem, problem_mark=key.start_mark)
-                seen.add(key.value)
-                if key.tag == "tag:yaml.org,2002:bool":
-                    key.tag = "tag:yaml.org,2002:str"
-        return super().construct_mapping(node, deep)
-
-
-_Loader.add_implicit_resolver(
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+$"),
-    list("-+.0123456789"),
-)
 
 
 def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None) -> Config:
@@ -52,15 +28,6 @@ def read_config(path: Path, changes: Sequence[str] = (), seed: int | None = None
         content["seed"] = seed
     look_in(path.resolve().parent / str(content.get("code") or "."))
     return locate(check_config(content, str(path)), path.resolve().parent)
-
-
-def read_yaml(path: Path, what: str, keys: str) -> dict[str, Any]:
-    """The keys of a YAML file; errors say ``what`` it should be, and name some ``keys`` that it should hold."""
-    content = _parse(_text(path, what), str(path))
-    if not isinstance(content, dict):
-        article = "an" if what.startswith("e") else "a"
-        raise ConfigError(f"{path} is not {article} {what}: it must hold keys such as {keys}.")
-    return content
 
 
 def refuse_code(config: Config, how_to_run: str) -> None:
@@ -89,27 +56,6 @@ def check_config(content: dict[str, Any], where: str = "the config") -> Config:
         raise ConfigError(f"{where}: {explain(error, given)}") from None
 
 
-def _text(path: Path, what: str) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"There is no {what} file {path}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"The {what} {path} cannot be read: {error}.") from None
-
-
-def _parse(text: str, where: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except RecursionError:
-        raise ConfigError(f"{where} is nested too deeply to be read.") from None
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = f", line {mark.line + 1}" if mark else ""
-        problem = getattr(error, "problem", None) or str(error)
-        raise ConfigError(f"{where}{line} is not valid YAML: {problem}.") from None
-
-
 def apply_change(content: dict[str, Any], change: str) -> None:
     """Put the value of 'a.b=value' into nested dicts."""
     path, sign, value = change.partition("=")
@@ -128,11 +74,6 @@ def put_value(content: dict[str, Any], path: str, value: Any, where: str) -> Non
         if not isinstance(place, dict):
             raise ConfigError(f"{where}: {key!r} holds a value, not keys.")
     place[last] = value
-
-
-def parse_value(text: str, where: str) -> Any:
-    """A value as a config writes it."""
-    return _parse(text, where)
 
 
 def table_files(config: Config) -> list[Path]:

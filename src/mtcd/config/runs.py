@@ -8,8 +8,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtcd.config.read import read_config, read_yaml, refuse_code
+from mtcd.config.read import read_config, refuse_code
 from mtcd.config.schema import SplitSection
+from mtcd.config.yaml_file import read_yaml
 from mtcd.errors import MtcdError
 from mtcd.extras import find
 from mtcd.files import MARKER

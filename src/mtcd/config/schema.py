@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from mtcd.config.additive_schema import AdditiveSection, MixedSection, TreesSection
+from mtcd.config.costs_schema import CostsSection
 from mtcd.config.data_schema import (
     Class,
     DataSection,
@@ -19,9 +20,9 @@ from mtcd.config.data_schema import (
     SyntheticData,
     TableData,
 )
-from mtcd.config.keys import Number, Whole
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
 from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
+from mtcd.config.numbers import Number, Whole
 from mtcd.config.privacy_schema import PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.network.topology import DRAWN
@@ -157,19 +158,6 @@ class StopSection(Section):
     def _some_limit(cls, given: Any) -> Any:
         nothing = isinstance(given, dict) and all(value is None for value in given.values())
         return {**given, "iterations": 10_000} if nothing else given
-
-
-class CostsSection(Section):
-    """The prices of messages, or of the numbers in them: see mtcd.Costs."""
-
-    ratio: Number = 100.0
-    """a message between client and server costs 1, one between clients 1/ratio"""
-    account: Literal["charged", "sent"] = "charged"
-    """`charged` as in the paper, or `sent`: what was really sent"""
-    per: Literal["message", "float"] = "message"
-    """`message`, or `float`: each number in a message costs that much, 1 with the server and 1/ratio between
-    clients, so that large messages cost more than small ones. `stop.cost`, `inspect` and `plan` go by it; a run
-    tells both (`cost_per`)"""
 
 
 class ComputeSection(Section):

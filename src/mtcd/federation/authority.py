@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from mtcd.config.read import read_yaml
+from mtcd.config.yaml_file import read_yaml
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.federation.certificates import (
     Issued,

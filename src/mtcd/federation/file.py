@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from mtcd.additive_training import additive_method, check_additive
 from mtcd.config.explain import explain
-from mtcd.config.read import read_yaml
 from mtcd.config.schema import (
     AdditiveSection,
     Config,
@@ -22,6 +21,7 @@ from mtcd.config.schema import (
     SyntheticData,
 )
 from mtcd.config.settings import FEW_HOPS, build_settings
+from mtcd.config.yaml_file import read_yaml
 from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.families.problem import AdditiveProblem

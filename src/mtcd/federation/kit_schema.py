@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 import yaml
-from pydantic import AfterValidator
 
-from mtcd.config.keys import Whole, has_depth, keys_of
+from mtcd.config.keys import has_depth, keys_of
 from mtcd.config.schema import (
     AnyMethodSection,
     ComputeSection,
-    CostsSection,
     Fraction,
     ModelSection,
     PrivacySection,
-    Section,
     Seed,
     StopSection,
 )
-from mtcd.federation.names import OPERATOR, SERVER, usable_name
+from mtcd.federation.membership import Membership, PeerSection
+from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.federation.schema import (
-    AddressText,
     Alignment,
     Federation,
     LabelsSection,
-    LimitsSection,
-    ListenText,
-    Name,
     PartyData,
     PredictionsSection,
 )
@@ -37,40 +31,9 @@ from mtcd.privacy import SEALED
 from mtcd.version import PROTOCOL
 
 
-def _certificate(name: str) -> str:
-    party, mark, generation = name.partition("~")
-    if mark and not (generation.isdecimal() and generation.isascii()):
-        raise ValueError(f"{name!r} is not the name of a certificate")
-    usable_name(party)
-    return name
+class KitConfig(Membership):
+    """A whole party.yaml: the membership, the party's own data, and the training that all parties must agree on."""
 
-
-CertificateName = Annotated[str, AfterValidator(_certificate)]
-
-
-class PeerSection(Section):
-    """A peer of this party: a neighbour or the server. Without a certificate it is revoked, and not connected to.
-
-    Without an address it dials out only: it connects to this party.
-    """
-
-    address: AddressText | None = None
-    certificate: CertificateName | None = None
-
-
-class KitConfig(Section):
-    """A whole party.yaml: the party's own part of the federation, and what all parties must agree on."""
-
-    protocol: Whole
-    federation: Name
-    name: Name
-    certificate: CertificateName
-    address: AddressText | None = None  # the operator has none, nor has a party that dials out only
-    listen: ListenText | None = None
-    operator: CertificateName | None = None  # the name of the operator's certificate; None if revoked
-    parties: list[Name]  # client k is the k-th
-    links: list[tuple[Name, Name]]
-    peers: dict[Name, PeerSection]
     data: PartyData = PartyData()
     labels: LabelsSection
     predictions: PredictionsSection
@@ -80,26 +43,14 @@ class KitConfig(Section):
     model: ModelSection
     method: AnyMethodSection
     stop: StopSection
-    costs: CostsSection
     privacy: PrivacySection | None = None  # kits of before it have none
     compute: ComputeSection | None = None
-    limits: LimitsSection
     seed: Seed
 
     @property
     def network(self) -> Network:
         """The network of all parties."""
         return network_from_edges(self.links, self.parties)
-
-    @property
-    def is_server(self) -> bool:
-        """Whether this is the server's kit."""
-        return self.name == SERVER
-
-    @property
-    def is_operator(self) -> bool:
-        """Whether this is the operator's kit."""
-        return self.name == OPERATOR
 
     @property
     def sealed(self) -> bool:
@@ -110,11 +61,6 @@ class KitConfig(Section):
     def seen_by(self) -> str:
         """The party that learns the predictions."""
         return self.predictions.seen_by or self.labels.held_by
-
-    @property
-    def rank(self) -> dict[str, int]:
-        """Of two peers with addresses, the one of higher rank connects to the other; the server has the lowest rank."""
-        return {SERVER: -1, **{name: k for k, name in enumerate(self.parties)}, OPERATOR: len(self.parties)}
 
 
 def kit_config(federation: Federation, name: str, network: Network, certificates: dict[str, str | None]) -> KitConfig:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, StrictInt, Stric
 
 from mtcd.errors import MtcdError, WireError
 from mtcd.federation.certificates import load_certificate, load_key
-from mtcd.federation.kit import WHAT, Kit
+from mtcd.federation.credentials import WHAT, Credentials
 from mtcd.federation.members import Members
 from mtcd.federation.names import SERVER
 from mtcd.federation.private_files import read_file, write_files
@@ -65,7 +65,7 @@ class LastWord(BaseModel):
 class Signer:
     """Signs the words of the owner of a kit (credentials bundle)."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Credentials) -> None:
         self._federation = kit.config.federation
         key, certificate = kit.folder / KEY_FILE, kit.folder / CERTIFICATE_FILE
         self._key = load_key(read_file(key, WHAT), str(key))
@@ -85,7 +85,7 @@ class Signer:
 class LastWords:
     """The latest word of each party, checked, and kept in a file. A damaged file counts as empty."""
 
-    def __init__(self, kit: Kit, path: Path) -> None:
+    def __init__(self, kit: Credentials, path: Path) -> None:
         self.path, self._members, self._config = path, Members(kit), kit.config
         self._kept: dict[str, tuple[LastWord, Signed]] = {}
         with suppress(OSError, ValueError, RecursionError):

@@ -16,7 +16,7 @@ from mtcd.federation.certificates import (
     out_of_time,
     party_of,
 )
-from mtcd.federation.kit import WHAT, Kit
+from mtcd.federation.credentials import WHAT, Credentials
 from mtcd.federation.private_files import read_file
 from mtcd.federation.transport import CA_FILE
 
@@ -24,7 +24,7 @@ from mtcd.federation.transport import CA_FILE
 class Members:
     """The certificates that a kit (credentials bundle) lets its owner check."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Credentials) -> None:
         self.config, self.revoked = kit.config, kit.revoked
         path = kit.folder / CA_FILE
         self._authority = load_certificate(read_file(path, WHAT), str(path))

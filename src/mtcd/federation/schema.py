@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from mtcd.config.keys import Number, Whole
+from mtcd.config.numbers import Number, Whole
 from mtcd.config.schema import (
     AnyMethodSection,
     Class,
@@ -23,16 +23,9 @@ from mtcd.config.schema import (
     Seed,
     StopSection,
 )
-from mtcd.federation.names import OPERATOR, SERVER, parse_address, usable_name
+from mtcd.federation.membership import AddressText, LimitsSection, ListenText, Name
+from mtcd.federation.names import OPERATOR, SERVER
 from mtcd.network.topology import DRAWN
-
-
-def _address(text: str) -> str:
-    return str(parse_address(text))
-
-
-def _listening(text: str) -> str:
-    return str(parse_address(text, listening=True))
 
 
 def _just_address(value: Any) -> Any:
@@ -51,9 +44,6 @@ def _inside(path: Path) -> Path:
     return path
 
 
-Name = Annotated[str, AfterValidator(usable_name)]
-AddressText = Annotated[str, AfterValidator(_address)]
-ListenText = Annotated[str, AfterValidator(_listening)]
 Learner = Literal["parties", "server"]
 Alignment = Literal["psi", "hashed", "given order"]
 
@@ -130,14 +120,6 @@ class LinksSection(Section):
             kinds = " and ".join(f"'{kind}'" for kind in DRAWN)
             raise ValueError(f"seed is for the kinds {kinds} only, as no other kind is random: leave it out")
         return self
-
-
-class LimitsSection(Section):
-    """Limits on messages, leases and commits."""
-
-    message_mb: Annotated[Whole, Field(ge=1, le=1024)] = 256
-    lease_ms: Annotated[Whole, Field(ge=500, le=60_000)] = 2000  # silence after which a neighbour counts as unreachable
-    sync: bool = False  # whether every commit waits for the disk, so that a loss of power loses nothing
 
 
 class Federation(Section):

@@ -24,7 +24,8 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from mtcd.errors import ConfigError, WireError
 from mtcd.federation.certificates import load_certificate, load_key
-from mtcd.federation.kit import WHAT, Kit
+from mtcd.federation.credentials import WHAT
+from mtcd.federation.kit import Kit
 from mtcd.federation.members import Members
 from mtcd.federation.private_files import read_file
 from mtcd.federation.transport import CERTIFICATE_FILE, KEY_FILE, MEGABYTE

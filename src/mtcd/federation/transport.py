@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.federation.keys import alive_key, channel, control_channel
-from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.membership import Membership
 from mtcd.federation.names import OPERATOR
 
 CA_FILE, CERTIFICATE_FILE, KEY_FILE, PARTIES_FILE = "ca.pem", "cert.pem", "key.pem", "parties.key"
@@ -23,7 +23,7 @@ ALIVE = ["liveliness_token"]
 WATCH = ["liveliness_query", "declare_liveliness_subscriber"]
 
 
-def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
+def zenoh_config(kit: Membership, folder: Path) -> dict[str, Any]:
     """The Zenoh configuration of a party's session, as in JSON5 files; ``folder`` is that of the kit."""
     key, certificate = str(folder / KEY_FILE), str(folder / CERTIFICATE_FILE)
     retry = {"period_init_ms": 100, "period_max_ms": 1000, "period_increase_factor": 2.0}
@@ -57,12 +57,12 @@ def zenoh_config(kit: KitConfig, folder: Path) -> dict[str, Any]:
     }
 
 
-def listens(kit: KitConfig) -> list[str]:
+def listens(kit: Membership) -> list[str]:
     """The endpoints at which this party listens; the operator and a party that dials out only accept no connections."""
     return [] if kit.address is None else [f"tls/{kit.listen or kit.address}"]
 
 
-def calls(kit: KitConfig) -> list[str]:
+def calls(kit: Membership) -> list[str]:
     """The endpoints to which this party connects: one of two peers connects, so that there is one connection."""
     return [
         f"tls/{peer.address}"
@@ -71,14 +71,14 @@ def calls(kit: KitConfig) -> list[str]:
     ]
 
 
-def connects_to(kit: KitConfig, peer: str) -> bool:
+def connects_to(kit: Membership, peer: str) -> bool:
     """Whether this party opens the connection to a peer: the one without an address, else the one of higher rank."""
     if kit.peers[peer].address is None:
         return False
     return kit.address is None or kit.rank[peer] < kit.rank[kit.name]
 
 
-def access_control(kit: KitConfig) -> dict[str, Any]:
+def access_control(kit: Membership) -> dict[str, Any]:
     """Allow only the messages from and to each peer under their own names, and the answers to them.
 
     Between the operator and a party, only requests of the operator and their answers are allowed.

@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mtcd.config.explain import explain
-from mtcd.config.read import read_yaml
+from mtcd.config.yaml_file import read_yaml
 from mtcd.errors import ConfigError, did_you_mean
 from mtcd.reproduce.schema import Experiment
 

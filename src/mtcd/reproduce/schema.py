@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from mtcd.config.keys import Number
+from mtcd.config.numbers import Number
 from mtcd.config.schema import Count, Section
 from mtcd.ledger.costs import Per
 

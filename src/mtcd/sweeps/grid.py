@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from mtcd.checks import check_whole
-from mtcd.config.read import apply_change, check_config, locate, parse_value, put_value, read_yaml
+from mtcd.config.read import apply_change, check_config, locate, put_value
 from mtcd.config.schema import Config
 from mtcd.config.settings import build_settings
+from mtcd.config.yaml_file import parse_value, read_yaml
 from mtcd.errors import ConfigError, MtcdError, listing
 from mtcd.own_code import look_in
 

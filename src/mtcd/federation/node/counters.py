@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable
-from pathlib import Path
-from time import perf_counter
-from typing import Any
 
 from mtcd.errors import MtcdError, WireError
-from mtcd.federation.delivery.journal import FileJournal
 
 COMMIT_BOUNDS_SECONDS = (0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
@@ -68,16 +64,3 @@ class Counters:
         self.received_bytes = dict.fromkeys(names, 0)
         self.refused = dict.fromkeys(REASONS, 0)
         self.commits = Durations(COMMIT_BOUNDS_SECONDS)
-
-
-class CountedJournal(FileJournal):
-    """A journal that counts its commits, and the seconds that each takes."""
-
-    def __init__(self, path: Path, sync: bool, commits: Durations) -> None:
-        super().__init__(path, sync)
-        self._commits = commits
-
-    def commit(self, value: Any) -> None:
-        began = perf_counter()
-        super().commit(value)
-        self._commits.add(perf_counter() - began)

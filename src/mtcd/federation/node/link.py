@@ -18,8 +18,8 @@ from typing import Any
 import zenoh
 
 from mtcd.errors import MtcdError
+from mtcd.federation.credentials import Credentials
 from mtcd.federation.keys import alive_key, channel, control_channel, message_key
-from mtcd.federation.kit import Kit
 from mtcd.federation.names import OPERATOR
 from mtcd.federation.node.counters import Counters
 from mtcd.federation.node.loop import Loop
@@ -29,6 +29,7 @@ Done = Callable[[bytes | None], None]
 Reply = Callable[[bytes], None]
 ANSWER = "answer"
 NUMBER = Struct("<Q")
+OK, NO = b"\0", b"\1"  # the first byte of an answer: granted, or refused with a reason
 NO_ANSWER = b""  # an answer has at least one byte
 
 
@@ -58,7 +59,7 @@ class Link:
 
     def __init__(
         self,
-        kit: Kit,
+        kit: Credentials,
         loop: Loop,
         on_request: Callable[[Request], None],
         on_change: Callable[[str, bool], None],
@@ -219,5 +220,5 @@ def _why(error: Exception) -> str:
     return " ".join(str(error).split()).split(" at /")[0][:300]
 
 
-Connect = Callable[[Kit, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link]
+Connect = Callable[[Credentials, Loop, Callable[[Request], None], Callable[[str, bool], None], Counters], Link]
 """Makes the links of a party, with the arguments of ``Link``."""

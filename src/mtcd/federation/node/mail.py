@@ -17,14 +17,13 @@ from mtcd.errors import ConfigError, DataError, MtcdError, WireError
 from mtcd.federation.kit import Kit
 from mtcd.federation.names import SERVER
 from mtcd.federation.node.counters import Counters, reason_of
-from mtcd.federation.node.link import Connect, Link, Request
+from mtcd.federation.node.link import NO, OK, Connect, Link, Request
 from mtcd.federation.node.log import Log, tidy
 from mtcd.federation.node.loop import Loop
 from mtcd.federation.sealed import Seal
 
 RELAY, HELLO = "relay", "hello"
 LONGEST_HEAD_BYTES = 300  # per party
-OK, NO = b"\0", b"\1"
 Done = Callable[[bytes | None, str], None]
 """Called with the answer; without one, with None and the reason if the receiver refused."""
 

@@ -16,7 +16,7 @@ from mtcd.errors import MtcdError, WireError
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.kit import Kit
 from mtcd.federation.node.control import answer_operator
-from mtcd.federation.node.counters import CountedJournal
+from mtcd.federation.node.counted_journal import CountedJournal
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.folder import RunFolder
 from mtcd.federation.node.link import Connect, Link

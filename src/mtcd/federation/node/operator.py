@@ -13,18 +13,18 @@ from pathlib import Path
 from socket import create_connection
 from threading import Event, Thread
 from types import TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from mtcd.errors import ConfigError, MtcdError
+from mtcd.federation.credentials import Credentials
 from mtcd.federation.keys import CONTROL
-from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.names import OPERATOR, Address, parse_address
 from mtcd.federation.node.counters import Counters
-from mtcd.federation.node.link import Link, Request
+from mtcd.federation.node.link import NO, OK, Link, Request
 from mtcd.federation.node.log import tidy
 from mtcd.federation.node.loop import Loop
-from mtcd.federation.node.mail import NO, OK
 
+C = TypeVar("C", bound=Credentials)
 QUERY_SECONDS = 1.0
 RETRY_SECONDS = 0.05
 
@@ -40,10 +40,13 @@ QUICK = Patience(0.4, 3.0)
 THOROUGH = Patience(2.0, 5.0)
 
 
-def operator_kit(folder: Path) -> Kit:
-    """The operator's kit (credentials bundle), in this folder or in its subfolder."""
+def operator_kit(folder: Path, read: Callable[[Path], C]) -> C:
+    """The operator's kit (credentials bundle), in this folder or in its subfolder.
+
+    ``read``: read_credentials, which is quicker, or read_kit where the settings of the training are needed.
+    """
     inside = folder / OPERATOR
-    kit = read_kit(inside if (inside / "party.yaml").exists() else folder)
+    kit = read(inside if (inside / "party.yaml").exists() else folder)
     if not kit.config.is_operator:
         raise ConfigError(f"{folder} is the kit of {kit.config.name}: give the operator's kit, such as kits/operator.")
     return kit
@@ -52,7 +55,7 @@ def operator_kit(folder: Path) -> Kit:
 class Operator:
     """The operator's session with all parties, which stays open between requests."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: Credentials) -> None:
         self.kit, self.loop = kit, Loop()
         self.link = Link(kit, self.loop, Request.drop, lambda name, here: None, Counters(kit.config.peers))
         Thread(target=self.loop.run, daemon=True).start()
@@ -72,7 +75,7 @@ class Operator:
         return {name: asking.answers[name] for name in self.kit.config.peers if asking.answers.get(name) is not None}
 
 
-def ask_everybody(kit: Kit, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
+def ask_everybody(kit: Credentials, kind: str, patience: Patience = THOROUGH) -> dict[str, Any]:
     """The answers to one request, in a session of its own."""
     with Operator(kit) as operator:
         return operator.ask(kind, patience)

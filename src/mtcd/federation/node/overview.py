@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from mtcd.errors import WireError
-from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.last_words import DIVERGED, FAILED, FINISHED, INTERRUPTED, RUNNING, STOPPED, LastWord, LastWords
+from mtcd.federation.membership import Membership
 from mtcd.federation.node.answers import read_status, read_words
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -56,7 +56,7 @@ def learn_words(known: LastWords, answers: Mapping[str, Any]) -> None:
 
 
 def summarise(
-    config: KitConfig,
+    config: Membership,
     answers: Mapping[str, Any],
     before: Mapping[str, Any] = NOTHING,
     words: Mapping[str, LastWord] = NOTHING,
