@@ -90,7 +90,7 @@ def test_the_parties_follow_the_plain_version(data: st.DataObject) -> None:
     expected = reference.mtcd(problem, case.network, method, case.seed, T=5)
     parties = method.parties(problem, case.network, case.seed)
     for _, theta in zip(LocalEngine(parties, Ledger()).run(), expected, strict=False):
-        assert problem.evaluate(parties.parameters()) == pytest.approx(problem.evaluate(theta), rel=1e-3)
+        assert problem.evaluate(parties.parameters()) == pytest.approx(problem.evaluate(theta), rel=1e-4)
 
 
 @given(st.data())
@@ -171,6 +171,26 @@ def test_tokens_that_have_gone_the_same_way_do_no_harm() -> None:
     twice = [ends[0], ends[0]]
     alone, both = chosen(problem, start, ends), chosen(problem, start, twice)
     assert both.sum() == pytest.approx(alone.sum())
+
+
+@pytest.mark.parametrize("seed", [3, 14, 31])
+def test_weights_at_their_bounds_are_the_best_also_of_tokens_that_went_the_same_way(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Eight tokens at six clients take short steps. With seeds 14 and 31 bvls alone ended 0.06% and 0.09% above."""
+
+    def compared(along: Along, most: None) -> np.ndarray:
+        w = optimal_weights(along, most)
+        best = minimize(along.value, w, jac=along.gradient, bounds=[(-100.0, 100.0)] * len(w), tol=1e-13)
+        assert along.value(w) <= best.fun * (1 + 1e-8)
+        return w
+
+    monkeypatch.setattr("mtcd.methods.optimal_parties.optimal_weights", compared)
+    model = mtcd.Glm("logistic", l2=0.2)
+    problem = model.problem(make_data(model, 13, [5, 1, 1, 5, 1, 2], seed))
+    network = mtcd.make_network("complete", [f"c{k}" for k in range(6)])
+    parties = MTCD(8, 1, 1, 0.005, combine="optimal").parties(problem, network, seed)
+    assert len(list(itertools.islice(LocalEngine(parties, Ledger()).run(), 6))) == 6
 
 
 def test_nothing_changes_where_no_token_changed_anything() -> None:

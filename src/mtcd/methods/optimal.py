@@ -27,6 +27,10 @@ HALVINGS = 12
 CAUTION = 1e-3
 SMALL = 1e-12
 DAMPING = 1e-9
+# the status of SciPy's solver after a step that lowered nothing, as where two tokens made the same change and one of
+# them is at its bound: that may be far from the minimum
+ENDS_EARLY = 2
+SWEEPS = 100
 # the largest weight: weights amplify rounding errors, by which token and models drift apart
 LARGEST = 100.0
 
@@ -137,8 +141,22 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
-    found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w)).x / size
-    return np.asarray(np.clip(found, *bounds))
+    found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w))
+    if found.status == ENDS_EARLY:
+        found.x = _descend(gradient / size, A.T @ A, size * w, found.x, limits)
+    return np.asarray(np.clip(found.x / size, *bounds))
+
+
+def _descend(gradient: Array, H: Array, start: Array, v: Array, limits: tuple[Array, Array]) -> Array:
+    """Lower gradient.(v - start) + (v - start).H.(v - start)/2 by sweeps over the coordinates of v, in the limits."""
+    for _ in range(SWEEPS):
+        before = v.copy()
+        for i in range(len(v)):
+            slope = gradient[i] + H[i] @ (v - start)
+            v[i] = min(max(v[i] - slope / H[i, i], limits[0][i]), limits[1][i])
+        if np.abs(v - before).max() <= SMALL * np.abs(v).max():
+            break
+    return v
 
 
 def _shortened(
