@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,9 +11,10 @@ import pytest
 import mtcd
 from mtcd.config.build import build
 from mtcd.config.read import check_config
-from mtcd.engines.ray.cluster import Cluster, _errors_to_stderr
+from mtcd.engines.ray.cluster import Cluster
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.extras import find
+from mtcd.workers import ray_connection
 
 DATA = {"synthetic": "ridge", "samples": 20, "features": 6, "clients": 3}
 
@@ -67,10 +70,33 @@ def test_an_address_without_port_is_refused() -> None:
         Cluster(mtcd.Ray("somewhere")).start()
 
 
+def test_auto_joins_what_ray_start_has_begun_and_still_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the Ray that another process has started for itself, nor a cluster that was killed and left its address."""
+    services = find("ray._private.services")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    (tmp_path / "ray").mkdir()
+    monkeypatch.setattr(services, "find_gcs_addresses", lambda: {"127.0.0.1:2"})
+    assert ray_connection._running() is None
+    with socket.create_server(("127.0.0.1", 0)) as cluster:
+        address = f"127.0.0.1:{cluster.getsockname()[1]}"
+        find("ray._private.utils").write_ray_address(address)
+        assert ray_connection._running() == address
+    assert ray_connection._running() is None
+
+
+def test_a_cluster_that_the_environment_names_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(MtcdError, match="RAY_ADDRESS: there is no Ray cluster at 127.0.0.1:1"):
+        Cluster(mtcd.Ray()).start()
+
+
 def test_messages_of_ray_go_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     worker = find("ray._private.worker")
     for _ in range(2):
-        _errors_to_stderr(worker)
+        ray_connection._errors_to_stderr(worker)
     worker.print_to_stdstream({"lines": ["a node died"], "pid": "raylet", "is_err": False}, ignore_prefix=False)
     printed = capsys.readouterr()
     assert printed.out == ""

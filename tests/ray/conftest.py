@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,8 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import ray
-from mtcd.engines.ray.cluster import WORKER_NICENESS, Cluster
+from mtcd.engines.ray.cluster import Cluster
 from mtcd.engines.ray.settings import Ray
+from mtcd.workers.ray_connection import LOCAL, connect
 
 OBJECT_STORE = 100_000_000
 ACTORS = 2
@@ -22,10 +22,7 @@ ACTORS = 2
 
 @pytest.fixture(scope="session")
 def one_ray() -> Iterator[None]:
-    os.environ.setdefault(*WORKER_NICENESS)
-    ray.init(
-        address="local", num_cpus=2, object_store_memory=OBJECT_STORE, include_dashboard=False, logging_level="error"
-    )
+    connect(LOCAL, "engine.address", {"num_cpus": 2, "object_store_memory": OBJECT_STORE})
     yield
     ray.shutdown()
 

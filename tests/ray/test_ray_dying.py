@@ -49,7 +49,7 @@ def test_an_actor_that_is_killed_is_replaced(name: str, one_ray: None) -> None:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     path = tmp_path / "config.yaml"
-    path.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 4000}, "engine": {"kind": "ray", "actors": 2}}))
+    path.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 1500}, "engine": {"kind": "ray", "actors": 2}}))
     return path
 
 

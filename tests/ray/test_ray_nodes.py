@@ -16,7 +16,7 @@ import pytest
 import yaml
 from test_ray_dying import CONFIG, checkpointed, same, summary_without_ray, train
 
-from mtcd.engines.ray.cluster import WORKER_NICENESS
+from mtcd.workers.ray_connection import ENVIRONMENT
 from waiting import PATIENCE, until
 
 LITTLE = ("--num-cpus=1", "--object-store-memory=80000000", "--disable-usage-stats", "--block")
@@ -33,7 +33,7 @@ class Node:
     """A node of a cluster, as a process group of its own."""
 
     def __init__(self, folder: Path, *options: str) -> None:
-        environment = {**os.environ, **TOKEN, **HEALTH, WORKER_NICENESS[0]: WORKER_NICENESS[1]}
+        environment = {**os.environ, **ENVIRONMENT, **TOKEN, **HEALTH}
         self.log = folder / f"node-{len(list(folder.glob('node-*')))}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -97,7 +97,7 @@ def test_a_node_that_is_killed_is_survived(nodes: tuple[str, list[Node]], tmp_pa
     address, (_, worker) = nodes
     config, out = tmp_path / "config.yaml", tmp_path / "run"
     engine = {"kind": "ray", "address": address, "actors": 2, "cpus": 0.5}
-    config.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 4000}, "engine": engine}))
+    config.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 1500}, "engine": engine}))
     process = train(config, out, env=os.environ | TOKEN)
     checkpointed(out, process)
     worker.kill()

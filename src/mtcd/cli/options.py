@@ -43,8 +43,8 @@ RayOption = Annotated[
     typer.Option(
         "--ray",
         metavar="[ADDRESS]",
-        help="Train on the Ray cluster at this address, 'auto': the one that runs here. Without an address, start Ray "
-        "on this machine.",
+        help="Train on the Ray cluster at this address; 'auto': the one of RAY_ADDRESS or of 'ray start' on this "
+        "machine, if there is one. Without an address, start Ray on this machine.",
     ),
 ]
 RunCode = Annotated[

@@ -1,20 +1,18 @@
-"""Workers as Ray actors, one CPU each, on this machine or on all machines of a cluster. Ray is imported here alone."""
+"""Workers as Ray actors, one CPU each, on this machine or on all machines of a cluster."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
 from ray.exceptions import RayActorError, RayError
 
 import ray
-from mtcd.errors import ConfigError
 from mtcd.workers.job import Failed, Job, News, outcome
 from mtcd.workers.pool import Workers
+from mtcd.workers.ray_connection import connect
 
 T = TypeVar("T")
-LOCAL = "local"
 OBJECTS = 200 * 2**20  # bytes of Ray's object store on this machine: jobs and results are small
 
 
@@ -41,10 +39,10 @@ class RayWorkers(Workers[T]):
     """Actors; one that dies, or whose node does, is replaced when its number is next given a job."""
 
     def __init__(self, address: str, jobs: int | None = None) -> None:
-        self._own = not ray.is_initialized()
-        if self._own:
-            connect(address, jobs)
-        self.jobs = jobs or max(1, int(ray.cluster_resources().get("CPU", 1)))
+        here = {"object_store_memory": OBJECTS} | ({} if jobs is None else {"num_cpus": jobs})
+        self._own = connect(address, "--ray", here)
+        room = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        self.jobs = min(jobs or room, room)  # a job that is given to an actor without a CPU would never start
         self._actors: dict[int, Any] = {}
         self._busy: dict[int, tuple[T, Any]] = {}
         self._asked: dict[int, Any] = {}
@@ -98,21 +96,3 @@ class RayWorkers(Workers[T]):
         self._actors.clear()
         if self._own:
             ray.shutdown()
-
-
-def connect(address: str, cpus: int | None = None) -> None:
-    """Join the cluster at an address ('auto': the one that runs here), or with 'local' start Ray on this machine."""
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "error", "configure_logging": False}
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # Ray's announced default; avoids its warning
-    try:
-        if address == LOCAL:
-            here: dict[str, Any] = {"num_cpus": cpus, "include_dashboard": False, "object_store_memory": OBJECTS}
-            ray.init(address=LOCAL, _node_ip_address="127.0.0.1", **here, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise ConfigError(
-            f"No Ray cluster answers at {address!r} ({str(error).splitlines()[0]}). Start one with `ray start --head`, "
-            "or use 'local' to start Ray on this machine."
-        ) from None

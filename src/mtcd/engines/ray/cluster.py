@@ -1,25 +1,20 @@
-"""A cluster of Ray: joined, or started on this machine for one training. Errors say what to do."""
+"""The actors of a training on a cluster of Ray. Errors say what to do."""
 
 from __future__ import annotations
 
-import logging
-import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mtcd.engines.ray.actor import THREADS, Actor
-from mtcd.engines.ray.settings import AUTO, LOCAL, Ray
+from mtcd.engines.ray.settings import Ray
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.extras import find
 from mtcd.version import VERSION
+from mtcd.workers.ray_connection import connect, first_line
 
 START_SECONDS = 120.0  # for actors to be scheduled and started
-CONNECT_SECONDS = 5.0
 CHUNKS = 4  # of items for each worker, so that they end at about the same time
 MEGABYTE = 2**20
-# Ray gives its workers the niceness 15: beside other work on this machine, a training would hardly run
-WORKER_NICENESS = ("RAY_worker_niceness", "0")
 
 
 class ActorsDied(Exception):  # noqa: N818 - not an error of the user's
@@ -42,45 +37,8 @@ class Cluster:
         """Join the cluster, or start one here."""
         self.ray = find("ray")
         find("pymetis")
-        _errors_to_stderr(find("ray._private.worker"))
-        if not self.ray.is_initialized():
-            self._connect()
-            self._ours = True
+        self._ours = connect(self.settings.address, "engine.address")
         self._check_resources()
-
-    def _connect(self) -> None:
-        address = self.settings.address
-        # not log_to_driver, which writes to stdout: actors report their warnings themselves
-        quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False, "namespace": "mtcd"}
-        if address not in (AUTO, LOCAL):
-            _check_reachable(address)
-        try:
-            if address != LOCAL:
-                self.ray.init(address=address, **quiet)
-                return
-        except ConnectionError:
-            if address != AUTO:
-                raise MtcdError(_nothing_at(address)) from None
-        except RuntimeError as error:
-            raise MtcdError(self._refused(address, str(error))) from None
-        except ValueError as error:
-            raise ConfigError(f"engine.address: {address!r} is not 'auto', 'local' or 'host:port' ({error}).") from None
-        os.environ.setdefault(*WORKER_NICENESS)
-        try:
-            self.ray.init(address="local", include_dashboard=False, **quiet)
-        except (RuntimeError, ValueError, OSError, TimeoutError) as error:
-            raise MtcdError(
-                f"Ray cannot be started on this machine: {_first(error)}. Look into /tmp/ray/session_latest/logs, and "
-                "whether /tmp and /dev/shm have space left."
-            ) from None
-
-    def _refused(self, address: str, said: str) -> str:
-        if "ersion" in said:
-            return (
-                f"engine.address: the Ray cluster at {address} has another version of Ray or Python than this process: "
-                f"install the same ones everywhere. Ray says: {said.strip()}"
-            )
-        return f"engine.address: the Ray cluster at {address} cannot be joined: {said.strip()}"
 
     def _check_resources(self) -> None:
         """Reject what the whole cluster cannot hold, before waiting for it in vain."""
@@ -174,11 +132,11 @@ class Cluster:
             try:
                 results[number] = self.ray.get(ref)
             except self.ray.exceptions.RayActorError as error:
-                died[number] = _first(error)
+                died[number] = first_line(error)
             except self.ray.exceptions.RayTaskError as error:
                 raise _cause(error) from None
             except self.ray.exceptions.OutOfMemoryError as error:
-                died[number] = _first(error)
+                died[number] = first_line(error)
         if died:
             raise ActorsDied(list(died), next(iter(died.values())))
         return results
@@ -193,39 +151,8 @@ class Cluster:
             self.ray.shutdown()
 
 
-def _errors_to_stderr(worker: Any) -> None:
-    """Ray prints messages about dead nodes to stdout, whatever it is told, where they would be amid results in JSON."""
-    printed = getattr(worker, "print_to_stdstream", None)
-    if printed is None or hasattr(printed, "to_stderr"):
-        return
-
-    def to_stderr(data: Mapping[str, Any], *given: Any, **named: Any) -> None:
-        printed({**data, "is_err": True}, *given, **named)
-
-    to_stderr.to_stderr = True  # type: ignore[attr-defined]
-    worker.print_to_stdstream = to_stderr
-
-
 def _apply(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
     return [function(item) for item in items]
-
-
-def _check_reachable(address: str) -> None:
-    """Reject an address at which nothing listens, for which Ray would wait more than a minute."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    if not host or not port.isdigit():
-        raise ConfigError(f"engine.address is 'auto', 'local' or 'host:port', but is {address!r}.")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError):
-        raise MtcdError(_nothing_at(address)) from None
-
-
-def _nothing_at(address: str) -> str:
-    return (
-        f"engine.address: there is no Ray cluster at {address}. Start one with 'ray start --head', check the address "
-        "and port, or set address: local to start Ray on this machine."
-    )
 
 
 def _cause(error: Any) -> BaseException:
@@ -234,9 +161,3 @@ def _cause(error: Any) -> BaseException:
     if isinstance(cause, MtcdError):
         return cause
     return MtcdError(f"An actor failed: {type(cause or error).__name__}: {cause or error}")
-
-
-def _first(error: BaseException) -> str:
-    """The first line of what an error says."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(error).__name__

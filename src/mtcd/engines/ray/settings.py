@@ -12,8 +12,7 @@ from mtcd.checks import check_number, check_whole
 from mtcd.engines.kinds import ENGINES, EngineSettings, MakeEngine
 from mtcd.errors import ConfigError
 from mtcd.protocol.engine import Recipe
-
-AUTO, LOCAL = "auto", "local"
+from mtcd.workers.ray_connection import AUTO
 
 
 @ENGINES.register("ray")
@@ -21,10 +20,11 @@ AUTO, LOCAL = "auto", "local"
 class Ray(EngineSettings):
     """Train on Ray: clients are hosted by actors, on this machine or on a cluster.
 
-    ``address`` is 'auto' (the cluster of this machine or of RAY_ADDRESS; without one, Ray is started here for this
-    training), 'local' (always started here), or 'host:port'. ``actors`` is the number of actors, by default one per
-    CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``restarts`` is how often in a
-    row actors may die without progress. ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
+    ``address`` is 'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine; without one, Ray is
+    started here for this training), 'local' (always started here), or 'host:port'. ``actors`` is the number of actors,
+    by default one per CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``restarts``
+    is how often in a row actors may die without progress. ``snapshot_seconds``: how much work a dead actor costs at
+    most, roughly.
     """
 
     address: str = AUTO
