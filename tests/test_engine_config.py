@@ -70,9 +70,7 @@ def test_an_address_without_port_is_refused() -> None:
         Cluster(mtcd.Ray("somewhere")).start()
 
 
-def test_auto_joins_what_ray_start_has_begun_and_still_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_auto_joins_what_ray_start_has_begun_and_still_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not the Ray that another process has started for itself, nor a cluster that was killed and left its address."""
     services = find("ray._private.services")
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
