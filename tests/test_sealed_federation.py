@@ -87,3 +87,25 @@ def test_a_column_that_singles_out_rows_ends_the_opening(tmp_path: Path) -> None
     data = replace(data, blocks=(spoilt, *data.blocks[1:]))
     with pytest.raises(mtcd.MtcdError, match="differs from its usual value in 1 rows only"):
         unobserved(engine_of(tmp_path, data, **WITH_SERVER))
+
+
+def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path: Path) -> None:
+    pytest.importorskip("dp_accounting")
+    dp = {"epsilon": 8.0, "tours": 2, "parties": {"client_1": 3.0}}
+    settings = WITH_SERVER | {"privacy": {"mode": "sealed", "dp": dp}, "stop": {"iterations": 9}}
+    data = table()
+    engine = engine_of(tmp_path, data, **settings)
+    with engine:
+        for progress in engine.run():
+            if progress is not None and progress.hop == 1:
+                break
+        snapshot = engine.snapshot()
+    again = type(engine)(engine.kits, engine.folder, engine.participant)
+    again.resume(snapshot)  # no gradient is released twice: the answers are in the journal of the server
+    found = unobserved(again)
+    run = in_process(data, found.kits[data.clients[0]])
+    assert run.final.iteration == 2
+    assert any((found.blocks[name].theta != run.parameters[name]).any() for name in data.clients)
+    [summary] = [path for path in tmp_path.rglob("summary.json") if path.parent.name == "client_0"]
+    assert "The budget is spent" in summary.read_text()
+    assert "follows from the seed" not in summary.read_text()

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from mtcd.network.changes import with_changes
     from mtcd.network.edges import network_from_edges, read_network
     from mtcd.network.topology import Change, Network, make_network
-    from mtcd.privacy import Privacy
+    from mtcd.privacy import DP, Privacy
     from mtcd.run import Run
     from mtcd.selection.cross_validation import CrossValidation, cross_validate
     from mtcd.selection.path import Path, path
@@ -69,6 +69,7 @@ _HOMES = {
     "Compute": "mtcd.splitnet.compute",
     "Costs": "mtcd.ledger.costs",
     "CrossValidation": "mtcd.selection.cross_validation",
+    "DP": "mtcd.privacy",
     "DCPA": "mtcd.methods.dcpa",
     "Forecast": "mtcd.data.datasets.entry",
     "Glm": "mtcd.model.linear",
@@ -121,6 +122,7 @@ _HOMES = {
 __version__ = VERSION
 __all__ = [
     "DCPA",
+    "DP",
     "MTCD",
     "STCD",
     "SVFL",

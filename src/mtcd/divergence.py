@@ -52,5 +52,10 @@ def looks_hopeless(seen: EpochLoss | None) -> bool:
 
 
 def worst_end_of(method: Method, linear: bool) -> float:
-    """The allowed multiple of the start at the end: mini-batches and networks are noisy."""
+    """The allowed multiple of the start at the end: mini-batches and networks are noisy.
+
+    A model of gradients with noise is kept in any case: the budget of its privacy is spent.
+    """
+    if method.noisy:
+        return HOPELESS
     return WORST_END if linear and method.batch is None else WORST_NOISY_END

@@ -29,6 +29,7 @@ EXTRAS = {  # the package that may be missing, and the extra that brings it
     "tenseal": "sealed",
     "zstandard": "sealed",
     "lightgbm": "trees",
+    "dp_accounting": "dp",
 }
 USERS = {
     "prepare": "Transformers of scikit-learn that are kept in a run folder",
@@ -44,6 +45,7 @@ USERS = {
     "ray": "Trainings on Ray",
     "sealed": "Sealed trainings",
     "trees": "Boosted trees",
+    "dp": "Trainings with differential privacy",
 }
 
 

@@ -71,7 +71,12 @@ class Stop:
         return None if without else method.epoch(samples)
 
     def check(self, method: Method, network: Network, costs: Costs) -> None:
-        """Reject a limit on the cost that is never reached, if it is the only limit."""
+        """Reject a limit on the cost that is never reached, if it is the only limit; with noise, limits on f."""
+        if method.noisy and (self.gap is not None or self.plateau is not None):
+            raise ConfigError(
+                f"stop.{'plateau' if self.gap is None else 'gap'}: with privacy.dp the end of a training must not "
+                "depend on the data. It ends after privacy.dp.tours; stop.iterations may end it earlier."
+            )
         others = (self.iterations, self.epochs, self.seconds)
         alone = network.size == 1 and not method.has_server
         stays = method.kind == "stcd" and costs.account == "charged"  # a hop is charged even if the token stays

@@ -278,7 +278,7 @@ def _run(training: Training, costs: Costs, watch: Watch | None, make_engine: Mak
         ledger=engine.ledger,
         costs=costs,
         model=model,
-        notes=(*network.notes, *training.notes, *notes),
+        notes=(*network.notes, *training.notes, *notes, *method.end_notes(network, rows[-1].iteration if rows else 0)),
         trace=trace,
     )
 

@@ -4,7 +4,29 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mtcd.config.section import Section
+from pydantic import Field
+
+from mtcd.config.section import Count, Fraction, Positive, Section
+from mtcd.privacy import DP, Privacy
+
+
+class DpSection(Section):
+    """Differential privacy of one row of a party's features: see mtcd.DP."""
+
+    epsilon: Positive
+    """the budget of every party's rows"""
+    delta: Fraction = 1e-5
+    """the probability with which epsilon may be exceeded: less than 1 / samples"""
+    parties: dict[str, Positive] = Field(default_factory=dict)
+    """parties with an epsilon of their own, by name: `{bank: 1.0}`. Every gradient depends on every party's rows, so a
+    small one makes all gradients noisier"""
+    tours: Count = 40
+    """the tours that are planned: each party receives so many gradients with noise, then the training ends"""
+    clip: Positive = 1.0
+    """rows are clipped to so many times the square root of their number of columns, the length that standardised rows
+    have on average"""
+    stepsize: Positive = 1.0
+    """steps are so many times gradient / (samples + l2): smaller ones for columns that are strongly correlated"""
 
 
 class PrivacySection(Section):
@@ -18,3 +40,11 @@ class PrivacySection(Section):
     """`plain`: the server reads what each client uploads at a sync. `masked`: it learns the sum only; `svfl`, and
     `mtcd` with `batch`, `combine: average` or `combine: cluster`, with 3 clients or more
     ([privacy.md](privacy.md#masked-aggregation))"""
+    dp: DpSection | None = None
+    """differential privacy: noise on the gradients of a sealed training, for `mtcd` and `logistic`
+    ([differential-privacy.md](differential-privacy.md)). Not for `mode: open`: noise on open tokens helps nobody"""
+
+    def privacy(self) -> Privacy:
+        """The settings."""
+        dp = None if self.dp is None else DP(**self.dp.model_dump())
+        return Privacy(self.mode, self.aggregation, dp)

@@ -23,7 +23,7 @@ from mtcd.config.data_schema import (
 from mtcd.config.method_schema import AnyMethodSection, MethodSection, ScheduleSection, section_for
 from mtcd.config.model_schema import GlmSection, ModelSection, OptimiserSection, SplitSection
 from mtcd.config.numbers import Number, Whole
-from mtcd.config.privacy_schema import PrivacySection
+from mtcd.config.privacy_schema import DpSection, PrivacySection
 from mtcd.config.section import Count, Fraction, FromZero, Section, Seed
 from mtcd.network.topology import DRAWN
 from mtcd.own_code import is_own
@@ -40,6 +40,7 @@ __all__ = [
     "Count",
     "DataSection",
     "DatasetData",
+    "DpSection",
     "EngineSection",
     "FileData",
     "Fraction",

@@ -11,6 +11,7 @@ from mtcd.config.numbers import Number, Whole
 Count = Annotated[Whole, Field(ge=1)]
 FromZero = Annotated[Whole, Field(ge=0)]
 Fraction = Annotated[Number, Field(gt=0, lt=1)]
+Positive = Annotated[Number, Field(gt=0)]
 Seed = FromZero
 
 

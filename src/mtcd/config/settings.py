@@ -25,7 +25,6 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.methods.schedule import Schedule
 from mtcd.metrics import find_metric
 from mtcd.model.linear import Glm
-from mtcd.privacy import Privacy
 from mtcd.splitnet.compute import Compute
 from mtcd.stop import Stop
 
@@ -35,7 +34,7 @@ FEW_HOPS = 100  # of trees, unless a limit is given
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
     """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
     method, notes = _method(config.method)
-    method = with_privacy(method, Privacy(**config.privacy.model_dump()))
+    method = with_privacy(method, config.privacy.privacy())
     given = config.stop.model_dump()
     _check_measuring(config)
     if isinstance(config.model, GlmSection):

@@ -17,7 +17,7 @@ from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKe
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
-from mtcd.privacy import MASKED, PLAIN, Privacy
+from mtcd.privacy import DP, MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
@@ -52,6 +52,8 @@ class Method(ABC):
     gradient_steps = True
     """Whether clients take gradient steps of their own, which 2/L_k limits."""
 
+    noisy = False
+    """Whether gradients have noise for differential privacy."""
     steps = "each step is the best one in the plane of gradient and last direction"
     """How a method without a step size makes its steps."""
 
@@ -160,8 +162,8 @@ class Method(ABC):
         """The iterations after which a training must end, whatever the stop rule; None: it need not."""
         return None
 
-    def sealed(self) -> Method:
-        """The same training with encrypted tokens."""
+    def sealed(self, dp: DP | None = None) -> Method:
+        """The same training with encrypted tokens, and with differential privacy if ``dp`` is given."""
         raise ConfigError(
             f"privacy.mode: {self.kind} cannot train with sealed tokens. Use mtcd (the server keeps the key) or stcd "
             "(the label holder does) with walk: tour."
@@ -187,6 +189,10 @@ class Method(ABC):
             f"Masked sums hold numbers below {WIDE.largest / network.size:.2g} per client in steps of 2^-32 (split "
             f"networks: {NARROW.largest / network.size:.2g}, 2^-18). Larger ones count as divergence.",
         )
+
+    def end_notes(self, network: Network, iterations: int) -> tuple[str, ...]:
+        """Notes for the user on a training that has ended after so many iterations."""
+        return ()
 
     @abstractmethod
     def describe(self) -> str:
@@ -246,7 +252,7 @@ NOT_IN_CONFIG = {"config": False}
 
 def with_privacy(method: Method, privacy: Privacy) -> Method:
     """The method that trains with this privacy."""
-    method = method.sealed() if privacy.sealed else method
+    method = method.sealed(privacy.dp) if privacy.sealed else method
     return method.masked() if privacy.aggregation == MASKED else method
 
 

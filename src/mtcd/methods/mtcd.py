@@ -20,6 +20,7 @@ from mtcd.methods.first_pass import Collecting, first_messages
 from mtcd.methods.hosting import Done, Plan, Share
 from mtcd.methods.membership import through_changes
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize, check_connected
+from mtcd.methods.private.settings import PrivateTours
 from mtcd.methods.relay import Relay
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
 from mtcd.methods.schedule import Schedule
@@ -35,7 +36,7 @@ from mtcd.network.edges import ClientNames
 from mtcd.network.topology import Network
 from mtcd.network.tours import walk_through_all
 from mtcd.network.walks import WALKS
-from mtcd.privacy import MASKED, PLAIN
+from mtcd.privacy import DP, MASKED, PLAIN
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
@@ -260,7 +261,7 @@ class MTCD(Method):
         note = f"{'; '.join(apart)}: the token stays in its component until the others can be reached again."
         return (*super().notes(network), *((note[0].upper() + note[1:],) if apart else ()))
 
-    def sealed(self) -> SealedTours:
+    def sealed(self, dp: DP | None = None) -> SealedTours:
         refused = {
             "tokens": self.tokens not in (None, 1),
             "clusters": self.clusters is not None,
@@ -278,6 +279,10 @@ class MTCD(Method):
             )
         if WALKS[self.walk] is WALKS["lazy"]:
             raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
+        if dp is not None:
+            if self.depth is not None:
+                raise ConfigError("method.depth: with privacy.dp tours are not mixed: leave it out.")
+            return PrivateTours(server=self.hops is not None, walk=self.walk, dp=dp)
         return SealedTours(server=self.hops is not None, walk=self.walk, depth=self.depth or SEALED_DEPTH)
 
     def plan(self, samples: int, outputs: int, network: Network, seed: int) -> Plan:

@@ -7,7 +7,6 @@ rises in a sealed training, so that there is no divergence to find.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ class SealedParticipant(LinearParticipant):
     def __init__(self, kit: Kit, table: PartyTable | None) -> None:
         super().__init__(kit, table)
         assert isinstance(self.method, SealedTours)
-        self.tours: SealedTours = replace(self.method, holder=self.config.parties.index(self.config.labels.held_by))
+        self.tours: SealedTours = self.method.in_federation(self.config.parties.index(self.config.labels.held_by))
 
     def labels_for_facts(self, rows: Sequence[int]) -> bytes:
         """Nothing: labels stay here."""
@@ -86,7 +85,7 @@ class SealedParticipant(LinearParticipant):
         self.problem = problem
         network = config.network
         bounds = method.bounds(agreed.run, network, config.seed, samples, 1)
-        stop = self.stop if method.server else self.stop.at_most(sizes.most_tours)
+        stop = self.stop.at_most(method.most_tours(sizes))
         watch = Watch(stop, method, network, self.costs, 1, samples, log)
         parties = method.parties(problem, network, config.seed, sizes, self._key)
         notes = self.agreed_notes(settings)
@@ -115,6 +114,7 @@ class SealedParticipant(LinearParticipant):
 
     def keep(self, folder: Path, reliable: ReliableParty, watch: Watch, notes: Sequence[str], unjudged: str) -> Summary:
         """Write the block and a summary into the run folder; the key has served."""
+        notes = [*notes, *self.tours.end_notes(self.config.network, watch.iteration + 1)]  # a tour was begun
         summary = super().keep(folder, reliable, watch, notes, unjudged)
         (folder / KEY_FILE).unlink(missing_ok=True)
         return summary

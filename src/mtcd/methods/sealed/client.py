@@ -160,15 +160,19 @@ class LabelHolder(SealedClient):
         """Add y back, so that the server sees scores only, and <y, change> as one sum."""
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
-        change = sealer.subtract(vector, sealer.vector_from_bytes(self.begun.tobytes()))
-        scales = self.plan.scales(sealer.parameters)
-        column, [scale] = scales.integers(self.labels[:, None], tokens=2)
-        product, mask = sealer.mask(sealer.product(change, sealer.encode(column)))
-        parts = [as_block(sealer.to_bytes(one)) for one in (sealer.flood_vector(vector), sealer.flood(product))]
+        labels, mask, scale = self._label_sum(vector) if self.plan.needs_label_sums else (NOTHING, 0.0, 1.0)
+        flooded = as_block(sealer.to_bytes(sealer.flood_vector(vector)))
         self.begun = NOTHING
-        constant = self.plan.constant_of(self.labels)
-        end = SealedEnd(token.t, parts[0], parts[1], float(mask[0]), float(scale), constant)
+        end = SealedEnd(token.t, flooded, labels, mask, scale, self.plan.constant_of(self.labels))
         return [send(self.number, SERVER, end)]
+
+    def _label_sum(self, vector: SealedVector) -> tuple[Block, float, float]:
+        """<y, change> of the tour that ends with this vector: encrypted and masked, the mask, and the scale."""
+        sealer = self.sealer
+        change = sealer.subtract(vector, sealer.vector_from_bytes(self.begun.tobytes()))
+        column, [scale] = self.plan.scales(sealer.parameters).integers(self.labels[:, None], tokens=2)
+        product, mask = sealer.mask(sealer.product(change, sealer.encode(column)))
+        return as_block(sealer.to_bytes(sealer.flood(product))), float(mask[0]), float(scale)
 
     def _y(self, token: SealedToken) -> Any:
         return self.plan.scales(self.sealer.parameters).vector(self.labels, token.scale)

@@ -23,7 +23,6 @@ from mtcd.methods.sealed.payloads import (
     as_block,
 )
 from mtcd.methods.sealed.plan import MakeKey, SealedPlan
-from mtcd.methods.sealed.steering import Steering, change_of
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, send
 from mtcd.protocol.state import Stateful
 from mtcd.sealing.cipher import Integers, SecretKey, find
@@ -46,7 +45,7 @@ class KeyHolding(Stateful):
         """The integers of the token at the start of the tour, without labels."""
         self.answered: list[int] = []
         """The clients whose requests were answered in this tour: one each."""
-        self.steering = Steering(plan.loss, plan.samples, plan.depth, plan.start, plan.constant)
+        self.steering = plan.steering()
 
     @cached_property
     def key(self) -> SecretKey:
@@ -86,6 +85,7 @@ class KeyHolding(Stateful):
             raise WireError("sealed request", "is of a client that the token does not visit now")
         values = self.key.open_product(self.key.product_from_bytes(request.data.tobytes()))
         self.answered.append(client)
+        values = self.plan.released(values, client, request.t, self.scale, self.key.parameters)
         answer = SealedAnswer(client, request.t, request.place, values.astype(float))
         return [send(self.number, self._towards(client), answer)]
 
@@ -108,7 +108,7 @@ class KeyHolding(Stateful):
 
         ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>.
         """
-        change, sums = change_of(opened, start, self.scale, self.scales)
+        change, sums = self.scales.changes(opened, start, self.scale)
         self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
         self.completed = self.tour
         return self._next_tour()
@@ -147,10 +147,12 @@ class SealedServer(Party):
         holding, key, scales = self.holding, self.holding.key, self.holding.scales
         if end.t != holding.tour or not end.scale > 0:
             raise WireError("sealed end", "is not of the tour that is under way")
-        opened = key.open_product(key.product_from_bytes(end.labels.tobytes()))
-        labels = centred(int(opened[0]) - int(end.mask), key.parameters.plain_modulus)
+        label_sum = 0.0
+        if self.plan.needs_label_sums:
+            opened = key.open_product(key.product_from_bytes(end.labels.tobytes()))
+            labels = centred(int(opened[0]) - int(end.mask), key.parameters.plain_modulus)
+            label_sum = labels / (end.scale * scales.curvature * holding.scale)
         holding.steering.constant = end.constant
-        label_sum = labels / (end.scale * scales.curvature * holding.scale)
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)
 
     def last_sync(self) -> tuple[int, int]:

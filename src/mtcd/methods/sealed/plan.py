@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from mtcd.arrays import Array
+from mtcd.data.vertical import Block
 from mtcd.methods.roaming import Roaming
+from mtcd.methods.sealed.block import SealedBlock
 from mtcd.methods.sealed.scales import Scales
+from mtcd.methods.sealed.steering import Steering
 from mtcd.network.topology import Network
 from mtcd.objective.losses import Loss
+from mtcd.objective.penalty import Penalty
 from mtcd.protocol.party import SERVER
-from mtcd.sealing.cipher import SchemeName, SecretKey
+from mtcd.sealing.cipher import Integers, SchemeName, SecretKey
 from mtcd.sealing.parameters import Parameters, choose_parameters
 from mtcd.seeding import stream
 
@@ -80,12 +85,27 @@ class SealedPlan:
     def parameters(self) -> Parameters:
         """The parameters of the cipher, for the token with the sums that it carries besides."""
         # every update adds the noise of an encryption, and the label sum is that of a difference of two tokens
-        return choose_parameters(self.samples + 3 * self.depth + 3, (self.widest, 1), 2 * (self.clients + 2))
+        return choose_parameters(self.samples + beside(self.depth), (self.widest, 1), 2 * (self.clients + 2))
 
     def scales(self, parameters: Parameters) -> Scales:
         """The fixed point of the run."""
         finer = 1.0 if self.loss.quadratic else 8.0  # where the loss may fall to nearly 0, columns must be exact
         return Scales(parameters, self.samples, self.loss.curvature, self.start, self.clients, finer)
+
+    needs_label_sums: ClassVar[bool] = True
+    """Whether the server needs <y, change> of each tour."""
+
+    def steering(self) -> Steering:
+        """What the key holder computes with the scores."""
+        return Steering(self.loss, self.samples, self.depth, self.start, self.constant)
+
+    def block(self, X: Block, penalty: Penalty) -> SealedBlock:
+        """The block of a client."""
+        return SealedBlock(X, penalty, self.depth)
+
+    def released(self, values: Integers, client: int, t: int, token: float, parameters: Parameters) -> Integers:
+        """What the key holder answers, of a masked gradient that it has decrypted in tour t."""
+        return values
 
     def towards(self, client: int, target: int) -> int:
         """The next party on a shortest way from a client to the key holder or another client."""
@@ -97,6 +117,11 @@ class SealedPlan:
     def _ways(self) -> Mapping[int, Mapping[int, int]]:
         """For each target, the neighbour of each client that is next on the way to it."""
         return {target: _next_steps(self.network, target) for target in range(self.clients)}
+
+
+def beside(depth: int) -> int:
+    """The sums that a token carries beside g."""
+    return 3 * depth + 3
 
 
 def _next_steps(network: Network, target: int) -> dict[int, int]:

@@ -88,3 +88,8 @@ class Scales:
     def vector(self, values: Array, token: float) -> Integers:
         """Real numbers of the scale of g, with zeros for the sums beside it."""
         return np.concatenate([np.rint(values * token), np.zeros(self.extras)]).astype(np.int64)
+
+    def changes(self, opened: Integers, start: Integers, token: float) -> tuple[Array, Array]:
+        """The change of the scores in a tour and the penalty's sums, from the token at its end and at its start."""
+        moved = (opened - start).astype(float)
+        return moved[: self.samples] / (self.curvature * token), moved[self.samples :] / self.sums

@@ -16,14 +16,14 @@ from mtcd.errors import ConfigError, DataError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.methods.method import Method, check_connected
 from mtcd.methods.roaming import Roaming, plan_roaming
-from mtcd.methods.sealed.block import SealedBlock
 from mtcd.methods.sealed.client import LabelHolder, SealedClient
 from mtcd.methods.sealed.holder import LoneHolder, SealedServer
 from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
-from mtcd.methods.sealed.plan import MakeKey, SealedPlan
+from mtcd.methods.sealed.plan import MakeKey, SealedPlan, beside
 from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
 from mtcd.objective.weighted import Weighted
+from mtcd.privacy import DP
 from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
 from mtcd.schema.bounds import Bounds
@@ -78,7 +78,9 @@ class SealedTours(Method):
     def stepsize_limit(self, smoothness: Smoothness) -> StepsizeRule:
         raise ConfigError("Sealed tours have no step size: each update is the minimum of a bound of f over the block.")
 
-    def sealed(self) -> SealedTours:
+    def sealed(self, dp: DP | None = None) -> SealedTours:
+        if dp is not None:
+            raise ConfigError("privacy.dp: give mtcd.MTCD(walk='tour') as the method.")
         return self
 
     def resolved_stepsize(self) -> float:
@@ -116,10 +118,17 @@ class SealedTours(Method):
         )
 
     def most_iterations(self, problem: Problem) -> int | None:
-        """Without a server: half of the smallest d_k of the others, after which it would learn their column space."""
         if self.server or not isinstance(problem, LinearProblem) or len(problem.blocks) < 2:
             return None
-        return self.sizes_of(problem).most_tours
+        return self.most_tours(self.sizes_of(problem))
+
+    def most_tours(self, sizes: SealedSizes) -> int | None:
+        """Without a server: half of the smallest d_k of the others, after which it would learn their column space."""
+        return None if self.server else sizes.most_tours
+
+    def in_federation(self, holder: int) -> SealedTours:
+        """The same in a federation, where this client holds the labels."""
+        return replace(self, holder=holder)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
         length, K = self._roaming(network, 0)[1], network.size
@@ -132,10 +141,14 @@ class SealedTours(Method):
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
-        p = choose_parameters(samples + 3 * self.depth + 3, (1,), 2 * (network.size + 2))
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)
+
+    def token_numbers(self, samples: int) -> int:
+        """The numbers in a token."""
+        return samples + beside(self.depth)
 
     def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
@@ -162,9 +175,27 @@ class SealedTours(Method):
         self.check_network(network)
         self.check_problem(problem)
         assert isinstance(problem, LinearProblem)
+        plan = self.plan(problem, network, seed, agreed)
+        plan.parameters()  # refuses sizes for which there is no cipher
+
+        def client(k: int) -> SealedClient:
+            block = plan.block(problem.blocks[k], problem.penalties[k])
+            if k != self.holder:
+                return SealedClient(k, block, plan)
+            if self.server:
+                return LabelHolder(k, block, plan, problem.labels)
+            return LoneHolder(k, block, plan, problem.labels, make_key)
+
+        server = SealedServer(plan, make_key) if self.server else None
+        first = [Message(plan.holder, plan.holder, NextTour(1))]
+        report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
+        return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
+
+    def plan(self, problem: LinearProblem, network: Network, seed: int, agreed: SealedSizes | None) -> SealedPlan:
+        """What all parties know."""
         sizes = agreed or self.sizes_of(problem)
         roaming, length = self._roaming(network, seed)
-        plan = SealedPlan(
+        return SealedPlan(
             network=network,
             roaming=roaming,
             length=length,
@@ -177,26 +208,12 @@ class SealedTours(Method):
             start=sizes.start,
             scheme=self.scheme,
             seed=seed,
-            most_tours=None if self.server else sizes.most_tours,
+            most_tours=self.most_tours(sizes),
         )
-        plan.parameters()  # refuses sizes for which there is no cipher
-
-        def client(k: int) -> SealedClient:
-            block = SealedBlock(problem.blocks[k], problem.penalties[k], self.depth)
-            if k != self.holder:
-                return SealedClient(k, block, plan)
-            if self.server:
-                return LabelHolder(k, block, plan, problem.labels)
-            return LoneHolder(k, block, plan, problem.labels, make_key)
-
-        server = SealedServer(plan, make_key) if self.server else None
-        first = [Message(plan.holder, plan.holder, NextTour(1))]
-        report = Message(plan.holder, MONITOR, Progress(0, 0, None, 0.0))
-        return Parties(OnDemand(network.size, client), server, [report, *first], gather=gathered)
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
-        ciphertexts = 2 * 8 * 16384 * 4 * (1 + (samples + 3 * self.depth + 3) // 8192)
+        ciphertexts = 2 * 8 * 16384 * 4 * (1 + self.token_numbers(samples) // 8192)
         return replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),

@@ -10,12 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from mtcd.arrays import Array
-from mtcd.methods.sealed.scales import Scales, power_below
+from mtcd.methods.sealed.scales import power_below
 from mtcd.methods.subspace import best_weights
 from mtcd.model.fit import LabelFit
 from mtcd.objective.losses import Loss
 from mtcd.protocol.state import Stateful
-from mtcd.sealing.cipher import Integers
 
 FEIGNED = 1e-6
 """The share of f by which rounding errors may seem to lower it."""
@@ -136,9 +135,3 @@ def _without_labels(P: Array, y: Array) -> Array:
     gram[1:, 0] -= y[1:]
     gram[0, 0] -= 2 * y[0]
     return gram
-
-
-def change_of(opened: Integers, start: Integers, token: float, scales: Scales) -> tuple[Array, Array]:
-    """The change of the scores in a tour and the penalty's sums, from the token at its end and at its start."""
-    moved = (opened - start).astype(float)
-    return moved[: scales.samples] / (scales.curvature * token), moved[scales.samples :] / scales.sums

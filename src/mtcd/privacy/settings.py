@@ -1,0 +1,100 @@
+"""What parties may learn of each other in training: the section ``privacy`` of a config."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from mtcd.checks import check_number, check_whole
+from mtcd.errors import ConfigError, did_you_mean
+
+Mode = Literal["open", "sealed"]
+OPEN, SEALED = "open", "sealed"
+Aggregation = Literal["plain", "masked"]
+PLAIN, MASKED = "plain", "masked"
+
+
+@dataclass(frozen=True)
+class DP:
+    """Differential privacy of one row of a party's features, towards all parties: see docs/differential-privacy.md.
+
+    Every party's rows have the budget ``epsilon`` and ``delta``; ``parties`` gives some an epsilon of their own.
+    ``tours`` is the number of gradients that each party receives, fixed before training. Rows are clipped to
+    ``clip`` times the square root of their number of columns, the length that standardised rows have on average; steps
+    are ``stepsize`` / (N + l2) times the gradient.
+
+    >>> DP(epsilon=3, parties={"bank": 1}).of("bank")
+    1.0
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    parties: Mapping[str, float] = field(default_factory=dict, hash=False)
+    tours: int = 40
+    clip: float = 1.0
+    stepsize: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("epsilon", "clip", "stepsize"):
+            check_number(f"privacy.dp.{name}", getattr(self, name), above=0.0)
+        check_number("privacy.dp.delta", self.delta, above=0.0)
+        if self.delta >= 1:
+            raise ConfigError(f"privacy.dp.delta must be below 1, but is {self.delta}: use less than 1 / samples.")
+        check_whole("privacy.dp.tours", self.tours)
+        if not isinstance(self.parties, Mapping):
+            raise ConfigError(
+                f"privacy.dp.parties must map names of parties to their epsilon, but is {self.parties!r}."
+            )
+        for party, epsilon in self.parties.items():
+            check_number(f"privacy.dp.parties: the epsilon of {party!r}", epsilon, above=0.0)
+
+    def of(self, party: str) -> float:
+        """The epsilon of a party's rows."""
+        return float(self.parties.get(party, self.epsilon))
+
+    def check_parties(self, names: tuple[str, ...]) -> None:
+        """Reject names of parties that do not exist."""
+        for name in self.parties:
+            if name not in names:
+                raise ConfigError(f"privacy.dp.parties: no party is called {name!r}: {did_you_mean(name, names)}")
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """The privacy of a training, named by what it promises: see docs/privacy.md.
+
+    ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed' (the token is
+    encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the server reads every upload), or
+    'masked' (it learns the sum of all uploads only). ``dp``: noise on the gradients of a sealed training.
+
+    >>> Privacy().mode
+    'open'
+    """
+
+    mode: Mode = "open"
+    aggregation: Aggregation = "plain"
+    dp: DP | None = None
+
+    def __post_init__(self) -> None:
+        for name, given, choices in (("mode", self.mode, Mode), ("aggregation", self.aggregation, Aggregation)):
+            known = get_args(choices)
+            if given not in known:
+                raise ConfigError(f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}")
+        if self.sealed and self.aggregation == MASKED:
+            raise ConfigError(
+                "privacy: sealed tokens have no plain sums at the server that could be masked: leave aggregation out."
+            )
+        if self.dp is not None and not isinstance(self.dp, DP):
+            raise ConfigError(f"privacy.dp must be mtcd.DP(epsilon=...), but is {self.dp!r}.")
+        if self.dp is not None and not self.sealed:
+            raise ConfigError(
+                "privacy.dp: an open token carries a number for every sample, and with enough noise to hide each of "
+                "them (epsilon of 3 or less) the model is no better than if each party trained alone and the scores "
+                "were summed. Set privacy.mode: sealed, where noise is on the gradients."
+            )
+
+    @property
+    def sealed(self) -> bool:
+        """Whether tokens are encrypted."""
+        return self.mode == SEALED

@@ -1,0 +1,128 @@
+"""The accounting of differential privacy against closed forms, and its noise against statistics."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+from scipy.special import log_ndtr, ndtr
+from scipy.stats import kstest
+
+pytest.importorskip("dp_accounting")
+
+from mtcd.errors import ConfigError
+from mtcd.privacy import DP
+from mtcd.privacy.budget import plan_budget, shared_precisions
+from mtcd.privacy.noise import secret_noise, seeded_noise
+
+
+def closed_form(sensitivity: float, delta: float) -> float:
+    """The epsilon of one Gaussian mechanism of deviation 1: the exact condition of Balle and Wang (2018)."""
+
+    def excess(epsilon: float) -> float:
+        half, rest = sensitivity / 2, epsilon / sensitivity
+        return float(ndtr(half - rest) - np.exp(epsilon + log_ndtr(-half - rest)) - delta)
+
+    return float(brentq(excess, 0.0, 1000.0)) if excess(0.0) > 0 else 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
+@pytest.mark.parametrize("tours", [1, 40])
+def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(epsilon: float, tours: int) -> None:
+    """T releases to K parties are one of squared sensitivity T (K + 3) / m^2."""
+    budget = plan_budget(DP(epsilon=epsilon, tours=tours), ["a", "b", "c"])
+    [multiplier] = set(budget.multipliers)
+    for done in {tours, (tours + 1) // 2}:
+        spent = closed_form(np.sqrt(done * (3 + 3)) / multiplier, 1e-5)
+        assert budget.spent(done) == pytest.approx([spent] * 3, rel=1e-6)
+    assert budget.spent(tours) == pytest.approx([epsilon] * 3, rel=1e-4)
+    assert max(budget.spent(tours)) <= epsilon
+    assert budget.spent(0) == (0.0, 0.0, 0.0)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.lists(st.floats(0.05, 20), min_size=2, max_size=6), st.integers(1, 60), st.sampled_from([1e-7, 1e-5, 1e-2]))
+def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: int, delta: float) -> None:
+    names = [f"p{k}" for k in range(len(epsilons))]
+    own = dict(zip(names[1:], epsilons[1:], strict=True))
+    budget = plan_budget(DP(epsilon=epsilons[0], delta=delta, parties=own, tours=tours), names)
+    assert (np.array(budget.spent(tours)) <= np.array(epsilons) * (1 + 1e-9)).all()
+    assert np.isclose(budget.spent(tours), epsilons, rtol=1e-4).any()  # some budget is used up
+    u = np.array(budget.multipliers) ** -2.0
+    for j, spent in enumerate(budget.spent(tours)):  # 1 for each other party, 4 for the own
+        sensitivity = np.sqrt(tours * (u.sum() - u[j] + 4 * u[j]))
+        assert spent == pytest.approx(closed_form(sensitivity, delta), rel=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.integers(0, 2**31))
+def test_shared_precisions_have_the_largest_product(allowed: list[float], seed: int) -> None:
+    """Concave objective, linear constraints: no feasible point nearby, or anywhere else, is better."""
+    b, rng = np.array(allowed), np.random.default_rng(seed)
+    u = shared_precisions(b)
+    assert (u > 0).all()
+    assert (u.sum() + 3 * u <= b * (1 + 1e-9)).all()
+    for spread in (1e-3, 0.1, 1.0):
+        for tried in u * np.exp(spread * rng.standard_normal((200, len(u)))):
+            feasible = tried * (b / (tried.sum() + 3 * tried)).min()
+            assert np.log(feasible).sum() <= np.log(u).sum() + 1e-7
+
+
+def test_a_small_budget_of_one_party_makes_all_gradients_noisier_and_its_own_most() -> None:
+    alike = plan_budget(DP(epsilon=3), ["a", "b", "bank"])
+    budget = plan_budget(DP(epsilon=3, parties={"bank": 1.0}), ["a", "b", "bank"])
+    a, b, bank = budget.multipliers
+    assert alike.multipliers[0] < a == pytest.approx(b)
+    assert bank == pytest.approx(2 * a)  # the own gradient costs four times as much
+    assert budget.spent(40)[2] == pytest.approx(1.0)
+    assert 1.0 < budget.spent(40)[0] < 3.0
+
+
+@pytest.mark.parametrize("deviation", [3.0, 1e9])
+def test_noise_is_gaussian(deviation: float) -> None:
+    for noise in (secret_noise(deviation, 40_000), seeded_noise(deviation, 40_000, 0, 1, 2)):
+        assert noise.dtype == np.int64
+        wanted = np.sqrt(deviation**2 + 1 / 12)  # with the rounding
+        assert abs(noise.std() / wanted - 1) < 5 / np.sqrt(2 * 40_000)
+        assert abs(noise.mean()) < 5 * wanted / np.sqrt(40_000)
+        spread = noise + np.random.default_rng(0).uniform(-0.5, 0.5, noise.size)
+        assert kstest(spread / wanted, "norm").pvalue > 1e-4 or deviation < 10
+
+
+def test_secret_noise_differs_and_seeded_noise_repeats_by_client_and_tour() -> None:
+    assert (secret_noise(1e6, 8) != secret_noise(1e6, 8)).any()
+    drawn = {tuple(seeded_noise(1e6, 8, seed, client, tour)) for seed in (0, 1) for client in (0, 1) for tour in (1, 2)}
+    assert len(drawn) == 8
+    assert (seeded_noise(1e6, 8, 0, 1, 2) == seeded_noise(1e6, 8, 0, 1, 2)).all()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": -1.0}, "epsilon must be above 0"),
+        ({"epsilon": float("nan")}, "epsilon must be a finite number"),
+        ({"epsilon": float("inf")}, "epsilon must be a finite number"),
+        ({"epsilon": "3"}, "epsilon must be a number"),
+        ({"epsilon": True}, "epsilon must be a number"),
+        ({"epsilon": 1, "delta": 0}, "delta must be above 0"),
+        ({"epsilon": 1, "delta": 1.0}, "delta must be below 1"),
+        ({"epsilon": 1, "delta": float("nan")}, "delta must be a finite number"),
+        ({"epsilon": 1, "tours": 0}, "tours must be 1 or more"),
+        ({"epsilon": 1, "tours": 2.5}, "tours must be a whole number"),
+        ({"epsilon": 1, "clip": 0}, "clip must be above 0"),
+        ({"epsilon": 1, "stepsize": -1}, "stepsize must be above 0"),
+        ({"epsilon": 1, "parties": {"a": 0}}, "the epsilon of 'a' must be above 0"),
+        ({"epsilon": 1, "parties": ["a"]}, "must map names of parties"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(given: dict[str, object], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        DP(**given)  # type: ignore[arg-type]
+
+
+def test_unknown_parties_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"no party is called 'bnak'.*bank"):
+        plan_budget(DP(epsilon=1, parties={"bnak": 1}), ["bank", "shop"])

@@ -1,0 +1,307 @@
+"""Sealed tours with differential privacy: sensitivity by brute force, a plain twin, budgets, resume and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+pytest.importorskip("dp_accounting")
+
+import mtcd
+from mtcd.arrays import Array
+from mtcd.engines.local import LocalEngine
+from mtcd.errors import ConfigError, MtcdError, WireError
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.private.block import PrivateBlock, clip_rows, clipping_length
+from mtcd.methods.private.plan import PrivatePlan
+from mtcd.methods.private.settings import PrivateTours
+from mtcd.methods.sealed.holder import SealedServer
+from mtcd.methods.sealed.payloads import SealedToken
+from mtcd.model.linear import LinearProblem
+from mtcd.privacy.noise import seeded_noise
+from mtcd.protocol.party import Message
+
+MODEL = mtcd.Glm("logistic", l2=1.0)
+DP = mtcd.DP(epsilon=8.0, tours=6)
+CLEAR = PrivateTours(scheme="clear", dp=DP)
+SEALED = mtcd.Privacy(mode="sealed", dp=DP)
+
+
+def table(samples: int = 200, clients: int = 3, seed: int = 2) -> mtcd.VerticalData:
+    return mtcd.synthetic("logistic", samples=samples, features=5 * clients, clients=clients, seed=seed)
+
+
+def tours(problem: LinearProblem, method: PrivateTours, see: Callable[[Message], None] | None = None) -> PrivatePlan:
+    """Run all tours; returns the plan."""
+    network = mtcd.make_network(
+        "cycle" if len(problem.blocks) > 2 else "path", [f"p{k}" for k in range(len(problem.blocks))]
+    )
+    parties = method.parties(problem, network, 0)
+    engine = LocalEngine(parties, Ledger())
+    if see is not None:
+        engine.tracer = type("Seen", (), {"see": staticmethod(see)})()
+    for _ in engine.run():
+        pass
+    assert isinstance(parties.server, SealedServer)
+    plan = parties.server.plan
+    assert isinstance(plan, PrivatePlan)
+    return plan
+
+
+class Transcript:
+    """Runs tours in which the parties receive given gradients, and keeps the gradients before the noise."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, noise: Callable[[int, int, Array], Array]) -> None:
+        self.exact: dict[tuple[int, int], Array] = {}
+        self.received: dict[tuple[int, int], Array] = {}
+        self.blocks: list[PrivateBlock] = []
+        update = PrivateBlock.update
+
+        def replayed(block: PrivateBlock, products: Array, token: float, draws: Array) -> Any:
+            k = next(k for k, X in enumerate(self.problem.blocks) if X.shape == block.X.shape and (X == block.X).all())
+            place = (k, block.tour)
+            self.exact[place] = products
+            self.received.setdefault(place, products + noise(k, block.tour, products))
+            return update(block, self.received[place], token, draws)
+
+        patch.setattr(PrivatePlan, "released", lambda self, values, *_: values)
+        patch.setattr(PrivateBlock, "update", replayed)
+
+    def run(self, problem: LinearProblem, method: PrivateTours) -> tuple[dict[tuple[int, int], Array], float]:
+        """The exact gradients, and one clipping length, in integers."""
+        self.exact, self.problem = {}, problem
+        plan = tours(problem, method)
+        return self.exact, plan.scales(plan.parameters()).sensitivity
+
+
+def rows_like(rng: np.random.Generator, columns: int) -> Array:
+    """Any row, also a long one."""
+    return np.asarray(rng.standard_normal(columns) * 10.0 ** rng.uniform(-2, 3))
+
+
+@settings(max_examples=8, deadline=None)
+@given(st.integers(0, 2**31), st.integers(2, 4), st.booleans(), st.floats(-2, 3))
+def test_a_changed_row_moves_the_gradients_by_no_more_than_the_accounting_says(
+    seed: int, clients: int, intercept: bool, size: float
+) -> None:
+    """Given the same noisy gradients so far, which is what adaptive composition takes: party by party, tour by tour."""
+    rng = np.random.default_rng(seed)
+    data = table(30, clients, seed % 97)
+    data = replace(data, blocks=tuple(X * 10.0 ** rng.uniform(-1, 2) for X in data.blocks))
+    changed, row = int(rng.integers(clients)), int(rng.integers(30))
+    other = [np.array(X) for X in data.blocks]
+    other[changed][row] = -other[changed][row] if rng.random() < 0.5 else rows_like(rng, other[changed].shape[1])
+    model, method = replace(MODEL, intercept=intercept), replace(CLEAR, dp=mtcd.DP(epsilon=1.0, tours=3))
+
+    def noise(k: int, t: int, products: Array) -> Array:
+        draws = np.random.default_rng([seed, k, t]).standard_normal(len(products))
+        return np.rint(draws * 10.0**size * 30 * np.abs(products).max())
+
+    with pytest.MonkeyPatch.context() as patch:
+        transcript = Transcript(patch, noise)
+        first, length = transcript.run(model.problem(data), method)
+        second, _ = transcript.run(model.problem(replace(data, blocks=tuple(other))), method)
+    assert len(first) == 3 * clients
+    for (k, t), exact in first.items():
+        moved = np.linalg.norm(exact - second[k, t]) / length
+        assert moved <= (2.0 if k == changed else 1.0)
+    flipped = np.where(np.arange(30) == row, data.labels[::-1].max() + data.labels.min() - data.labels, data.labels)
+    with pytest.MonkeyPatch.context() as patch:
+        transcript = Transcript(patch, noise)
+        first, _ = transcript.run(model.problem(data), method)
+        second, _ = transcript.run(model.problem(replace(data, labels=flipped)), method)
+    assert all(np.linalg.norm(first[place] - second[place]) <= length for place in first)
+
+
+def test_the_bounds_are_reached() -> None:
+    """Scores far from 0 give derivatives of 0 and 1: a row with the opposite sign moves others by one length."""
+    plan = tours(MODEL.problem(table(30, 2)), CLEAR)
+    scales = plan.scales(plan.parameters())
+    row = np.full((1, 4), 0.5)  # of length 1
+    integers = scales.rows(row, 1.0)[0]
+    assert np.linalg.norm(integers) == pytest.approx(scales.radius)
+    for derivative, opposite, own, others in ((1.0, 1.0, 2.0, 0.0), (1.0, 0.0, 1.0, 1.0)):
+        before, after = derivative * scales.unit, opposite * scales.unit
+        assert np.linalg.norm(integers * before + integers * after) == pytest.approx(own * scales.sensitivity)
+        assert np.linalg.norm(integers * before - integers * after) == pytest.approx(others * scales.sensitivity)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.integers(1, 12), st.floats(0.01, 10))
+def test_integer_rows_are_never_longer_than_the_clipping_length(seed: int, columns: int, clip: float) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.array([rows_like(rng, columns) for _ in range(20)])
+    scales = _scales()
+    for free in (0, 1):
+        block = np.hstack([X, np.ones((20, free))])
+        length = clipping_length(columns + free, free, clip)
+        clipped = clip_rows(block, free, clip)
+        assert (clipped[:, columns:] == 1).all()
+        integers = scales.rows(clipped, length)[:20]
+        assert (np.linalg.norm(integers, axis=1) <= scales.radius * (1 + 1e-12)).all()
+        short = np.linalg.norm(X, axis=1) <= clip * np.sqrt(columns) * (1 - 1e-12)
+        assert np.allclose(clipped[short, :columns], X[short], rtol=1e-12)
+
+
+def _scales() -> Any:
+    problem = MODEL.problem(table(30, 2))
+    plan = CLEAR.plan(problem, mtcd.make_network("path", ["a", "b"]), 0, None)
+    return plan.scales(plan.parameters())
+
+
+def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
+    """Gradient descent in floating-point numbers, with the same noise; the mean of the later half."""
+    dp, scales = plan.dp, plan.scales(plan.parameters())
+    X = [
+        clip_rows(np.asarray(block), p.free, dp.clip)
+        for block, p in zip(problem.blocks, problem.penalties, strict=True)
+    ]
+    theta = [np.zeros(x.shape[1]) for x in X]
+    mean = [np.zeros(x.shape[1]) for x in X]
+    for t in range(1, dp.tours + 1):
+        g = 1 / (1 + np.exp(-sum(x @ w for x, w in zip(X, theta, strict=True)))) - problem.labels
+        for k, x in enumerate(X):
+            free, length = problem.penalties[k].free, clipping_length(x.shape[1], problem.penalties[k].free, dp.clip)
+            drawn = seeded_noise(plan.budget.multipliers[k] * scales.sensitivity, x.shape[1], plan.seed, k, t)
+            penalty = problem.penalties[k].l2 * np.where(np.arange(x.shape[1]) < x.shape[1] - free, theta[k], 0)
+            gradient = x.T @ g + penalty + drawn * length / scales.sensitivity
+            theta[k] = theta[k] - dp.stepsize / (len(g) + problem.penalties[k].l2) * gradient
+            mean[k] = mean[k] + theta[k] * (t > dp.tours // 2) / (dp.tours - dp.tours // 2)
+    return mean
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("tours_", [1, 6, 7])
+def test_the_model_is_that_of_the_plain_twin(intercept: bool, tours_: int) -> None:
+    model, data = replace(MODEL, intercept=intercept), table()
+    method = replace(CLEAR, dp=replace(DP, tours=tours_, parties={"client_1": 2.0}))
+    run = mtcd.train(data, model, "cycle", method)
+    problem = model.problem(data)
+    plan = method.plan(problem, mtcd.make_network("cycle", data.clients), 0, None)
+    assert isinstance(plan, PrivatePlan)
+    for theta, name in zip(twin(problem, plan), data.clients, strict=True):
+        found = run.parameters[name]  # without the intercept
+        assert np.abs(found - theta[: len(found)]).max() < 2e-3 * max(1, np.abs(theta).max())
+
+
+def test_encryption_changes_nothing() -> None:
+    pytest.importorskip("tenseal")
+    data = table(100, 2)
+    runs = [
+        mtcd.train(data, MODEL, "path", method, privacy=privacy)
+        for method, privacy in ((CLEAR, None), (mtcd.MTCD(walk="tour"), SEALED))
+    ]
+    assert (runs[0].coefficients == runs[1].coefficients).all()
+
+
+def test_gradients_have_the_noise_of_their_party(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[int, list[Array]] = {}
+    released = PrivatePlan.released
+
+    def kept(self: PrivatePlan, values: Any, client: int, *rest: Any) -> Any:
+        answer = released(self, values, client, *rest)
+        modulus = rest[-1].plain_modulus
+        found.setdefault(client, []).append((answer - values + modulus // 2) % modulus - modulus // 2)
+        return answer
+
+    monkeypatch.setattr(PrivatePlan, "released", kept)
+    dp = mtcd.DP(epsilon=3.0, tours=60, parties={"p1": 1.0})
+    plan = tours(MODEL.problem(table(60, 3)), replace(CLEAR, dp=dp, secret=True))
+    for k, multiplier in enumerate(plan.budget.multipliers):
+        noise = np.concatenate(found[k]) / plan.scales(plan.parameters()).sensitivity
+        assert len(noise) == 60 * 5
+        assert noise.std() == pytest.approx(multiplier, rel=5 / np.sqrt(2 * len(noise)))
+
+
+def test_what_parties_receive_besides_does_not_depend_on_the_data() -> None:
+    seen: list[list[Any]] = []
+    for seed in (1, 2):
+        found: list[Any] = []
+        tours(MODEL.problem(table(seed=seed)), CLEAR, lambda message, found=found: found.append(message.payload))
+        tokens = [one for one in found if isinstance(one, SealedToken)]
+        seen.append([(one.t, one.place, one.weights.size, one.stretch, one.scale, one.data.size) for one in tokens])
+    assert seen[0] == seen[1]
+    assert {one[2] for one in seen[0]} == {0}
+
+
+def test_a_training_ends_when_the_budget_is_spent_and_says_what_was_spent() -> None:
+    data, method = table(), replace(CLEAR, dp=replace(DP, parties={"client_2": 3.0}))
+    whole = mtcd.train(data, MODEL, "cycle", method, mtcd.Stop(iterations=100))
+    assert whole.final.iteration == 6
+    [note] = [note for note in whole.notes if note.startswith("The budget is spent, and the training has ended")]
+    assert "3 (client_2) at delta 1e-05 after 6 of 6 tours." in note
+    part = mtcd.train(data, MODEL, "cycle", method, mtcd.Stop(iterations=2))
+    spent = method.budget(mtcd.make_network("cycle", data.clients)).spent(2)
+    [note] = [note for note in part.notes if note.startswith("Spent so far")]
+    assert f"{spent[2]:.3g} (client_2)" in note
+    assert part.status != "diverged"
+    assert any("noise follows from the seed" in note for note in whole.notes)
+
+
+def test_the_key_holder_answers_no_request_beyond_the_budget() -> None:
+    plan = tours(MODEL.problem(table(60, 2)), CLEAR)
+    with pytest.raises(WireError, match="the budget is for 6"):
+        plan.released(np.zeros(5, np.int64), 0, 7, 1.0, plan.parameters())
+
+
+def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
+    """So nothing is spent twice; and other settings are refused."""
+    data = table()
+
+    def train(iterations: int, folder: str, resume: bool = False, **changed: Any) -> mtcd.Run:
+        method = replace(CLEAR, dp=replace(DP, **changed))
+        stop = mtcd.Stop(iterations=iterations)
+        return mtcd.train(data, MODEL, "path", method, stop, checkpoint=tmp_path / folder, resume=resume)
+
+    train(4, "a")
+    resumed, straight = train(50, "a", resume=True), train(50, "b")
+    assert (resumed.coefficients == straight.coefficients).all()
+    again = train(100, "a", resume=True)
+    assert again.final.iteration == 6
+    assert (again.coefficients == straight.coefficients).all()
+    for changed in ({"epsilon": 9.0}, {"delta": 1e-4}, {"tours": 50}, {"parties": {"client_0": 1.0}}):
+        with pytest.raises(MtcdError, match="is of another training"):
+            train(9, "a", resume=True, **changed)
+
+
+@pytest.mark.parametrize(
+    ("method", "model", "words"),
+    [
+        (mtcd.STCD(walk="tour"), MODEL, "gives the key to the label holder"),
+        (mtcd.SVFL(), MODEL, "svfl cannot train with sealed tokens"),
+        (mtcd.DCPA(), MODEL, "dcpa cannot train with sealed tokens"),
+        (mtcd.MTCD(walk="tour", depth=5), MODEL, "leave it out"),
+        (mtcd.MTCD(walk="tour", stepsize=0.1), MODEL, "leave method.stepsize out"),
+        (mtcd.MTCD(walk="tour"), mtcd.Glm("ridge"), "privacy.dp is for model.kind: logistic"),
+        (mtcd.MTCD(walk="tour"), mtcd.Glm("huber"), "a loss of the form"),
+        (mtcd.MTCD(walk="tour"), mtcd.Glm("logistic", l1=1.0), "model.l1"),
+        (mtcd.MTCD(walk="tour"), mtcd.Trees("logistic"), "sealed tours hide the derivatives"),
+    ],
+    ids=str,
+)
+def test_methods_and_models_for_which_it_means_nothing(method: Any, model: Any, words: str) -> None:
+    data = table() if "ridge" not in str(model) else mtcd.synthetic("ridge", samples=90, features=9, clients=3)
+    with pytest.raises(ConfigError, match=words):
+        mtcd.train(data, model, "cycle", method, mtcd.Stop(iterations=3), privacy=SEALED)
+
+
+def test_refusals_that_say_what_to_do() -> None:
+    with pytest.raises(ConfigError, match=r"no better than if each party trained alone.*Set privacy.mode: sealed"):
+        mtcd.Privacy(dp=DP)
+    with pytest.raises(ConfigError, match="must be mtcd.DP"):
+        mtcd.Privacy(mode="sealed", dp={"epsilon": 3})  # type: ignore[arg-type]
+    for stop in (mtcd.Stop(gap=1e-3), mtcd.Stop(plateau=0.01)):
+        with pytest.raises(ConfigError, match="must not depend on the data"):
+            mtcd.train(table(), MODEL, "cycle", CLEAR, stop)
+    named = mtcd.Privacy(mode="sealed", dp=replace(DP, parties={"clinet_1": 1.0}))
+    with pytest.raises(ConfigError, match=r"no party is called 'clinet_1'.*client_1"):
+        mtcd.train(table(), MODEL, "cycle", mtcd.MTCD(walk="tour"), privacy=named)
+    with pytest.raises(ConfigError, match="leaves no room for the gradients"):
+        mtcd.train(table(), MODEL, "cycle", replace(CLEAR, dp=mtcd.DP(epsilon=1e-6, delta=1e-12)))
