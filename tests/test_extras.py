@@ -19,6 +19,7 @@ DISTRIBUTIONS = {  # where a package is not called as what is installed
     "sklearn": "scikit-learn",
     "PIL": "matplotlib",  # pillow, which it depends on
     "zenoh": "eclipse-zenoh",
+    "dp_accounting": "dp-accounting",
     "private_set_intersection": "openmined-psi",
     "mlflow": "mlflow-skinny",
     "google": "openmined-psi",  # protobuf, which it depends on
