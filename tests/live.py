@@ -19,8 +19,9 @@ from mtcd.federation.kit import Kit, read_kit
 from mtcd.federation.node.node import Node
 from mtcd.federation.node.participant import linear_participant
 from mtcd.federation.node.participant_table import settings_of
-from mtcd.federation.participant.block import NPZ, PartyBlock, read_block
+from mtcd.federation.participant.block import PartyBlock, read_block
 from mtcd.federation.participant.keeping import Summary, read_summary
+from mtcd.federation.participant.own_block import NPZ
 from mtcd.federation.participant.problem import glm_of
 from mtcd.federation.participant.table import PartyTable
 from mtcd.federation.processes import free_ports

@@ -16,8 +16,9 @@ import pytest
 import mtcd
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, MtcdError
-from mtcd.federation.participant.block import CSV, NPZ, PartyBlock, read_block
+from mtcd.federation.participant.block import CSV, PartyBlock, read_block
 from mtcd.federation.participant.keeping import SUMMARY, Summary, keep_block, read_summary
+from mtcd.federation.participant.own_block import NPZ
 from mtcd.federation.participant.table import PartyTable
 from mtcd.files import COEFFICIENTS
 from mtcd.ledger.ledger import Ledger

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +11,8 @@ from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.config.schema import AdditiveSection
-from mtcd.data.checks import check_values
 from mtcd.data.vertical import VerticalData
-from mtcd.errors import ConfigError, DataError, listing
+from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.families.additive import Additive, model_from_json
 from mtcd.families.family import Part
@@ -23,22 +20,14 @@ from mtcd.families.problem import AdditiveProblem, fit_of
 from mtcd.families.trained import additive_columns, additive_predictions
 from mtcd.families.trees import TreeFamily
 from mtcd.federation.kit_schema import KitConfig
-from mtcd.federation.participant.problem import (
-    check_rows,
-    held_out_values,
-    prepared_rows,
-    prepared_values,
-    sized_problem,
-)
+from mtcd.federation.participant.own_block import NPZ, OwnBlock, check_format, preparation_of
+from mtcd.federation.participant.problem import own_data, sized_problem
 from mtcd.federation.participant.table import PartyTable
-from mtcd.files import plain
 from mtcd.model.linear import LinearProblem
 from mtcd.model.predicted import Columns
-from mtcd.prepare import ColumnPreparation, Preparations
+from mtcd.prepare import ColumnPreparation
 
 Labels = NDArray[np.generic]
-NPZ = "block.npz"
-FORMAT = 1
 
 
 def additive_of(config: KitConfig) -> Additive:
@@ -94,18 +83,8 @@ def own_additive(
     weights: Array | None = None,
 ) -> OwnAdditive:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
-    order = check_rows(table, rows, len(labels))
-    number, model = config.parties.index(config.name), additive_of(config)
-    preparation, columns, values, notes = prepared_rows(config.name, table, order)
-    data = VerticalData(
-        clients=(config.name,),
-        columns=(columns,),
-        blocks=(np.asfortranarray(values),),
-        labels=labels,
-        weights=weights,
-        notes=(*table.notes, *notes),
-        preparations=None if preparation is None else Preparations((preparation,), (tuple(range(len(columns))),)),
-    )
+    model, own = additive_of(config), own_data(config, table, rows, labels, held_out, weights)
+    number, data = own.number, own.data
     if not model.family(config.name).keeps_missing:
         data.check_complete("its model")
     fit, shift, classes = fit_of(model, labels, weights)
@@ -119,8 +98,7 @@ def own_additive(
         classes,
         config.seed,
     )
-    apart = held_out_values(config.name, table, held_out, preparation, columns) if len(held_out) else None
-    return OwnAdditive(number, model, data, problem, preparation, apart)
+    return OwnAdditive(number, model, data, problem, own.preparation, own.held_out)
 
 
 def additive_server(
@@ -136,7 +114,7 @@ def additive_server(
 
 
 @dataclass(frozen=True, eq=False)
-class AdditiveBlock:
+class AdditiveBlock(OwnBlock):
     """The trained part of one party. The first party has the ``constant``; it is 0 elsewhere."""
 
     party: str
@@ -147,11 +125,6 @@ class AdditiveBlock:
     part: Part
     constant: Array
     preparation: ColumnPreparation | None = None
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns of a table, before preparation."""
-        return self.columns if self.preparation is None else self.preparation.inputs
 
     @property
     def finite(self) -> bool:
@@ -166,14 +139,7 @@ class AdditiveBlock:
 
     def represent(self, table: PartyTable) -> Array:
         """h_k of new samples, in the order of their table."""
-        if table.columns != self.inputs:
-            raise DataError(
-                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
-                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
-            )
-        X = prepared_values(self.preparation, table)
-        check_values(self.party, self.columns, X, self.preparation is not None and self.preparation.keeps_missing)
-        return np.asarray(self.part.margins(X) + self.constant)
+        return np.asarray(self.part.margins(self.values(table)) + self.constant)
 
     def predict(self, aggregate: Array) -> NDArray[np.generic]:
         """The predictions for the sum of all parties' h_k: values in regression, class labels otherwise."""
@@ -185,36 +151,26 @@ class AdditiveBlock:
 
     def files(self) -> dict[str, bytes]:
         """The block as a file, by name."""
-        about = {
-            "format": FORMAT,
-            "additive": self.model.to_json(),
-            "party": self.party,
-            "number": self.number,
-            "columns": self.columns,
-            "classes": self.classes,
-        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
         arrays = {f"part/{name}": array for name, array in self.part.arrays().items()}
-        content = io.BytesIO()
-        np.savez(content, about=np.array(json.dumps(about, default=plain)), constant=self.constant, **arrays)  # type: ignore[arg-type]
-        return {NPZ: content.getvalue()}
+        about = {"additive": self.model.to_json(), "number": self.number}
+        return {NPZ: self.npz(about, {"constant": self.constant, **arrays})}
 
 
 def additive_block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> AdditiveBlock:
     """The block from what a file holds. Raises ValueError, KeyError or TypeError."""
-    if about["format"] != FORMAT:
-        raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
-    model, number = model_from_json(about["additive"]), int(about["number"])
+    check_format(about)
+    model = model_from_json(about["additive"])
     own = {name.removeprefix("part/"): array for name, array in arrays.items() if name.startswith("part/")}
     block = AdditiveBlock(
         about["party"],
         model,
-        number,
+        int(about["number"]),
         tuple(about["columns"]),
         tuple(about["classes"]),
         model.family(about["party"]).part(own),
         np.asarray(arrays["constant"], dtype=float),
-        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None,
+        preparation_of(about),
     )
-    if (block.preparation is not None and block.preparation.outputs != block.columns) or not block.finite:
+    if not block.finite:
         raise ValueError("its parts do not belong together")
     return block

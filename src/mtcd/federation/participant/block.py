@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
-from mtcd.data.checks import check_values
 from mtcd.data.scaling import Scaling
-from mtcd.errors import DataError, MtcdError, listing
-from mtcd.federation.participant.additive import NPZ, AdditiveBlock, additive_block
-from mtcd.federation.participant.problem import OwnPart, prepared_values
+from mtcd.errors import MtcdError
+from mtcd.federation.participant.additive import AdditiveBlock, additive_block
+from mtcd.federation.participant.own_block import NPZ, OwnBlock, check_format, preparation_of
+from mtcd.federation.participant.problem import OwnPart
 from mtcd.federation.participant.table import PartyTable
-from mtcd.files import COEFFICIENTS, plain
+from mtcd.files import COEFFICIENTS
 from mtcd.model.coefficients import INTERCEPT, coefficient_row, shift_of, unscaled
 from mtcd.model.linear import Glm
 from mtcd.model.predicted import Columns
@@ -33,11 +33,10 @@ from mtcd.prepare import ColumnPreparation
 from mtcd.rows import Rows
 
 CSV = "block.csv"
-FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
-class PartyBlock:
+class PartyBlock(OwnBlock):
     """theta_k. The first party has the ``intercept``; it is 0 elsewhere. Shapes: (d,) and (), or with classes."""
 
     party: str
@@ -48,7 +47,6 @@ class PartyBlock:
     intercept: Array
     scaling: Scaling | None = None
     preparation: ColumnPreparation | None = None
-    """What makes ``columns`` of the columns as given, if these are prepared."""
 
     @staticmethod
     def of(part: OwnPart, parameters: Array) -> PartyBlock:
@@ -68,11 +66,6 @@ class PartyBlock:
         )
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns of a table, before preparation."""
-        return self.columns if self.preparation is None else self.preparation.inputs
-
-    @property
     def finite(self) -> bool:
         """Whether all numbers are finite: if not, the training diverged."""
         return bool(np.isfinite(self.theta).all() and np.isfinite(self.intercept).all())
@@ -84,13 +77,7 @@ class PartyBlock:
 
     def represent(self, table: PartyTable) -> Array:
         """h_k of new samples, in the order of their table."""
-        if table.columns != self.inputs:
-            raise DataError(
-                f"{table.path}: the block of {self.party!r} was trained on the columns {listing(self.inputs)}, but "
-                f"these are {listing(table.columns)}: read the new samples with the same columns, in that order."
-            )
-        X = prepared_values(self.preparation, table)
-        check_values(self.party, self.columns, X)
+        X = self.values(table)
         X = X if self.scaling is None else self.scaling.apply((X,))[0]
         return np.asarray(X @ self.theta + self.intercept)
 
@@ -131,19 +118,10 @@ class PartyBlock:
 
     def _npz(self) -> bytes:
         glm = {field.name: getattr(self.model, field.name) for field in fields(self.model) if field.init}
-        about = {
-            "format": FORMAT,
-            "party": self.party,
-            "model": glm,
-            "columns": self.columns,
-            "classes": self.classes,
-        } | ({} if self.preparation is None else {"preparation": self.preparation.to_json()})
-        arrays = {"about": np.array(json.dumps(about, default=plain)), "theta": self.theta, "intercept": self.intercept}
+        arrays = {"theta": self.theta, "intercept": self.intercept}
         if self.scaling is not None:
             arrays |= {"means": self.scaling.means[0], "scales": self.scaling.scales[0]}
-        content = io.BytesIO()
-        np.savez(content, **arrays)  # type: ignore[arg-type]
-        return content.getvalue()
+        return self.npz({"model": glm}, arrays)
 
 
 def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
@@ -163,8 +141,7 @@ def read_block(folder: Path) -> PartyBlock | AdditiveBlock:
 
 
 def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock:
-    if about["format"] != FORMAT:
-        raise ValueError(f"its format is {about['format']}, but this version of mtcd reads {FORMAT}")
+    check_format(about)
     scaling = Scaling((arrays["means"],), (arrays["scales"],)) if "means" in arrays else None
     block = PartyBlock(
         about["party"],
@@ -174,12 +151,11 @@ def _block(about: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> PartyBlock
         arrays["theta"],
         arrays["intercept"],
         scaling,
-        ColumnPreparation.from_json(about["preparation"]) if "preparation" in about else None,
+        preparation_of(about),
     )
     width, each = (len(block.columns),), () if block.outputs == 1 else (block.outputs,)
     scales = () if scaling is None else (*scaling.means, *scaling.scales)
     fitting = block.theta.shape == width + each and block.intercept.shape == each
-    fitting &= block.preparation is None or block.preparation.outputs == block.columns
     if not fitting or any(values.shape != width for values in scales) or not block.finite:
         raise ValueError("its parts do not belong together")
     return block

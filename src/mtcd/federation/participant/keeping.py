@@ -11,8 +11,9 @@ from typing import Any
 
 from mtcd.divergence import DIVERGED
 from mtcd.errors import MtcdError
-from mtcd.federation.participant.additive import NPZ, AdditiveBlock
+from mtcd.federation.participant.additive import AdditiveBlock
 from mtcd.federation.participant.block import CSV, PartyBlock
+from mtcd.federation.participant.own_block import NPZ
 from mtcd.federation.private_files import write_files
 from mtcd.files import COEFFICIENTS, plain
 from mtcd.ledger.costs import Costs

@@ -20,7 +20,7 @@ from mtcd.model.fit import LabelFit
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
-from mtcd.prepare import ColumnPreparation
+from mtcd.prepare import ColumnPreparation, Preparations
 from mtcd.prepare.preparation import fit_columns
 
 Labels = NDArray[np.generic]
@@ -103,8 +103,39 @@ def own_part(
     weights: Array | None = None,
 ) -> OwnPart:
     """The part of a party: these rows of its table (None: all), in the agreed order, with their labels and weights."""
+    model, own = glm_of(config), own_data(config, table, rows, labels, held_out, weights)
+    number = own.number
+    data, scaling = standardise(own.data) if config.standardise else (own.data, None)
+    loss, encoded, classes = model.weighted(labels, weights)
+    K, nothing = len(config.parties), np.zeros((len(labels), 0))
+    blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
+    problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
+    apart = own.held_out
+    if apart is not None:
+        apart = np.asarray(model.block(number, apart if scaling is None else scaling.apply((apart,))[0]))
+    return OwnPart(number, model, data, problem, scaling, own.preparation, apart)
+
+
+@dataclass(frozen=True, eq=False)
+class OwnData:
+    """The data of party ``number`` with its preparation, and the values of its held-out samples."""
+
+    number: int
+    data: VerticalData
+    preparation: ColumnPreparation | None
+    held_out: Array | None
+
+
+def own_data(
+    config: KitConfig,
+    table: PartyTable,
+    rows: Sequence[int] | None,
+    labels: Labels,
+    held_out: Sequence[int],
+    weights: Array | None,
+) -> OwnData:
+    """These rows of a party's table (None: all), in the agreed order, prepared, with their labels and weights."""
     order = check_rows(table, rows, len(labels))
-    number, model = config.parties.index(config.name), glm_of(config)
     preparation, columns, values, notes = prepared_rows(config.name, table, order)
     data = VerticalData(
         clients=(config.name,),
@@ -113,17 +144,10 @@ def own_part(
         labels=labels,
         weights=weights,
         notes=(*table.notes, *notes),
+        preparations=None if preparation is None else Preparations((preparation,), (tuple(range(len(columns))),)),
     )
-    data, scaling = standardise(data) if config.standardise else (data, None)
-    loss, encoded, classes = model.weighted(labels, weights)
-    K, nothing = len(config.parties), np.zeros((len(labels), 0))
-    blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
-    problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
-    apart = None
-    if len(held_out):
-        X = held_out_values(config.name, table, held_out, preparation, columns)
-        apart = np.asarray(model.block(number, X if scaling is None else scaling.apply((X,))[0]))
-    return OwnPart(number, model, data, problem, scaling, preparation, apart)
+    apart = held_out_values(config.name, table, held_out, preparation, columns) if len(held_out) else None
+    return OwnData(config.parties.index(config.name), data, preparation, apart)
 
 
 def check_rows(table: PartyTable, rows: Sequence[int] | None, labels: int) -> Sequence[int]:
