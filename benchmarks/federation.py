@@ -35,6 +35,7 @@ from mtcd.federation.keys import channel, message_key
 from mtcd.federation.kit import read_kit
 from mtcd.federation.processes import Processes, free_ports
 from mtcd.model.linear import Glm
+from mtcd.model.updates import LocalUpdates
 
 ROUNDS = 3
 SECONDS = 3.0  # of hops or pings that are counted
@@ -179,7 +180,7 @@ def visit_and_write(samples: int) -> float:
     with tempfile.TemporaryFile() as file:
 
         def both() -> None:
-            client.local_update(theta, aggregate, None, 1, 1e-9)
+            client.local_update(theta, aggregate, LocalUpdates(1, 1e-9))
             os.pwrite(file.fileno(), aggregate, 0)
 
         (best,) = best_of(both, rounds=200)

@@ -28,11 +28,13 @@ def samples(kind: str, n: int = 240, d: int = 6, seed: int = 0) -> tuple[Any, An
     return X, score
 
 
-def joint(X: Any, y: Any, objective: str, rounds: int, categories: Any = "auto", **more: Any) -> Any:
+def joint(
+    X: Any, y: Any, objective: str, rounds: int, categories: Any = "auto", weights: Any = None, **more: Any
+) -> Any:
     """LightGBM's own boosting on the joint table."""
     fixed = {"verbose": -1, "deterministic": True, "force_col_wise": True, "num_threads": 1}
     params = {**THEIRS, **fixed, "objective": objective, **more}
-    return lightgbm.train(params, lightgbm.Dataset(X, y, categorical_feature=categories), rounds)
+    return lightgbm.train(params, lightgbm.Dataset(X, y, weight=weights, categorical_feature=categories), rounds)
 
 
 def trained(data: mtcd.VerticalData, model: Any, hops: int, network: str = "path", method: Any = None) -> mtcd.Run:

@@ -17,6 +17,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.optimal_parties import OptimalServer
 from mtcd.model.linear import LinearProblem
+from mtcd.model.updates import LocalUpdates
 from mtcd.protocol.party import MONITOR, SERVER
 from mtcd.protocol.token import Tally, Token
 from mtcd.theory.stepsize import Smoothness
@@ -35,7 +36,7 @@ def some_models(model: mtcd.Glm, tokens: int, seed: int) -> tuple[LinearProblem,
         ends.append(list(start))
         for k in (token % 4, (token + 1) % 4):
             client = problem.client(k)
-            ends[-1][k] = client.local_update(start[k], problem.aggregate(ends[-1]), None, 5, 1e-2)
+            ends[-1][k] = client.local_update(start[k], problem.aggregate(ends[-1]), LocalUpdates(5, 1e-2))
     return problem, start, ends
 
 

@@ -13,6 +13,7 @@ from mtcd.model import steps as steps_module
 from mtcd.model.linear import Glm, LinearClient
 from mtcd.model.screening import ScreenedSteps
 from mtcd.model.steps import make_steps, plain_steps, summed_powers
+from mtcd.model.updates import LocalUpdates
 from mtcd.objective.losses.huber import Huber
 from mtcd.objective.losses.logistic import Logistic
 from mtcd.objective.losses.multinomial import Multinomial
@@ -151,10 +152,12 @@ def test_steps_are_prepared_anew_for_other_settings() -> None:
     for Q, eta in ((3, 1e-2), (5, 1e-2), (5, 2e-2), (3, 1e-2)):
         ours, plain_z = z.copy(), z.copy()
         plain = plain_steps(X, y, Squared(), Penalty(l2=0.7), theta, plain_z, Q, eta)
-        np.testing.assert_allclose(client.local_update(theta, ours, None, Q, eta), plain, rtol=1e-9)
+        np.testing.assert_allclose(client.local_update(theta, ours, LocalUpdates(Q, eta)), plain, rtol=1e-9)
         np.testing.assert_allclose(ours, plain_z, rtol=1e-9)
     client = LinearClient(X, (y > 0).astype(float), Logistic(), Penalty(l2=0.7))
-    by_gradient, by_bound = (client.local_update(theta, z.copy(), None, 9, 0.2, way) for way in (False, True))
+    by_gradient, by_bound = (
+        client.local_update(theta, z.copy(), LocalUpdates(9, 0.2, None, way)) for way in (False, True)
+    )
     assert np.abs(by_gradient - by_bound).max() > 1e-3
 
 
@@ -203,7 +206,7 @@ def test_majorised_steps_never_raise_the_objective(loss, Q, seed) -> None:
     labels = np.sign(y) if isinstance(loss, SquaredHinge) else (y > 0).astype(float)
     client = LinearClient(X, labels, loss, Penalty(l2=0.4))
     before = loss.value(z, labels) + client.penalty(theta)
-    new = client.local_update(theta, z, None, Q, 1.0 / client.smoothness, True)
+    new = client.local_update(theta, z, LocalUpdates(Q, 1.0 / client.smoothness, majorise=True))
     assert loss.value(z, labels) + client.penalty(new) <= before + 1e-9 * abs(before)
 
 

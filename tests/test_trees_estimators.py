@@ -22,6 +22,40 @@ def test_scikit_learns_checks_pass(estimator: Any) -> None:
     check_estimator(estimator, on_skip=None)
 
 
+@pytest.mark.parametrize("kind", ["classes", "values"])
+def test_weights_are_the_learners_and_as_many_copies_of_a_sample(kind: str) -> None:
+    X, y = samples(kind)
+    X = np.clip(np.round(X), -1, 1)  # few values, each often: copies leave the thresholds where they are
+    weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
+    counts, few = weights.astype(int), {**SETTINGS, "min_samples": 1}
+    made = {"classes": mtcd.TreesClassifier, "values": mtcd.TreesRegressor}[kind]
+    one, two = (made(blocks=K, max_iter=8, random_state=0, **few) for K in (1, 2))
+    margins = one.fit(X, y, weights).run_.trained().decision(X)
+    kept = weights > 0
+    goal = {"classes": "binary", "values": "regression"}[kind]
+    theirs = joint(X[kept], y[kept], goal, 8, weights=weights[kept], min_data_in_leaf=1)
+    np.testing.assert_allclose(margins, theirs.predict(X, raw_score=True), atol=1e-6)
+    weighted = two.fit(X, y, weights).run_.trained().decision(X)
+    copied = two.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).run_.trained().decision(X)
+    np.testing.assert_allclose(weighted, copied, atol=1e-6)
+    assert not np.allclose(margins, one.fit(X, y).run_.trained().decision(X), atol=1e-3)
+    with pytest.raises(ValueError, match="non-zero"):
+        two.fit(X, y, np.zeros(len(y)))
+
+
+def test_classes_without_weight_are_none_and_a_hinge_gives_no_probabilities() -> None:
+    X, y = samples("classes")
+    three = np.where(X[:, 0] > 1, "other", np.where(y, "yes", "no"))
+    found = mtcd.TreesClassifier(**FEW).fit(X, three, (three != "other").astype(float))
+    assert found.classes_.tolist() == ["no", "yes"]
+    hinge = mtcd.TreesClassifier(loss="squared-hinge", **FEW).fit(X, y)
+    assert hinge.score(X, y) > 0.7
+    assert not hasattr(hinge, "predict_proba")
+    with pytest.raises(ValueError, match="is for two classes"):
+        hinge.fit(X, three)
+    assert hinge.set_params(method__local_updates=3).fit(X, y).run_.parts["client_0"].forest.rounds > 2
+
+
 def test_one_block_is_the_learners_own_boosting_and_settings_are_searched() -> None:
     X, y = samples("classes")
     X[::7, 2] = np.nan

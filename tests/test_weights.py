@@ -12,6 +12,7 @@ import mtcd
 from mtcd.data.scaling import standardise
 from mtcd.errors import ConfigError, DataError, MtcdError
 from mtcd.model.linear import LinearClient
+from mtcd.model.updates import LocalUpdates
 from mtcd.objective.losses import LOSSES, Loss
 from mtcd.objective.losses.logistic import Logistic
 from mtcd.objective.losses.squared_hinge import SquaredHinge
@@ -94,7 +95,7 @@ def test_whole_weights_repeat_rows(model: mtcd.Glm, sparse: bool) -> None:
 
 
 def _updated(client: LinearClient, eta: float, majorise: bool) -> np.ndarray:
-    return client.local_update(client.initial(), np.zeros(client.y.shape), None, 5, eta, majorise)
+    return client.local_update(client.initial(), np.zeros(client.y.shape), LocalUpdates(5, eta, majorise=majorise))
 
 
 @pytest.mark.parametrize("base", [Logistic(), SquaredHinge()])

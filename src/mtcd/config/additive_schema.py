@@ -35,23 +35,23 @@ class TreesSection(AdditiveSection):
 
     kind: Literal["trees"]
     """`trees`: a visit grows `method.local_updates` trees on the party's own columns ([trees.md](trees.md))"""
-    learning_rate: Number = 0.1
+    learning_rate: Number = Trees.learning_rate
     """by which each tree is multiplied"""
-    depth: Whole = 6
+    depth: Whole = Trees.depth
     """the most levels of a tree; 0 for no limit"""
-    leaves: Whole = 31
+    leaves: Whole = Trees.leaves
     """the most leaves of a tree"""
-    l2: Number = 1.0
+    l2: Number = Trees.l2
     """added to the second derivatives of a leaf: larger values shrink its value"""
-    min_samples: Whole = 20
+    min_samples: Whole = Trees.min_samples
     """the fewest samples of a leaf"""
-    columns: Number = 1.0
+    columns: Number = Trees.columns
     """the share of its columns that a party grows a tree on, drawn anew for each"""
-    rows: Number = 1.0
+    rows: Number = Trees.rows
     """the share of samples that a tree is grown on, drawn anew for each"""
-    bins: Whole = 255
+    bins: Whole = Trees.bins
     """the most thresholds of a column"""
-    threads: Whole = 1
+    threads: Whole = Trees.threads
     """threads of a party; the trees do not depend on it"""
 
     def model(self, positive: str | float | None = None) -> Trees:

@@ -1,24 +1,25 @@
-"""What the classifier and the regressor share: parameters, the split of the columns, and the training."""
+"""What all estimators share: settings of the method as parameters, the split of the columns, and the training."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight
 
 from mtcd.arrays import Array
 from mtcd.data.vertical import VerticalData, split
 from mtcd.errors import MtcdError
+from mtcd.families.additive import Additive
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import Glm
-from mtcd.plateau import Plateau
 from mtcd.run import Run
 from mtcd.stop import Stop
 from mtcd.training import train
@@ -27,34 +28,24 @@ DEFAULT_CLIENTS = 4
 NESTED = "method__"
 
 
-class LinearEstimator(BaseEstimator):  # type: ignore[misc]
-    """A linear model of vertically split columns. See :class:`MTCDClassifier` and :class:`MTCDRegressor`."""
+class SplitEstimator(BaseEstimator):  # type: ignore[misc]
+    """A model of vertically split columns."""
 
     losses: tuple[str, ...]
     """The losses of this kind of estimator; the first is the default."""
-    run_: Run | None
-    coef_: Array
-    intercept_: Any
-    n_iter_: int
+    blocks: int | Mapping[str, Any] | None
+    network: Any
+    method: Method | None
+    loss: str | None
+    random_state: Any
 
-    def __init__(
-        self,
-        *,
-        blocks: int | Mapping[str, Any] | None = None,
-        network: Any = "complete",
-        method: Method | None = None,
-        loss: str | None = None,
-        l1: float = 0.0,
-        l2: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-8,
-        max_iter: int = 10_000,
-        random_state: Any = None,
-        verbose: bool = False,
-    ) -> None:
-        self.blocks, self.network, self.method, self.loss = blocks, network, method, loss
-        self.l1, self.l2, self.fit_intercept = l1, l2, fit_intercept
-        self.tol, self.max_iter, self.random_state, self.verbose = tol, max_iter, random_state, verbose
+    @abstractmethod
+    def _method(self) -> Method:
+        """The method that was given, or the default."""
+
+    @abstractmethod
+    def _decision(self, X: Any) -> Array:
+        """The scores of samples: one number each, or one per class."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters; with ``deep``, also the settings of the method, as ``method__local_updates``."""
@@ -87,59 +78,27 @@ class LinearEstimator(BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"loss must be one of {', '.join(map(repr, self.losses))}, but is {loss!r}.")
         return loss
 
-    def _decision(self, X: Any) -> Array:
-        """X @ coef + intercept: one number per sample, or one per class."""
-        check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)
-        scores = np.asarray(X @ self.coef_.T) + self.intercept_
-        return np.asarray(scores.ravel() if scores.ndim == 2 and scores.shape[1] == 1 else scores)
+    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None, prepare: str | None = None) -> VerticalData:
+        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
+        columns = getattr(self, "feature_names_in_", None)
+        return split(X, labels, clients=clients, columns=columns, prepare=prepare, weights=weights)
 
-    def _train(
-        self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any
-    ) -> tuple[VerticalData, Run]:
-        """Train on validated X; the settings are checked by the library, with ValueErrors for scikit-learn."""
+    def _train(self, data: VerticalData, model: Glm | Additive, stop: Stop) -> Run:
         seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
         if seed is None:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        try:
-            data, method = self._split(X, labels, weights), self._method()
-            model = Glm(kind, l1=self.l1, l2=self.l2, intercept=self.fit_intercept, class_weight=class_weight)
-            run = train(data, model, self.network, method, self._stop(len(data.clients)), seed=int(seed), metrics=())
-            run.trained()
-        except MtcdError as error:
-            raise ValueError(str(error)) from error
-        if self.verbose:
-            print(run.message)  # noqa: T201 - asked for
-        return data, run
+        run = train(data, model, self.network, self._method(), stop, seed=int(seed), metrics=())
+        run.trained()  # raises if it diverged
+        return run
 
-    def _stop(self, clients: int) -> Stop:
-        """After ``max_iter``, or when 4 epochs (without a server, 4 hops per client) improve f by ``tol`` or less."""
-        patience = 4 if getattr(self._method(), "has_server", True) else 4 * clients
-        return Stop(iterations=self.max_iter, plateau=Plateau(patience=patience, min_improvement=self.tol))
 
-    def _split(self, X: Any, labels: NDArray[Any], weights: Array | None) -> VerticalData:
-        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
-        return split(X, labels, clients=clients, columns=getattr(self, "feature_names_in_", None), weights=weights)
-
-    def _fit_coefficients(
-        self, X: Any, labels: NDArray[Any], kind: str, weights: Array | None, class_weight: Any = None
-    ) -> tuple[Array, float | Array]:
-        """Train, and set ``run_`` and ``n_iter_``; returns the coefficients of all columns of X (0 for columns that no
-        client holds) and the intercept.
-        """
-        data, run = self._train(X, labels, kind, weights, class_weight)
-        self.run_, self.n_iter_ = run, run.final.iteration
-        coefficients = np.zeros((X.shape[1], *run.coefficients.shape[1:]))
-        coefficients[np.sort(np.concatenate(data.positions))] = run.coefficients
-        return coefficients, run.intercept
-
-    def _method(self) -> Method:
-        """The method that was given, or one that chooses its own step size: a token on an accelerated tour."""
-        if self.method is not None:
-            return self.method
-        if self.l1:
-            return STCD(local_updates=10, walk="tour", acceleration="momentum")
-        return STCD(walk="tour", acceleration="conjugate", local_solver="majorise")
+@contextmanager
+def value_errors() -> Iterator[None]:
+    """Settings and data are checked by the library, scikit-learn wants ValueErrors."""
+    try:
+        yield
+    except MtcdError as error:
+        raise ValueError(str(error)) from error
 
 
 def checked_weights(sample_weight: Any, X: Any) -> Array | None:

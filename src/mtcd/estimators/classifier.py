@@ -7,24 +7,16 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
-from mtcd.arrays import Array
-from mtcd.estimators.base import LinearEstimator, checked_weights
+from mtcd.estimators.base import checked_weights
+from mtcd.estimators.classes import SplitClassifier
+from mtcd.estimators.linear import LinearEstimator
 from mtcd.methods.method import Method
 
 
-def _has_probabilities(estimator: MTCDClassifier) -> bool:
-    if estimator.loss not in (None, "logistic"):
-        raise AttributeError("predict_proba needs loss='logistic'.")
-    return True
-
-
-class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
+class MTCDClassifier(SplitClassifier, LinearEstimator):
     """Linear classification of two or more classes on vertically split columns.
 
     ``loss``: 'logistic' (multinomial for more than two classes), or 'squared-hinge' for two. The other parameters and
@@ -36,9 +28,6 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
     >>> MTCDClassifier().fit(X, ["no", "no", "yes", "yes"]).predict([[3.0, 3.0]])
     array(['yes'], dtype='<U3')
     """
-
-    losses = ("logistic", "squared-hinge")
-    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -76,19 +65,15 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=np.float64)
         check_classification_targets(y)
         self.classes_, numbers = np.unique(y, return_inverse=True)
-        count, weights = len(self.classes_), checked_weights(sample_weight, X)
-        counted = numbers if weights is None else numbers[weights > 0]
-        if len(np.unique(counted)) < 2:
+        weights = checked_weights(sample_weight, X)
+        if weights is not None and len(np.unique(numbers[weights > 0])) < 2:
             raise ValueError("MTCDClassifier needs samples of at least 2 classes, but all that count are of one class.")
-        loss = self._loss()
-        if count > 2 and loss != "logistic":
-            raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
-        kind = loss if count == 2 else "multinomial"
+        kind = self._kind()
         coefficients, intercept = self._fit_coefficients(X, numbers.astype(float), kind, weights, self._class_weight())
         assert self.run_ is not None
         named = replace(self.run_.linear(), classes=tuple(self.classes_.tolist()))  # trained as numbers
         self.run_ = replace(self.run_, model=named)
-        self.coef_ = coefficients[None, :] if count == 2 else coefficients.T
+        self.coef_ = coefficients[None, :] if len(self.classes_) == 2 else coefficients.T
         self.intercept_ = np.atleast_1d(intercept)
         return self
 
@@ -100,25 +85,3 @@ class MTCDClassifier(ClassifierMixin, LinearEstimator):  # type: ignore[misc]
         if unknown := [label for label in self.class_weight if label not in numbers]:
             raise ValueError(f"class_weight names the class {unknown[0]!r}, but there are {list(numbers)}.")
         return {numbers[label]: weight for label, weight in self.class_weight.items()}
-
-    def decision_function(self, X: Any) -> Array:
-        """The score of the second of two classes, or of every class."""
-        return self._decision(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The predicted classes."""
-        scores = self._decision(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of every class."""
-        scores = self._decision(X)
-        assert self.run_ is not None
-        return self.run_.linear().model.loss.probabilities(scores)
-
-    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
-    def predict_log_proba(self, X: Any) -> Array:
-        """The logarithm of the probability of every class."""
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))

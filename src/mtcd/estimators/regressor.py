@@ -9,7 +9,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from mtcd.arrays import Array
-from mtcd.estimators.base import LinearEstimator, checked_weights
+from mtcd.estimators.base import checked_weights
+from mtcd.estimators.linear import LinearEstimator
 
 
 class MTCDRegressor(RegressorMixin, LinearEstimator):  # type: ignore[misc]

@@ -8,26 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mtcd.arrays import Array
 from mtcd.data.sparse import is_sparse
-from mtcd.data.vertical import split
-from mtcd.errors import MtcdError
-from mtcd.estimators.base import DEFAULT_CLIENTS
+from mtcd.estimators.base import SplitEstimator, checked_weights, value_errors
+from mtcd.estimators.classes import SplitClassifier
 from mtcd.families.additive import Trees
 from mtcd.families.trained import TrainedAdditive
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import STCD
 from mtcd.run import Run
 from mtcd.stop import Stop
-from mtcd.training import train
 
 
-class TreesEstimator(BaseEstimator):  # type: ignore[misc]
+class TreesEstimator(SplitEstimator):
     """Trees of vertically split columns. See :class:`TreesClassifier` and :class:`TreesRegressor`."""
 
     run_: Run | None
@@ -41,6 +38,9 @@ class TreesEstimator(BaseEstimator):  # type: ignore[misc]
         blocks: int | Mapping[str, Any] | None = None,
         network: Any = "complete",
         method: Method | None = None,
+        loss: str | None = None,
+        delta: float = 1.0,
+        quantile: float = 0.5,
         max_iter: int = 100,
         learning_rate: float = 0.1,
         depth: int = 6,
@@ -52,12 +52,13 @@ class TreesEstimator(BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
     ) -> None:
         self.blocks, self.network, self.method, self.max_iter = blocks, network, method, max_iter
+        self.loss, self.delta, self.quantile = loss, delta, quantile
         self.learning_rate, self.depth, self.leaves, self.l2 = learning_rate, depth, leaves, l2
         self.min_samples, self.columns, self.rows, self.random_state = min_samples, columns, rows, random_state
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.input_tags.allow_nan = True
         return tags
 
     def _validated(self, X: Any, y: Any = "no_validation", **more: Any) -> Any:
@@ -65,23 +66,23 @@ class TreesEstimator(BaseEstimator):  # type: ignore[misc]
         checks = {"accept_sparse": "csr", "dtype": np.float64, "ensure_all_finite": "allow-nan"}
         return validate_data(self, X, y, reset=reset, **checks, **more)
 
-    def _fit(self, X: Any, labels: NDArray[Any], loss: str, **settings: Any) -> Run:
+    def _model(self, loss: str) -> Trees:
+        """The model with these settings; raises ValueErrors."""
+        names = ("delta", "quantile", "learning_rate", "depth", "leaves", "l2", "min_samples", "columns", "rows")
+        with value_errors():
+            return Trees(loss, **{name: getattr(self, name) for name in names})
+
+    def _method(self) -> Method:
+        return self.method or STCD(walk="tour")
+
+    def _fit(self, X: Any, labels: NDArray[Any], loss: str, weights: Array | None) -> Run:
         """Train on validated X, and set what predictions need."""
-        seed = self.random_state if isinstance(self.random_state, int | np.integer) else None
-        if seed is None:
-            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        names = ("learning_rate", "depth", "leaves", "l2", "min_samples", "columns", "rows")
-        clients: Any = min(DEFAULT_CLIENTS, X.shape[1]) if self.blocks is None else self.blocks
         gaps = not is_sparse(X) and bool(np.isnan(X).any())
-        try:
-            model = Trees(loss, **{name: getattr(self, name) for name in names}, **settings)
-            named = getattr(self, "feature_names_in_", None)
-            data = split(X, labels, clients=clients, columns=named, prepare="trees" if gaps else None)
-            method, stop = self.method or STCD(walk="tour"), Stop(iterations=self.max_iter)
-            run = train(data, model, self.network, method, stop, seed=int(seed), metrics=())
-            trained = run.trained()
-        except MtcdError as error:
-            raise ValueError(str(error)) from error
+        model = self._model(loss)
+        with value_errors():
+            data = self._split(X, labels, weights, "trees" if gaps else None)
+            run = self._train(data, model, Stop(iterations=self.max_iter))
+        trained = run.trained()
         assert isinstance(trained, TrainedAdditive)
         self.run_, self.n_iter_, self.constant_ = run, run.final.iteration, trained.constant
         self.places_ = tuple(np.asarray(places, dtype=int) for places in data.positions)
@@ -99,7 +100,7 @@ class TreesEstimator(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self.constant_ + sum(part.margins(X[:, own]) for part, own in parts))
 
 
-class TreesClassifier(ClassifierMixin, TreesEstimator):  # type: ignore[misc]
+class TreesClassifier(SplitClassifier, TreesEstimator):
     """Boosted trees for two or more classes on vertically split columns; NaN is a missing value.
 
     ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a tour), the settings of
@@ -111,34 +112,17 @@ class TreesClassifier(ClassifierMixin, TreesEstimator):  # type: ignore[misc]
     array(['low'], dtype='<U4')
     """
 
-    classes_: NDArray[Any]
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on columns X (n, d) and classes y (n,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), classes y (n,) and weights of the samples (n,), all 1 unless given."""
         X, y = self._validated(X, y)
         check_classification_targets(y)
+        X, y, weights = counted(X, y, checked_weights(sample_weight, X))
         self.classes_, numbers = np.unique(y, return_inverse=True)
-        if len(self.classes_) < 2:
-            raise ValueError("TreesClassifier needs samples of at least 2 classes, but all are of one class.")
-        run = self._fit(X, numbers.astype(float), "logistic" if len(self.classes_) == 2 else "multinomial")
+        run = self._fit(X, numbers.astype(float), self._kind(), weights)
         trained = run.trained()
         assert isinstance(trained, TrainedAdditive)
         self.run_ = replace(run, model=replace(trained, classes=tuple(self.classes_.tolist())))
         return self
-
-    def decision_function(self, X: Any) -> Array:
-        """The score of the second of two classes, or of every class."""
-        return self._decision(X)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The predicted classes."""
-        scores = self._decision(X)
-        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
-
-    def predict_proba(self, X: Any) -> Array:
-        """The probability of every class."""
-        scores = self._decision(X)
-        return Trees("logistic" if scores.ndim == 1 else "multinomial").plain_loss.probabilities(scores)
 
 
 class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
@@ -148,52 +132,29 @@ class TreesRegressor(RegressorMixin, TreesEstimator):  # type: ignore[misc]
     those of :class:`TreesClassifier`.
     """
 
-    def __init__(
-        self,
-        *,
-        loss: str = "squared",
-        delta: float = 1.0,
-        quantile: float = 0.5,
-        blocks: int | Mapping[str, Any] | None = None,
-        network: Any = "complete",
-        method: Method | None = None,
-        max_iter: int = 100,
-        learning_rate: float = 0.1,
-        depth: int = 6,
-        leaves: int = 31,
-        l2: float = 1.0,
-        min_samples: int = 20,
-        columns: float = 1.0,
-        rows: float = 1.0,
-        random_state: Any = None,
-    ) -> None:
-        self.loss, self.delta, self.quantile = loss, delta, quantile
-        super().__init__(
-            blocks=blocks,
-            network=network,
-            method=method,
-            max_iter=max_iter,
-            learning_rate=learning_rate,
-            depth=depth,
-            leaves=leaves,
-            l2=l2,
-            min_samples=min_samples,
-            columns=columns,
-            rows=rows,
-            random_state=random_state,
-        )
+    losses = ("squared", "huber", "quantile", "poisson")
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Train on columns X (n, d) and targets y (n,)."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train on columns X (n, d), targets y (n,) and weights of the samples (n,), all 1 unless given."""
         X, y = self._validated(X, y, y_numeric=True)
-        y = np.asarray(y, dtype=float)
+        X, y, weights = counted(X, np.asarray(y, dtype=float), checked_weights(sample_weight, X))
+        loss = self._loss()
         if (y == y[0]).all():  # nothing to learn, which mtcd.train refuses
-            start = np.log(y[0]) if self.loss == "poisson" and y[0] > 0 else y[0]
+            start = np.log(y[0]) if loss == "poisson" and y[0] > 0 else y[0]
             self.run_, self.n_iter_, self.constant_ = None, 1, np.asarray(start)
             return self
-        self._fit(X, y, self.loss, delta=self.delta, quantile=self.quantile)
+        self._fit(X, y, loss, weights)
         return self
 
     def predict(self, X: Any) -> Array:
         """The predicted targets."""
-        return Trees(self.loss, delta=self.delta, quantile=self.quantile).plain_loss.predict(self._decision(X))
+        scores = self._decision(X)
+        return self._model(self._loss()).plain_loss.predict(scores)
+
+
+def counted(X: Any, y: NDArray[Any], weights: Array | None) -> tuple[Any, NDArray[Any], Array | None]:
+    """Without the samples of weight 0, which would count in ``min_samples``."""
+    if weights is None or weights.all():
+        return X, y, weights
+    rows = np.flatnonzero(weights)
+    return X[rows], y[rows], weights[rows]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.vertical import Block
+from mtcd.errors import MtcdError
 from mtcd.model.fit import LabelFit
 from mtcd.protocol.model import ClientModel, Theta
 from mtcd.registry import Registry
@@ -58,6 +59,23 @@ class PartyModel(ClientModel, Protocol):
 
     def finish(self, theta: Theta) -> Part:
         """The trained model."""
+
+
+class NoSmoothness:
+    """The members of a party's model that only linear blocks have a use for."""
+
+    def nonsmooth_penalty(self, theta: Any) -> float:
+        """0."""
+        return 0.0
+
+    @property
+    def smoothness(self) -> float:
+        """Raise: there is no bound on the curvature."""
+        raise MtcdError("This method needs the smoothness of a linear block, which this family does not have.")
+
+    def survey(self) -> Array:
+        """Raise, likewise."""
+        raise MtcdError("This method needs a survey of linear blocks, which this family does not have.")
 
 
 class Family(ABC):

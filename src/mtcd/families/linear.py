@@ -6,12 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mtcd.arrays import Array, Rows
+from mtcd.arrays import Array
 from mtcd.checks import check_number
 from mtcd.data.vertical import Block
 from mtcd.families.family import FAMILIES, Arrays, Family, Inputs
 from mtcd.families.scaled import Scale
 from mtcd.model.linear import LinearClient
+from mtcd.model.updates import LocalUpdates
 from mtcd.objective.penalty import Penalty
 
 
@@ -65,18 +66,9 @@ class LinearParty(LinearClient):
         fit, penalty = inputs.fit, Penalty(float(family.l1), float(family.l2), free=0)
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 
-    def local_update(
-        self,
-        theta: Array,
-        aggregate: Array,
-        rows: Rows | None,
-        Q: int,
-        eta: float,
-        majorise: bool = False,
-        visit: tuple[int, ...] = (),
-    ) -> Array:
+    def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q steps of the size 1/L_k, with which f never rises."""
-        return super().local_update(theta, aggregate, rows, Q, 1.0 / max(self.smoothness, 1e-300))
+        return super().local_update(theta, aggregate, updates._replace(eta=1.0 / max(self.smoothness, 1e-300)))
 
     def margins(self, theta: Array, X: Block) -> Array:
         """The representation of other samples."""

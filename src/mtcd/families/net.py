@@ -14,12 +14,12 @@ from mtcd.checks import check_number, check_whole
 from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.extras import find
-from mtcd.families.family import FAMILIES, Arrays, Family, Inputs
+from mtcd.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
 from mtcd.families.scaled import Scale
+from mtcd.model.updates import LocalUpdates
 from mtcd.seeding import stream
 
 STEPS = 5  # of L-BFGS for each local update
-UNUSED = "This method needs the smoothness of a linear block, which a net does not have."
 
 
 @FAMILIES.register("net")
@@ -71,7 +71,7 @@ class NetPart:
         return {**self.scale.arrays(), **sizes, "theta": self.theta}
 
 
-class NetParty:
+class NetParty(NoSmoothness):
     """The network of one party. Its local updates are steps of L-BFGS, whose line search never raises f."""
 
     def __init__(self, family: NetFamily, inputs: Inputs) -> None:
@@ -105,33 +105,11 @@ class NetParty:
         change = theta - self._start
         return 0.5 * self.family.l2 * float(change @ change)
 
-    def nonsmooth_penalty(self, theta: Array) -> float:
-        """0."""
-        return 0.0
-
     def penalty_product(self, a: Array, b: Array) -> float:
         """l2 * a.b."""
         return self.family.l2 * float(a @ b)
 
-    @property
-    def smoothness(self) -> float:
-        """A net has none."""
-        raise MtcdError(UNUSED)
-
-    def survey(self) -> Array:
-        """A net has none."""
-        raise MtcdError(UNUSED)
-
-    def local_update(
-        self,
-        theta: Array,
-        aggregate: Array,
-        rows: Rows | None,
-        Q: int,
-        eta: float,
-        majorise: bool = False,
-        visit: tuple[int, ...] = (),
-    ) -> Array:
+    def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates of a few steps each; theta itself if they do not lower f."""
         held = self.represent(theta)
         others = aggregate - held
@@ -143,7 +121,9 @@ class NetParty:
             return value, pullback(self.fit.gradient(z)) + self.family.l2 * (given - self._start)
 
         before, _ = objective(theta)
-        found = scipy.optimize.minimize(objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS * Q})
+        found = scipy.optimize.minimize(
+            objective, theta, jac=True, method="L-BFGS-B", options={"maxiter": STEPS * updates.Q}
+        )
         if not found.fun < before:
             return theta
         aggregate[...] = others + self.represent(found.x)

@@ -11,14 +11,13 @@ import numpy as np
 from mtcd.arrays import Array, Rows
 from mtcd.checks import check_number, check_whole
 from mtcd.data.vertical import Block
-from mtcd.errors import ConfigError, MtcdError
+from mtcd.errors import ConfigError
 from mtcd.families.boosting import Forest, Learner, as_bytes
 from mtcd.families.ensemble import Ensemble, Tree
-from mtcd.families.family import FAMILIES, Arrays, Family, Inputs
+from mtcd.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
 from mtcd.families.margins import GrowingMargins
+from mtcd.model.updates import LocalUpdates
 from mtcd.seeding import stream
-
-UNUSED = "This method needs the smoothness of a linear block, which trees do not have."
 
 
 @FAMILIES.register("trees")
@@ -92,7 +91,7 @@ class TreePart:
         return {"trees": as_bytes(self.forest.text)}
 
 
-class TreeClient:
+class TreeClient(NoSmoothness):
     """The trees of one client: theta_k is an ensemble, h_k(theta_k) the sum of its trees."""
 
     def __init__(self, family: TreeFamily, inputs: Inputs) -> None:
@@ -122,22 +121,9 @@ class TreeClient:
         """0: l2 acts on each tree while it is grown."""
         return 0.0
 
-    def nonsmooth_penalty(self, theta: Ensemble) -> float:
-        """0."""
-        return 0.0
-
     def penalty_product(self, a: Ensemble, b: Ensemble) -> float:
         """0."""
         return 0.0
-
-    @property
-    def smoothness(self) -> float:
-        """Trees have none."""
-        raise MtcdError(UNUSED)
-
-    def survey(self) -> Array:
-        """Trees have none."""
-        raise MtcdError(UNUSED)
 
     @cached_property
     def learner(self) -> Learner:
@@ -145,20 +131,11 @@ class TreeClient:
         X, categorical = self.inputs.X, self.inputs.categorical
         return Learner(X, categorical, self.inputs.outputs, self.family.settings, self.family.threads)
 
-    def local_update(
-        self,
-        theta: Ensemble,
-        aggregate: Array,
-        rows: Rows | None,
-        Q: int,
-        eta: float,
-        majorise: bool = False,
-        visit: tuple[int, ...] = (),
-    ) -> Ensemble:
+    def local_update(self, theta: Ensemble, aggregate: Array, updates: LocalUpdates) -> Ensemble:
         """Q trees, as long as each lowers the loss; theta itself if none does."""
         value = self.fit.objective(aggregate, 0.0)
-        for place in range(Q):
-            grown = self._grown(aggregate, (*visit, place))
+        for place in range(updates.Q):
+            grown = self._grown(aggregate, (*updates.visit, place))
             if grown is None:
                 break
             tree, after = grown

@@ -16,6 +16,7 @@ from mtcd.methods.roaming import plan_roaming
 from mtcd.methods.schedule import Schedule
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan
 from mtcd.methods.split_setup import SplitParties, split_parties
+from mtcd.model.updates import LocalUpdates
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network
 from mtcd.privacy import MASKED, PLAIN
@@ -140,9 +141,9 @@ class SVFLClient(Client):
     def receive(self, message: Message) -> Sequence[Message]:
         shared = message.payload
         assert isinstance(shared, Shared)
-        rows = self.batches.rows(shared.round)
         eta = self.method.stepsize_at(shared.round, self.batches)
-        self.theta = self.model.local_update(self.theta, shared.aggregate.copy(), rows, self.local_updates, eta)
+        updates = LocalUpdates(self.local_updates, eta, self.batches.rows(shared.round))
+        self.theta = self.model.local_update(self.theta, shared.aggregate.copy(), updates)
         return [self.upload(shared.round + 1)]
 
     def upload(self, round_: int) -> Message:

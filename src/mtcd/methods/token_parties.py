@@ -12,6 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from mtcd.methods.hosting import Done, Plan, Share, TokenHost
+from mtcd.model.updates import LocalUpdates
 from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, Theta
@@ -48,9 +49,9 @@ class TokenClient(TokenHost):
     def local_update(self, token: Token, Q: int, eta: float) -> None:
         """Q steps of size eta on the copy for this token, and the same change of the token."""
         old = self.copies.get(token.index, self.theta)
-        rows = self.plan.batches.rows(token.t)
-        visit = (token.index, token.t, token.hop)
-        theta = self.model.local_update(old[0], token.aggregate, rows, Q, eta, self.plan.majorises, visit)
+        rows, visit = self.plan.batches.rows(token.t), (token.index, token.t, token.hop)
+        updates = LocalUpdates(Q, eta, rows, self.plan.majorises, visit)
+        theta = self.model.local_update(old[0], token.aggregate, updates)
         self.unchanged = theta is old[0]
         new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]

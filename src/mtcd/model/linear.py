@@ -20,6 +20,7 @@ from mtcd.model.evaluation import Evaluation, Parameters
 from mtcd.model.fit import LabelFit
 from mtcd.model.score import Score
 from mtcd.model.steps import Steps, make_steps, plain_steps
+from mtcd.model.updates import LocalUpdates
 from mtcd.objective.losses import LOSSES, Labels, Loss
 from mtcd.objective.losses.own import check_own_loss
 from mtcd.objective.penalty import Penalty
@@ -227,17 +228,9 @@ class LinearClient:
         columns = self.X.shape[1]
         return np.array([1.0, columns, squares, norm, columns * norm / squares if squares else 1.0])
 
-    def local_update(
-        self,
-        theta: Array,
-        aggregate: Array,
-        rows: Rows | None,
-        Q: int,
-        eta: float,
-        majorise: bool = False,
-        visit: tuple[int, ...] = (),
-    ) -> Array:
+    def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
+        Q, eta, rows, majorise, _ = updates
         if rows is None:
             if self._prepared_for != (Q, eta, majorise):  # at the first visit
                 self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)

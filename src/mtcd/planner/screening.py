@@ -22,6 +22,7 @@ from mtcd.errors import MtcdError
 from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
+from mtcd.model.updates import LocalUpdates
 from mtcd.planner.pilots import Task
 
 # what extrapolation, a primal-dual iteration and one of conjugate gradients are worth, until something is known
@@ -102,7 +103,8 @@ def _visits(task: Task) -> tuple[float, float]:
     client = problem.client(max(range(len(problem.blocks)), key=lambda k: problem.blocks[k].shape[1]))
     theta, aggregate = client.initial(), np.zeros(problem.labels.shape)
     began = perf_counter()
-    theta = client.local_update(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    updates = LocalUpdates(VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    theta = client.local_update(theta, aggregate, updates)
     between = perf_counter()
-    client.local_update(theta, aggregate, None, VISIT, 1.0 / float(task.smoothness.blocks.max()))
+    client.local_update(theta, aggregate, updates)
     return between - began, perf_counter() - between

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from mtcd.arrays import Array, Rows
+from mtcd.model.updates import LocalUpdates
 from mtcd.protocol.batches import Batches
 
 Theta: TypeAlias = Any
@@ -65,20 +66,10 @@ class ClientModel(Protocol):
     def survey(self) -> Array:
         """Statistics of the columns, from which adaptive tours choose step sizes: see ``methods/survey.py``."""
 
-    def local_update(
-        self,
-        theta: Theta,
-        aggregate: Array,
-        rows: Rows | None,
-        Q: int,
-        eta: float,
-        majorise: bool = False,
-        visit: tuple[int, ...] = (),
-    ) -> Theta:
-        """Q local updates of theta_k of size eta; the aggregate is updated in place. Returns the new theta_k.
+    def local_update(self, theta: Theta, aggregate: Array, updates: LocalUpdates) -> Theta:
+        """Local updates of theta_k; the aggregate is updated in place. Returns the new theta_k.
 
-        ``majorise``: steps on the quadratic upper bound of f at this aggregate, instead of f. ``visit``: the token,
-        its iteration and its hop, which seed random draws. An update that changes nothing may return theta itself.
+        An update that changes nothing may return theta itself.
         """
 
 

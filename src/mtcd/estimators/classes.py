@@ -1,0 +1,58 @@
+"""What classifiers share: scores become classes and probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from mtcd.arrays import Array
+from mtcd.estimators.base import SplitEstimator
+from mtcd.objective.losses import LOSSES
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    if estimator.loss not in (None, "logistic"):
+        raise AttributeError("predict_proba needs loss='logistic'.")
+    return True
+
+
+class SplitClassifier(ClassifierMixin, SplitEstimator):  # type: ignore[misc]
+    """A classifier of vertically split columns."""
+
+    losses = ("logistic", "squared-hinge")
+    classes_: NDArray[Any]
+
+    def _kind(self) -> str:
+        """The loss for the classes that there are."""
+        loss, count = self._loss(), len(self.classes_)
+        if count < 2:
+            name = type(self).__name__
+            raise ValueError(f"{name} needs samples of at least 2 classes, but all that count are of one class.")
+        if count > 2 and loss != "logistic":
+            raise ValueError(f"loss={loss!r} is for two classes, but there are {count}: use 'logistic'.")
+        return loss if count == 2 else "multinomial"
+
+    def decision_function(self, X: Any) -> Array:
+        """The score of the second of two classes, or of every class."""
+        return self._decision(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The predicted classes."""
+        scores = self._decision(X)
+        return np.asarray(self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)])
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> Array:
+        """The probability of every class."""
+        scores = self._decision(X)
+        return LOSSES["logistic" if scores.ndim == 1 else "multinomial"]().probabilities(scores)
+
+    @available_if(_has_probabilities)  # type: ignore[untyped-decorator]
+    def predict_log_proba(self, X: Any) -> Array:
+        """The logarithm of the probability of every class."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
