@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from time import perf_counter
@@ -24,6 +24,7 @@ from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.node.participant_table import settings_of
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.observing import Observer
 from mtcd.pace import Growing
@@ -63,8 +64,14 @@ class EngineCase:
 
     @property
     def runs_in(self) -> list[str]:
-        """The engines that can run it."""
-        return [name for name in ENGINES if name != "lockstep" or self.method["kind"] == "dcpa"]
+        """The engines that can run it. Sealed federations encrypt, which takes longer: test_sealed_federation.py."""
+        beside = {"lockstep"} if self.method["kind"] != "dcpa" else set()
+        return [name for name in ENGINES if name not in beside | ({"federation"} if self.is_sealed else set())]
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether tours are sealed: here with the cipher in the clear, which computes the same integers."""
+        return "mode" in self.changes.get("privacy", {})
 
     @cached_property
     def data(self) -> Any:
@@ -83,6 +90,8 @@ class EngineCase:
     @cached_property
     def settings(self) -> tuple[Method, Stop]:
         method, stop, _ = settings_of(self.config)
+        if isinstance(method, SealedTours):
+            method = replace(method, scheme="clear")
         return resolve_stepsize(method, Smoothness(self.problem))[0], stop
 
     @cached_property

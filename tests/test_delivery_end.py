@@ -60,7 +60,7 @@ def limited(make: Callable[[int, Parties, Journal], ReliableParty]) -> Callable[
     return made
 
 
-def in_process(parties: Parties) -> tuple[list[np.ndarray], Ledger]:
+def in_process(parties: Parties, limit: Callable[[Any], str | None] = limit) -> tuple[list[np.ndarray], Ledger]:
     ledger = Ledger()
     next(told for told in LocalEngine(parties, ledger).run() if limit(told))
     return parties.parameters(), ledger

@@ -48,6 +48,7 @@ ROUNDS = {"kind": "svfl", "local_updates": 2, "stepsize": 0.005}
 IN_ANY_ORDER = ("mtcd visitors", "mtcd optimal", "dcpa")  # sums are of the same numbers, not in the same order
 AT_SERVER = {"labels__shared_with": ["parties", "server"]}
 MASKED = {"privacy": {"aggregation": "masked"}}
+SEALED = {"privacy": {"mode": "sealed"}, "labels__shared_with": None}
 TRAININGS = [
     EngineCase("stcd", LOGISTIC, ALONE, "cycle"),
     EngineCase("stcd on a tour", RIDGE, {**ALONE, "walk": "tour"}, "path"),
@@ -60,6 +61,8 @@ TRAININGS = [
     EngineCase("svfl in batches", RIDGE, {**ROUNDS, "batch": 6}),
     EngineCase("masked tokens", LOGISTIC, {**TOKENS, "combine": "cluster"}, "path", changes=MASKED),
     EngineCase("masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED),
+    EngineCase("masked rounds", RIDGE, ROUNDS, changes=MASKED),
+    EngineCase("sealed", LOGISTIC, {"kind": "mtcd", "walk": "tour"}, "path", 3, changes=SEALED),
     EngineCase("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, "cycle"),
     EngineCase("accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"),
     EngineCase("adaptive", RIDGE, {"kind": "stcd", "walk": "tour", "acceleration": "conjugate"}, "path"),

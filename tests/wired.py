@@ -15,6 +15,7 @@ from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.svfl import SVFL
 from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
@@ -26,7 +27,7 @@ from mtcd.schema.payloads import SCHEMAS
 from problems import make_data
 
 RUN = "run-7"
-OF_METHODS = ("mtcd.methods", "mtcd.protocol")
+OF_METHODS = ("mtcd.methods", "mtcd.protocol", "mtcd.masking")
 NAMES = {s.number: kind.__name__ for kind, s in SCHEMAS.items() if kind.__module__.startswith(OF_METHODS)}
 RIDGE, LASSO, MULTINOMIAL = Glm("ridge", alpha=0.7), Glm("linear", l1=0.3), Glm("multinomial", l2=0.3)
 TOURS = {"walk": "tour", "stepsize": 2e-2, "local_updates": 2}
@@ -54,6 +55,12 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
         f"{rule}, batches": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine=rule, batch=4))
         for rule in ("cluster", "average", "visitors")
     },
+}
+PRIVATE: dict[str, tuple[Glm, Method]] = {
+    "sealed": (RIDGE, SealedTours(depth=2, scheme="clear")),
+    "sealed, alone": (RIDGE, SealedTours(server=False, depth=2, scheme="clear")),
+    "masked tokens": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster").masked()),
+    "masked uploads": (RIDGE, SVFL(stepsize=1e-2, batch=4).masked()),
 }
 SPLIT: dict[str, tuple[str, Method]] = {
     "clusters": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")),
@@ -122,7 +129,7 @@ def followed(parties: Parties, moments: int) -> Iterator[Any]:
 
 def linear(name: str) -> tuple[Parties, Parties, Wire]:
     """The parties twice, and what to expect of the messages of the second."""
-    model, method = LINEAR[name]
+    model, method = (LINEAR | PRIVATE)[name]
     data = make_data(model, 12, [2, 1, 3, 2, 2, 1], seed=3)
     problem, network = model.problem(data), make_network("cycle", data.clients)
     return _pair(problem, network, method)

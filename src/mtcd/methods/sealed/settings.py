@@ -224,7 +224,7 @@ class SealedTours(Method):
             past=self.depth + 1,
             products=16384,
             sealed_bytes=ciphertexts + 4096,
-            sealed_keys=64 * 2**20,
+            sealed_keys=8 * 2**20,
         )
 
 
