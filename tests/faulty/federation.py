@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 import yaml
 
-from faulty.plans import FEATURES, Plan
+from faulty.plans import Plan
 from faulty.proxies import CLOSED, OPEN, SILENT, Proxies, Proxy
 from mtcd.federation.administrator import init_federation
 from mtcd.federation.credentials import read_credentials
@@ -62,7 +62,7 @@ class Faulty:
     def _write_tables(self) -> dict[str, Path]:
         data, tables = self.plan.data, {}
         for k, name in enumerate(self.parties):
-            columns: dict[str, Any] = {f"x{j}": np.asarray(data.blocks[k])[:, j] for j in range(FEATURES)}
+            columns: dict[str, Any] = {f"x{j}": np.asarray(data.blocks[k])[:, j] for j in range(self.plan.features)}
             if k == 0:
                 columns["outcome"] = np.asarray(data.labels)
             if self.plan.alignment != "given order":

@@ -30,6 +30,9 @@ class Plan:
     samples: int = 40
     iterations: int = 10**9
     seed: int = 1
+    features: int = FEATURES
+    """Columns of each party."""
+    privacy: dict[str, Any] = field(default_factory=dict)
 
     @property
     def server(self) -> bool:
@@ -40,6 +43,11 @@ class Plan:
         """Who gets the labels: the server where syncs look at the objective, and for networks."""
         server = self.server and (self.networks or self.method.get("combine") == "optimal")
         return ["parties", "server"] if server else ["parties"]
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the token is encrypted, and labels stay with their holder."""
+        return self.privacy.get("mode") == "sealed"
 
     @property
     def networks(self) -> bool:
@@ -70,7 +78,7 @@ class Plan:
     @cached_property
     def data(self) -> VerticalData:
         kind = "logistic" if self.networks or self.trees else self.model["kind"]
-        drawn = synthetic(kind, self.samples, FEATURES * self.parties, self.parties, seed=self.seed)
+        drawn = synthetic(kind, self.samples, self.features * self.parties, self.parties, seed=self.seed)
         labels = np.where(drawn.labels > 0, "yes", "no") if self.networks else drawn.labels
         return replace(drawn, clients=tuple(self.names), labels=labels)
 
@@ -83,12 +91,13 @@ class Plan:
         content: dict[str, Any] = {
             "name": "faulty",
             "parties": places,
-            "labels": {"held_by": names[0], "column": "outcome", "shared_with": self.told},
+            "labels": {"held_by": names[0], "column": "outcome"} | ({} if self.sealed else {"shared_with": self.told}),
             "alignment": self.alignment,
             "network": self.network,
             "model": self.model,
             "method": self.method,
             "stop": {"iterations": self.iterations},
             "seed": self.seed,
+            "privacy": self.privacy,
         }
         return content | ({"server": f"127.0.0.1:{ports[-1]}"} if self.server else {})

@@ -133,10 +133,10 @@ def run_to_the_limit(folder: Path, plan: Plan, kills: int, seed: int, say: Say =
         return chaos.happened
 
 
-def run_networks(folder: Path, plan: Plan, faults: int, seed: int, say: Say = silence) -> Happened:
-    """Split networks wait for whoever is away: in the end they are those of a training in one process."""
-    from faulty.networks import check_networks
-
+def run_undisturbed(
+    folder: Path, plan: Plan, faults: int, seed: int, check: Callable[[Faulty], None], say: Say = silence
+) -> Happened:
+    """Methods that wait for whoever is away: in the end, all have what a training in one process gives them."""
     with Faulty(folder, plan) as faulty:
         faulty.start(*faulty.names)
         faulty.wait_for_training()
@@ -145,7 +145,7 @@ def run_networks(folder: Path, plan: Plan, faults: int, seed: int, say: Say = si
         assert not any(map(faulty.ended, faulty.names)), "it ended before all had befallen it"
         faulty.wait("all have ended", lambda: _all_have_ended(faulty))
         faulty.wait_for_end(*faulty.names)
-        check_networks(faulty)
+        check(faulty)
         return chaos.happened
 
 

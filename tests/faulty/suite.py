@@ -10,13 +10,14 @@ from faulty.plans import Plan
 from faulty.runs import (
     Happened,
     Say,
-    run_networks,
     run_to_the_limit,
     run_trees,
+    run_undisturbed,
     run_with_faults,
     run_without_server,
     run_without_some,
 )
+from faulty.sealed import check_sealed
 
 LOGISTIC = {"kind": "logistic", "l2": 0.3}
 RIDGE = {"kind": "ridge", "alpha": 3.0}
@@ -32,7 +33,8 @@ NETWORK = {"kind": "split", "client": "mlp", "optimiser": {"kind": "SGD", "momen
 SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "stepsize": 0.02}
 SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
 TREES = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.1, "depth": 3}
-GRID, CYCLE, COMPLETE = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}
+GRID, CYCLE, COMPLETE, PATH = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}, {"kind": "path"}
+MASKED = {"aggregation": "masked"}
 
 
 def chords(parties: int) -> dict[str, Any]:
@@ -66,8 +68,15 @@ def _ending(made: Plan, kills: int, seed: int) -> Run:
 
 
 def _networks(method: dict[str, Any], network: dict[str, Any], iterations: int, faults: int, seed: int) -> Run:
+    from faulty.networks import check_networks
+
     made = plan(method, network, 8, NETWORK, iterations=iterations)
-    return lambda folder, say: run_networks(folder, made, faults, seed, say)
+    return lambda folder, say: run_undisturbed(folder, made, faults, seed, check_networks, say)
+
+
+def _sealed(method: dict[str, Any], network: dict[str, Any], parties: int, faults: int, seed: int, **rest: Any) -> Run:
+    made = plan({**method, "walk": "tour"}, network, parties, LOGISTIC, privacy={"mode": "sealed"}, **rest)
+    return lambda folder, say: run_undisturbed(folder, made, faults, seed, check_sealed, say)
 
 
 def _trees(method: dict[str, Any], network: dict[str, Any], faults: int, seed: int) -> Run:
@@ -95,6 +104,13 @@ SUITE: dict[str, Run] = {
     "svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE), 20, 10),
     "split networks, mtcd, K=8": _networks({**SPLIT_MTCD, "batch": 20}, COMPLETE, 3000, 10, 18),
     "split networks, stcd, K=8": _networks({"kind": "stcd", "stepsize": 0.02}, CYCLE, 3000, 10, 19),
+    "masked, svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE, privacy=MASKED), 12, 22),
+    "masked, mtcd, clusters, K=8": _struck(plan(CLUSTERS, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 23),
+    "masked, mtcd, mini-batches, K=8": _struck(
+        plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 24
+    ),
+    "sealed, the server has the key, K=4": _sealed({"kind": "mtcd"}, COMPLETE, 4, 15, 25, iterations=60),
+    "sealed, the label holder has the key, K=3": _sealed(STCD, PATH, 3, 10, 26, iterations=40, features=80),
     "trees, stcd, cycle, K=4": _trees(STCD, CYCLE, 8, 20),
     "trees, mtcd, average, complete, K=4": _trees({**AVERAGE, "local_updates": 1}, COMPLETE, 8, 21),
     "stcd, one never comes back": _away(plan(STCD, chords(8), 8, RIDGE), (3,)),
