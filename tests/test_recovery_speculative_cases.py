@@ -153,6 +153,19 @@ def test_a_request_of_an_earlier_speculative_term_does_not_stand_for_one_of_a_la
     assert [(envelope.to, envelope.term) for envelope in asked] == [(1, 1), (1, 2)]
 
 
+def test_a_token_is_not_requested_again_from_a_client_that_is_down() -> None:
+    """Its upload came although the server has no connection to it: the iteration restarts instead of waiting for it."""
+    world = recovery_world(METHODS["average"], make_network("cycle", DATA.clients), 0, Faults())
+    server = world.parties[SERVER]
+    server.peer_lost(1)
+    assert server.terms == {0: SPECULATIVE_TERMS}
+    for sender, index, term in [(1, 0, SPECULATIVE_TERMS), (2, 1, SPECULATIVE_TERMS + 1)]:
+        message = Message(sender, SERVER, Token(index, 0, 3, np.zeros(12), 0.0), 12, 12)
+        server.deliver(Envelope(sender, SERVER, 0, 0, term, {}, message))
+    assert server.terms == {0: 2 * SPECULATIVE_TERMS}
+    assert not any(isinstance(one.message.payload, ResendTokens) for one in server.unacknowledged())
+
+
 def test_a_client_whom_only_the_server_missed_is_missed_by_its_neighbours_when_it_dies() -> None:
     """It has a token, for which there was an ack, and the server, whose link to it is cut, notices nothing new."""
     world = recovery_world(MTCD(tokens=1, hops=50, stepsize=0.02), make_network("cycle", DATA.clients), 1, Faults())
