@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: demo docs docs-test test browser ray-test upgrade-test deploy-test shaped-links-test test-faults recovery lint wheel bench mutants quick reproduce format clean
+.PHONY: demo docs docs-test test long-test browser ray-test upgrade-test deploy-test shaped-links-test test-faults recovery lint wheel bench mutants quick reproduce format clean
 
 demo: $(VENV)/.light
 	$(BIN)/mtcd demo --out runs/demo
@@ -12,6 +12,10 @@ demo: $(VENV)/.light
 # three workers on two cores: tests of federations often wait
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
+
+# what takes longest: many examples, whole figures, scikit-learn's checks
+long-test: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal -m long
 
 # the page of `mtcd report` in Chromium
 browser: $(VENV)/.browser

@@ -41,6 +41,7 @@ def test_it_follows_the_plain_version(case: Case, Q: int, depth: int, kind: str)
     check_against_reference(case, accelerated(Q, depth=depth, kind=kind), reference_tours.accelerated_stcd)
 
 
+@pytest.mark.long
 @given(cases(), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS), st.data())
 @settings(max_examples=100)
 def test_so_does_the_acceleration_at_the_sync(case: Case, Q: int, depth: int, kind: str, data: st.DataObject) -> None:
@@ -81,6 +82,7 @@ def check_against_reference(case: Case, method: MTCD, plain, apart: float = 1e-4
         )
 
 
+@pytest.mark.long
 @given(cases(connected=True), st.integers(1, 3), st.integers(1, 3), st.sampled_from(KINDS))
 @settings(max_examples=100)
 def test_the_token_is_at_every_hop_what_the_clients_hold_or_are_about_to_hold(

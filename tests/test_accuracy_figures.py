@@ -151,6 +151,7 @@ def command(*arguments: str) -> int:
     return ended.value.code or 0
 
 
+@pytest.mark.long
 @pytest.mark.skipif("epochs" not in StopSection.model_fields, reason="the config has no stop.epochs yet")
 @pytest.mark.parametrize(
     ("name", "clients", "tokens", "hops", "width", "ours"),

@@ -43,6 +43,7 @@ def test_they_follow_the_plain_version(case: Case) -> None:
     check_against_reference(case, method, reference_tours.accelerated_stcd, FLAT)
 
 
+@pytest.mark.long
 @given(cases(), st.data())
 @settings(max_examples=20)
 def test_so_they_do_at_the_sync(case: Case, data: st.DataObject) -> None:

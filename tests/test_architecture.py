@@ -27,6 +27,7 @@ def test_there_are_examples_to_run() -> None:
     assert examples > 15
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
 def test_examples_run(example: Path, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, str(example)], cwd=tmp_path, capture_output=True, text=True)
@@ -34,6 +35,7 @@ def test_examples_run(example: Path, tmp_path: Path) -> None:
     assert done.stdout.strip()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda p: p.name)
 def test_example_configs_train(example: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mtcd", "train", str(example), "--out", str(tmp_path / "run"), "--json"]

@@ -82,6 +82,7 @@ def write_originals(folder: Path, given: Mapping[str, Any]) -> None:
         table.write_csv(folder / f"PRSA_Data_{station}_20130301-20170228.csv", null_value="NA")
 
 
+@pytest.mark.long
 def test_the_files_of_the_repository_and_their_copy_say_the_same(raw: RawSeries, tmp_path: Path) -> None:
     write_originals(tmp_path, arrays())
     original = beijing_air.read({name: tmp_path / name for name in beijing_air.ORIGINALS})
@@ -244,6 +245,7 @@ def test_the_real_air_has_the_sizes_that_its_makers_state() -> None:
     assert np.isnan(raw.values[:, 0, 0]).sum() == 925  # PM2.5 at Aotizhongxin
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("folder")
 def test_the_worked_case_runs_from_the_data_to_the_pictures(tmp_path: Path) -> None:
     command = [sys.executable, str(EXAMPLE), "--quick", "--seeds", "1", "--out", str(tmp_path)]

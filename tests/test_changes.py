@@ -103,6 +103,7 @@ def test_so_are_the_tokens_of_mtcd(data: st.DataObject) -> None:
     watch(case, method, 80, untouched)
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_so_is_the_token_of_accelerated_tours(data: st.DataObject) -> None:
@@ -141,6 +142,7 @@ def whole(case: Case, data: st.DataObject) -> MTCD | None:
     return method
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_so_are_those_of_accelerated_syncs_which_follow_the_plain_version(data: st.DataObject) -> None:
@@ -172,6 +174,7 @@ def tour_ends(case: Case, method: MTCD, count: int) -> list[list[np.ndarray]]:
     return [[client.parameters().copy() for client in parties.clients] for _ in ends]
 
 
+@pytest.mark.long
 @given(st.data())
 @settings(max_examples=50, deadline=None)
 def test_all_follow_the_plain_versions(data: st.DataObject) -> None:

@@ -52,6 +52,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     return sizes
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["cycle", "grid"])
 def test_a_large_network_is_contracted_before_networkx_sees_it(kind: str, seen: list[tuple[int, int]]) -> None:
     network = make_network(kind, names(10_000))

@@ -94,6 +94,7 @@ def server_world(name: str, seed: int) -> World:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", ["clusters", "average", "visitors", "mini-batch"])
 def test_iterations_started_restarts_at_any_moment_are_the_same(name: str, seed: int) -> None:
@@ -124,6 +125,7 @@ def restart_iteration(world: World) -> None:
             world.crash(SERVER, world.time + 5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(1))
 @pytest.mark.parametrize("name", ["clusters", "average", "visitors"])
 def test_a_client_that_stays_dead_keeps_its_place_and_may_come_back(name: str, seed: int) -> None:

@@ -117,6 +117,7 @@ def test_the_end_is_that_of_a_training_in_one_process(name: str, faults: Faults)
     assert summed(world) == ledger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_end_of_every_method_is_that_of_a_training_in_one_process(name: str) -> None:
     changing = with_changes(make_network("cycle", DATA.clients), CASES[name][2])
@@ -223,6 +224,7 @@ def test_a_client_that_cannot_pass_a_token_on_has_it_regenerated() -> None:
     assert envelope.to not in {one.to for one in client.unacknowledged() if isinstance(one.message.payload, Token)}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("network", ["cycle", "path", "star"])
 @pytest.mark.parametrize("seed", range(4))
 def test_who_goes_in_step_stops_in_step(network: str, seed: int) -> None:

@@ -100,6 +100,7 @@ def test_files_keep_the_last_commit(tmp_path: Path, sync: bool) -> None:
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_any_damage_to_the_last_commit_is_noticed(tmp_path: Path) -> None:
     journal = FileJournal(tmp_path / "journal")
     for number in range(3):

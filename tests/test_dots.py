@@ -94,6 +94,7 @@ def test_dots_have_no_axis_of_ratios() -> None:
         experiment({"a": {}}, {"b": {}}, [{"x": "ratio"}], layout="dots")
 
 
+@pytest.mark.long
 def test_floats_are_an_axis_a_column_and_a_claim(tmp_path: Path) -> None:
     found = dotted(panels=[{"x": "messages"}, {"x": "floats"}, {"x": "cost"}], floats=True, further_targets=[])
     read, fast = Reader(found), entries(found, "path")[0]

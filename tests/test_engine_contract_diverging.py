@@ -46,6 +46,7 @@ def case_of(name: str, stepsize: float, iterations: int) -> EngineCase:
     return EngineCase(name, MODEL, {**CASES[name][0], "stepsize": stepsize}, "cycle", iterations, changes=changes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "stepsize", "iterations", "status"), SETTINGS)
 def test_every_engine_ends_with_the_same_status(
     name: str, stepsize: float, iterations: int, status: str, tmp_path: Path
@@ -64,6 +65,7 @@ def test_every_engine_ends_with_the_same_status(
         np.testing.assert_allclose(federated.blocks[client].theta, theta, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_an_observed_federation_ends_with_the_same_status(name: str, tmp_path: Path) -> None:
     """Whether the observer or a party notices it first."""

@@ -24,6 +24,8 @@ from test_engine_contract_split import (
 )
 from test_federation_missing_verdict import KilledAtEnd, run_killing
 
+pytestmark = pytest.mark.long
+
 MTCD = {"kind": "mtcd", "local_updates": 2, "hops": 3, "clusters": [["a", "b"], ["c", "d"]]}
 METHODS: dict[str, dict[str, Any]] = {
     "clusters": MTCD,

@@ -21,6 +21,7 @@ X_ILL = StandardScaler().fit_transform(X_ILL)
 X_TWO, Y_TWO = make_classification(200, 12, n_informative=6, random_state=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", [MTCDRegressor(), MTCDClassifier()], ids=repr)
 def test_scikit_learns_checks_pass(estimator) -> None:
     check_estimator(estimator, on_skip=None)

@@ -140,6 +140,7 @@ def test_in_a_storm_all_end_where_one_process_ends(name: str, seed: int) -> None
     assert summed(world) == ledger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_a_regenerated_token_continues_with_the_values_of_its_own_history(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -47,6 +47,7 @@ def test_parties_from_their_own_parts_train_as_in_one_process(name: str, tmp_pat
         assert all(torch.equal(value, mine[key]) for key, value in problem.fusion.finished().state_dict().items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("seed", "name"), list(enumerate(CASES)))
 def test_with_any_faults_that_pass_all_messages_are_those_of_one_process(name: str, seed: int, tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, name)

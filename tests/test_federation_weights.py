@@ -71,6 +71,7 @@ def test_a_federation_trains_as_one_process_does(kind: str, method: str, scaled:
     assert_as_in_one_process(data, federate(tmp_path, data, **changes))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", [ALONE, TOKENS, GIVEN_STEP, DUAL], ids=["stcd", "mtcd", "a given step", "dcpa"])
 @pytest.mark.parametrize("class_weight", ["balanced", {"yes": 9.0}, {"no": 0.25, "yes": 4}], ids=str)
 @pytest.mark.parametrize("weights", [False, True])

@@ -91,6 +91,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
+@pytest.mark.long
 @every_shape
 def test_all_files_are_written(shape: Shape, written: Callable[[Shape], list[Path]]) -> None:
     name, files = shape().name, written(shape)
@@ -105,6 +106,7 @@ def test_the_same_results_give_the_same_bytes(written: Callable[[Shape], list[Pa
     assert [file.read_bytes() for file in written(three_costs)] == [file.read_bytes() for file in again]
 
 
+@pytest.mark.long
 @every_shape
 def test_every_curve_is_in_every_panel_of_its_case(shape: Shape) -> None:
     result = shape()
@@ -346,6 +348,7 @@ def test_a_page_without_anything_is_a_page(tmp_path: Path) -> None:
 # --- for papers ----------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("shape", "style", "width"),
     [

@@ -38,6 +38,7 @@ CASES: dict[str, tuple[Any, dict[str, Any], dict[str, Any]]] = {
 SAMPLES = 10  # so that the ids, sorted, are in the order of the rows
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Path) -> None:
     model, method, changes = CASES[name]

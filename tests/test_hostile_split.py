@@ -90,6 +90,7 @@ def trained(folder: Path, case: str, cheating: bool) -> tuple[Any, Cheats | None
     return [block.trained.weights() for block in blocks], cheats
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES)
 def test_split_networks_are_trained_as_if_nobody_cheated(case: str, tmp_path: Path) -> None:
     honest, _ = trained(tmp_path / "honest", case, False)

@@ -8,6 +8,8 @@ import pytest
 
 import mtcd
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def data() -> mtcd.VerticalData:

@@ -86,6 +86,7 @@ def cheaper(setup: Setup, ratio: float, cost: float) -> list[str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("network", "model", "ratio"),
     [

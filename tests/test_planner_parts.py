@@ -155,6 +155,7 @@ def space_of(task: Task, own=None, **settings) -> Space:
     return Space(task.network, task.smoothness, own, task.problem.outputs, 0, **settings)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["path", "star", "complete", "empty", "erdos-renyi"])
 @pytest.mark.parametrize("K", [1, 2, 6])
 @pytest.mark.parametrize("model", [Glm("ridge", alpha=1.0), Glm("multinomial", l2=0.5)], ids=["ridge", "multinomial"])

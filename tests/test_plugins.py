@@ -107,6 +107,7 @@ def test_registered_ones_train_by_their_names(group: str, tmp_path: Path) -> Non
     np.testing.assert_allclose(mtcd.load_run(tmp_path / "run").coefficients, trained.coefficients)
 
 
+@pytest.mark.long
 def test_installed_ones_train_and_are_inspected_from_the_command_line(tmp_path: Path) -> None:
     """In a process of its own: nobody has imported or registered anything there."""
     points = {group: {name: f"somebodys_plugins:{made}"} for group, (name, made) in PLUGINS.items()}

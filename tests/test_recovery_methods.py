@@ -83,6 +83,7 @@ def moments_without_faults(parties: Parties, most: int) -> dict[tuple[int, int],
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", CASES)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:

@@ -93,6 +93,7 @@ def reach_the_optimum(world: World) -> None:
     assert PROBLEM.read_off(last.aggregate, last.penalty) == pytest.approx(BEST, rel=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MANY)
 def test_whenever_the_server_dies_tokens_roam_on(name: str) -> None:
     """Also with few hops between syncs, and if it had all of them: at whatever moment between two syncs."""
@@ -141,6 +142,7 @@ def test_what_was_done_without_the_server_counts_unless_it_had_synced(name: str,
         undone.clear()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MANY)
 def test_through_right_and_wrong_beliefs_all_that_counts_fits(name: str, undone: list[int]) -> None:
     happened = Counter[str]()
@@ -185,6 +187,7 @@ def believe_anything(world: World) -> None:
                 break
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", MANY)
 def test_the_end_is_that_of_the_last_sync_whatever_roamed_speculatively(name: str) -> None:
     for seed in range(3):

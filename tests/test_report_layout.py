@@ -97,6 +97,7 @@ def test_another_process_draws_the_same() -> None:
     assert shown == {f"{of_graph(torus).tolist()}\n"}
 
 
+@pytest.mark.long
 def test_two_thousand_clients_and_more_take_seconds() -> None:
     with computing_at_most(8.0):
         of_graph(nx.watts_strogatz_graph(2000, 4, 0.01, seed=1))

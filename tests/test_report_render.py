@@ -76,6 +76,7 @@ def test_the_policy_allows_the_scripts_of_the_page_by_their_hashes_and_no_addres
     assert "connect-src 'self'" in live.policy
 
 
+@pytest.mark.long
 def test_a_page_of_two_thousand_clients_is_below_three_megabytes() -> None:
     text = render(made_up.report(made_up.run(clients=2000, tokens=8, iterations=40, hops=60, degree=6)))
     assert len(text.encode()) < 3_000_000

@@ -289,6 +289,7 @@ def test_a_grid_that_diverges_altogether_fails_that_figure_only(tmp_path, inline
 # ---- workers
 
 
+@pytest.mark.long
 def test_processes_give_the_numbers_of_train_called_directly(tmp_path) -> None:
     one, two = (results_of(TUNED, tmp_path / str(jobs), jobs=jobs) for jobs in (1, 2))
     assert same(one, two)
@@ -355,6 +356,7 @@ def test_an_interrupt_while_a_worker_starts_is_not_lost(monkeypatch: pytest.Monk
         workers.give("some", CurveJob(Config.model_validate(changed({})["problem"])))
 
 
+@pytest.mark.long
 def test_interrupted_says_what_is_kept_and_goes_on_from_there(tmp_path) -> None:
     content = changed({"curves": {"mtcd": {"method": FOREVER, "changes": {"stop": {"iterations": 10**9}}}}})
     (tmp_path / "slow.yaml").write_text(text(content))

@@ -44,6 +44,7 @@ def test_the_command_leaves_pictures_numbers_and_trainings(folder, capsys, inlin
     assert inline.trained == 8 == len(list((folder / "out" / "curves").iterdir()))
 
 
+@pytest.mark.long
 def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inline, monkeypatch) -> None:
     monkeypatch.delenv("MTCD_DATA", raising=False)
     real = changed({"problem": {"data": None}})
@@ -59,6 +60,7 @@ def test_all_goes_on_without_a_figure_whose_data_is_missing(folder, capsys, inli
     assert FIGURES[0] in (folder / "page.md").read_text()
 
 
+@pytest.mark.long
 def test_all_goes_on_without_an_optional_figure_and_ends_well(folder, capsys, inline, monkeypatch) -> None:
     without_torch(monkeypatch)
     (folder / f"{FIGURES[0]}.yaml").write_text(text(changed(SPLIT, OPTIONAL)))

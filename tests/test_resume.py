@@ -199,6 +199,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "milliseconds"), [("mtcd", 130), ("stcd", 310)])
 def test_a_killed_command_is_resumed(method: str, milliseconds: int, tmp_path: Path) -> None:
     config, out = tmp_path / "config.yaml", tmp_path / "out"

@@ -143,6 +143,7 @@ def test_over_splits_at_commas_but_not_inside_brackets() -> None:
     assert over == {"method.start": [["a", "b"], "c"], "stop.gap": [1e-3], "method.clusters": [[1, 2], [3]]}
 
 
+@pytest.mark.long
 def test_a_killed_sweep_goes_on_with_real_processes(tmp_path: Path) -> None:
     forever = {**CONFIG, "stop": {"gap": 1e-12, "iterations": 10**9}}
     (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))

@@ -17,6 +17,7 @@ from mtcd.errors import ConfigError, MtcdError
 FEW = {"max_iter": 6, "learning_rate": 0.5}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("estimator", [mtcd.TreesRegressor(**FEW), mtcd.TreesClassifier(**FEW)], ids=repr)
 def test_scikit_learns_checks_pass(estimator: Any) -> None:
     check_estimator(estimator, on_skip=None)

@@ -21,7 +21,7 @@ TERMINATION_SECONDS = 5.0  # between SIGTERM and SIGKILL
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Ports that are free now, and are not given to outgoing connections while a party restarts."""
-    drawn = random.sample(PORTS, len(PORTS))
+    drawn = random.SystemRandom().sample(PORTS, len(PORTS))  # tests seed `random`, in several processes alike
     return list(islice((port for port in drawn if _is_free(host, port)), count))
 
 

@@ -64,7 +64,13 @@ class Node(Ending):
         config, folder = kit.config, RunFolder(out)
         participant.folder = folder.path
         log = Log(config.name, folder.log, show)
-        super().__init__(kit, participant, folder, Station(kit, log, self._changed, loop, connect))
+        try:
+            station = Station(kit, log, self._changed, loop, connect)
+        except BaseException:  # its address may be in use: whoever starts it again must find the folder unlocked
+            log.close()
+            folder.close()
+            raise
+        super().__init__(kit, participant, folder, station)
         self.number = SERVER if config.is_server else config.parties.index(config.name)
         self.agreed: Agreed | None = None
         self.leading: OpeningLeader | None = None

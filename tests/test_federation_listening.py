@@ -1,0 +1,29 @@
+"""A party whose address is in use."""
+
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("zenoh")
+
+import mtcd
+from live import make_kits, own_table_of
+from mtcd.errors import MtcdError
+from mtcd.federation.names import parse_address
+from mtcd.federation.node.node import Node
+from mtcd.federation.node.participant import linear_participant
+
+
+def test_it_is_told_and_leaves_the_folder_to_the_next_start(tmp_path: Path) -> None:
+    data = mtcd.split(np.eye(4), np.arange(4.0), {"a": [0, 1], "b": [2, 3]})
+    kit = make_kits(tmp_path, data.clients)["a"]
+    address = parse_address(kit.config.address or "")
+
+    def start() -> Node:
+        return Node(kit, tmp_path / "run", linear_participant(kit, own_table_of(data, kit)), None)
+
+    with socket.create_server((address.host, address.port)), pytest.raises(MtcdError, match="cannot listen.*Stop"):
+        start()
+    start().close()
