@@ -22,7 +22,8 @@ from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.linear_checkpoints import array_checkpoints
 from mtcd.methods.method import Method
-from mtcd.methods.mtcd import GRADIENT, MTCD
+from mtcd.methods.mtcd import MTCD
+from mtcd.methods.token_settings import GRADIENT
 from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Growing, Pace
