@@ -102,6 +102,10 @@ def test_secret_noise_differs_and_seeded_noise_repeats_by_client_and_tour() -> N
     ("given", "words"),
     [
         ({"epsilon": 0}, "epsilon must be above 0"),
+        ({"epsilon": 1e9}, "promises nothing"),
+        ({"epsilon": 1, "parties": {"a": 1e9}}, "promises nothing"),
+        ({"epsilon": 1, "clip": 1e300}, "from 0.001 to 1000"),
+        ({"epsilon": 1, "clip": 1e-300}, "from 0.001 to 1000"),
         ({"epsilon": -1.0}, "epsilon must be above 0"),
         ({"epsilon": float("nan")}, "epsilon must be a finite number"),
         ({"epsilon": float("inf")}, "epsilon must be a finite number"),

@@ -13,6 +13,8 @@ Mode = Literal["open", "sealed"]
 OPEN, SEALED = "open", "sealed"
 Aggregation = Literal["plain", "masked"]
 PLAIN, MASKED = "plain", "masked"
+MOST_EPSILON = 100.0
+MOST_CLIP = 1e3
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,11 @@ class DP:
         check_number("privacy.dp.delta", self.delta, above=0.0)
         if self.delta >= 1:
             raise ConfigError(f"privacy.dp.delta must be below 1, but is {self.delta}: use less than 1 / samples.")
+        if not 1 / MOST_CLIP <= self.clip <= MOST_CLIP:
+            raise ConfigError(
+                f"privacy.dp.clip is {self.clip:g} times the length of standardised rows, where 1 suits most tables: "
+                f"choose one from {1 / MOST_CLIP:g} to {MOST_CLIP:g}."
+            )
         check_whole("privacy.dp.tours", self.tours)
         if not isinstance(self.parties, Mapping):
             raise ConfigError(
@@ -48,6 +55,10 @@ class DP:
             )
         for party, epsilon in self.parties.items():
             check_number(f"privacy.dp.parties: the epsilon of {party!r}", epsilon, above=0.0)
+        if (largest := max(self.epsilon, *self.parties.values(), 0.0)) > MOST_EPSILON:
+            raise ConfigError(
+                f"privacy.dp: an epsilon of {largest:g} promises nothing: use at most {MOST_EPSILON:g}, or no dp."
+            )
 
     def of(self, party: str) -> float:
         """The epsilon of a party's rows."""
