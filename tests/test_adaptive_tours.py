@@ -18,6 +18,7 @@ from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.survey import ALIKE_WITHIN, INDEPENDENT, RELATED, WIDE, WIDE_RELATED
 from mtcd.model.linear import LinearClient
+from mtcd.model.updates import LocalUpdates
 from mtcd.theory.stepsize import Smoothness
 from problems import Case, cases
 from test_acceleration import at_sync, check_against_reference, check_invariant
@@ -167,12 +168,12 @@ def test_the_first_tour_tells_the_step_that_suits(kind: str, features: int, fact
 @pytest.mark.parametrize("network", NETWORKS)
 def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the tour comes by: with other numbers some blocks would count more than others."""
-    updates: Counter[int] = Counter()
+    counts: Counter[int] = Counter()
     plain = LinearClient.local_update
 
-    def counted(self: LinearClient, theta, aggregate, rows, Q: int, *others):
-        updates[id(self.X)] += Q
-        return plain(self, theta, aggregate, rows, Q, *others)
+    def counted(self: LinearClient, theta, aggregate, updates: LocalUpdates):
+        counts[id(self.X)] += updates.Q
+        return plain(self, theta, aggregate, updates)
 
     monkeypatch.setattr(LinearClient, "local_update", counted)
     X, y = made("independent", 30, 24)
@@ -183,7 +184,7 @@ def test_every_client_makes_two_updates_a_tour(network: str, monkeypatch: pytest
     assert length is not None
     next(told for told in LocalEngine(parties, Ledger()).run() if told.hop == 5 * length)
     # five tours, but for the last update at home
-    assert sorted(updates.values()) == [9, *[10] * 11]
+    assert sorted(counts.values()) == [9, *[10] * 11]
 
 
 def test_a_given_step_is_taken_as_given() -> None:
