@@ -12,6 +12,7 @@ from mtcd.cli.federation import federation
 from mtcd.cli.model_commands import models
 from mtcd.cli.options import with_ray_address
 from mtcd.cli.party_commands import parties
+from mtcd.cli.study_commands import studies
 from mtcd.cli.training_commands import training
 from mtcd.errors import MtcdError
 
@@ -31,7 +32,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for commands in (training, parties, models):
+for commands in (training, studies, parties, models):
     app.add_typer(commands)
 app.add_typer(federation, name="federation")
 
