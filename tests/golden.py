@@ -19,7 +19,7 @@ from mtcd.federation.delivery.journal import MAGIC
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.frame import FORMAT, Header, encode
 from mtcd.ledger.ledger import Ledger
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
+from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys, SignedKey, SignedKeys
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
@@ -72,6 +72,8 @@ PAYLOADS: tuple[Payload, ...] = (
     SealedAnswer(2, 1, 2, Z),
     SealedEnd(1, BYTES, BYTES[:3], 7.0, 4.0, 0.5),
     NextTour(2),
+    SignedKey(np.arange(4, dtype="<i8"), BYTES),
+    SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), BYTES),
 )
 
 

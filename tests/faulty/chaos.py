@@ -58,6 +58,8 @@ class Chaos:
 
     def _cut(self) -> None:
         free = [link for link in self.faulty.links if link not in self._hit]
+        if not free:
+            return
         link, broken = self.random.choice(free), self.random.random() < 0.5
         self.faulty.cut(link, broken)
         kind = "broken link" if broken else "silent link"

@@ -108,6 +108,23 @@ class Seal:
         cipher = AESGCM(_derived(once.exchange(ec.ECDH(), public), shown))
         return bytes([len(shown)]) + shown + cipher.encrypt(bytes(NONCE_BYTES), body, self._bound(to))
 
+    # Statements to all parties
+
+    def sign(self, kind: str, body: bytes) -> bytes:
+        """This party's certificate and its signature of a body that others forward."""
+        signature = self._key.sign(self._signed("", self._certificate, kind.encode(), body), SIGNATURE)
+        return len(self._certificate).to_bytes(2, "big") + self._certificate + signature
+
+    def verify(self, name: str, kind: str, body: bytes, statement: bytes) -> None:
+        """Raise a WireError unless ``name`` has made this statement of the body, with a certificate that is valid."""
+        size = int.from_bytes(statement[:2], "big")
+        certificate, signature = statement[2 : 2 + size], statement[2 + size :]
+        public = self.key_of(name, certificate)
+        try:
+            public.verify(signature, self._signed("", certificate, kind.encode(), body), SIGNATURE)
+        except InvalidSignature:
+            raise WireError(f"the signature of {name!r}", f"does not fit its {kind}") from None
+
     def key_of(self, name: str, certificate: bytes) -> ec.EllipticCurvePublicKey:
         """The public key of a party; raises a WireError if the certificate is not its own."""
         owner, public = self._origin(certificate)

@@ -10,13 +10,23 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from mtcd.errors import WireError
 from mtcd.masking.fixed_point import FixedPoint, Words
 from mtcd.masking.pair_masks import KEY_WORDS, PairMasks, new_private_key, public_key
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
+from mtcd.masking.payloads import (
+    MaskedToken,
+    MaskedUpload,
+    PublicKey,
+    PublicKeys,
+    SignedKey,
+    SignedKeys,
+    joined,
+    separated,
+)
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Theta
 from mtcd.protocol.party import SERVER, Begin, Checkpointed, Client, Message, OnDemand, Parties, Party
@@ -24,6 +34,18 @@ from mtcd.protocol.state import Snapshot
 from mtcd.protocol.token import Token
 
 NO_KEYS: Words = np.zeros((0, KEY_WORDS), np.dtype("<i8"))
+
+
+class Identity(Protocol):
+    """Who a client is to the others: without signatures, a server could hand out keys of its own."""
+
+    def sign(self, key: bytes) -> bytes:
+        """The signature of this client's public key, with all that is needed to verify it."""
+        ...
+
+    def verify(self, client: int, key: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the key for this run."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +92,8 @@ class MaskingClient(Client):
         self.private, self.public = new_private_key(), NO_KEYS
         self.uploads = 0
         """The uploads so far: the number of the next sync."""
+        self.identity: Identity | None = None
+        """Set in a federation, where keys of other clients come through the server."""
         self.early = opening
         """Before the keys are here: messages of this client to send, and messages to process."""
 
@@ -81,8 +105,9 @@ class MaskingClient(Client):
     def receive(self, message: Message) -> Sequence[Message]:
         payload = message.payload
         if isinstance(payload, Begin):
-            return [Message(self.number, SERVER, PublicKey(public_key(self.private)))]
-        if isinstance(payload, PublicKeys):
+            return [Message(self.number, SERVER, self._own_key())]
+        if isinstance(payload, PublicKeys | SignedKeys):
+            self._verify(payload)
             self.public = payload.keys
             early, self.early = self.early, []
             return [out for one in early for out in self._process(one)]
@@ -90,6 +115,24 @@ class MaskingClient(Client):
             self.early.append(message)
             return []
         return self._process(message)
+
+    def _own_key(self) -> PublicKey | SignedKey:
+        key = public_key(self.private)
+        if self.identity is None:
+            return PublicKey(key)
+        return SignedKey(key, np.frombuffer(self.identity.sign(key.tobytes()), np.uint8))
+
+    def _verify(self, payload: PublicKeys | SignedKeys) -> None:
+        """Refuse keys that their owners have not signed, and a set without this client's own key."""
+        if self.identity is None:
+            return
+        if isinstance(payload, PublicKeys):
+            raise WireError("keys", "are not signed by their owners")
+        signatures = separated(payload.signatures, len(payload.keys))
+        for k, (key, signature) in enumerate(zip(payload.keys, signatures, strict=True)):
+            self.identity.verify(k, key.tobytes(), signature)
+        if payload.keys[self.number].tobytes() != public_key(self.private).tobytes():
+            raise WireError("keys", "do not contain the key of this client")
 
     def _process(self, message: Message) -> Sequence[Message]:
         from_here = message.sender == self.number and message.to == SERVER
@@ -129,14 +172,15 @@ class MaskingServer(Party):
 
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
         self.server, self.masking, self.opening = server, masking, opening
-        self.public: dict[int, Words] = {}
+        self.public: dict[int, Words | SignedKey] = {}
+        """The keys of clients, as they sent them."""
         self.arrived: list[int] = []
         """The clients, or the tokens, whose words are in the total."""
         self.total: Words = masking.no_words
 
     def receive(self, message: Message) -> Sequence[Message]:
         payload, masking = message.payload, self.masking
-        if isinstance(payload, PublicKey):
+        if isinstance(payload, PublicKey | SignedKey):
             return self._collect(message.sender, payload)
         if isinstance(payload, MaskedUpload):
             total = self._add(message.sender, payload.words, masking.clients)
@@ -148,13 +192,18 @@ class MaskingServer(Party):
             return [] if total is None else self._pass_on(self._tokens(total, payload.t, holders))
         return self.server.receive(message)
 
-    def _collect(self, client: int, payload: PublicKey) -> Sequence[Message]:
-        self.public[client] = payload.key
-        if len(self.public) < self.masking.clients:
+    def _collect(self, client: int, payload: PublicKey | SignedKey) -> Sequence[Message]:
+        self.public[client] = payload if isinstance(payload, SignedKey) else payload.key
+        clients = range(self.masking.clients)
+        if len(self.public) < len(clients):
             return []
-        keys = PublicKeys(np.stack([self.public[k] for k in range(self.masking.clients)]))
+        given = [self.public[k] for k in clients]
+        signed = [one for one in given if isinstance(one, SignedKey)]
+        all_keys = np.stack([one.key if isinstance(one, SignedKey) else one for one in given])
+        all_signed = len(signed) == len(given)
+        keys = SignedKeys(all_keys, joined([one.signature for one in signed])) if all_signed else PublicKeys(all_keys)
         opening, self.opening = self.opening, []
-        return [*(Message(SERVER, k, keys) for k in range(self.masking.clients)), *opening]
+        return [*(Message(SERVER, k, keys) for k in clients), *opening]
 
     def _add(self, place: int, words: Words, places: int) -> Words | None:
         """Add to the total. Returns it once all have arrived, and starts anew."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtcd.errors import WireError
 from mtcd.masking.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.masking.pair_masks import I8, KEY_WORDS
 from mtcd.schema.arrays import array_bytes
 from mtcd.schema.bounds import F4, Bounds, Shape
-from mtcd.schema.fields import Field
+from mtcd.schema.fields import Field, Octets
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.reading import NOT_FINITE, Chunks, Reader, description, put_numbers
 from mtcd.schema.types import Iteration, TokenIndex
@@ -52,6 +53,26 @@ def _summed(bounds: Bounds) -> Shape:
 MaskedWords = Annotated[Words, WordsField(_summed, lambda bounds: fixed_point_of(bounds).dtype)]
 PublicKeyWords = Annotated[Words, WordsField(lambda bounds: (KEY_WORDS,), lambda bounds: I8)]
 AllPublicKeys = Annotated[Words, WordsField(lambda bounds: (bounds.clients, KEY_WORDS), lambda bounds: I8)]
+LONGEST_SIGNATURE, SIZE_BYTES = 4096, 4
+"""Bytes of a signature, with the certificate that it is checked by, and of its size."""
+Signature = Annotated[NDArray[np.uint8], Octets(LONGEST_SIGNATURE)]
+AllSignatures = Annotated[NDArray[np.uint8], Octets(lambda bounds: bounds.clients * (LONGEST_SIGNATURE + SIZE_BYTES))]
+
+
+def joined(signatures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """All signatures in one array."""
+    parts = [part for one in signatures for part in (one.size.to_bytes(SIZE_BYTES, "little"), one.tobytes())]
+    return np.frombuffer(b"".join(parts), np.uint8)
+
+
+def separated(signatures: NDArray[np.uint8], clients: int) -> list[bytes]:
+    """The inverse of ``joined``; what is missing is empty."""
+    content, found = signatures.tobytes(), []
+    for _ in range(clients):
+        size = int.from_bytes(content[:SIZE_BYTES], "little")
+        found.append(content[SIZE_BYTES : SIZE_BYTES + size])
+        content = content[SIZE_BYTES + size :]
+    return found
 
 
 @payload(20, "c>s")
@@ -97,3 +118,21 @@ class PublicKeys(Payload):
     """The public keys of all clients, in order."""
 
     keys: AllPublicKeys
+
+
+@payload(24, "c>s")
+@dataclass(frozen=True, slots=True)
+class SignedKey(Payload):
+    """The public key of a client for this run, signed by it: in federations."""
+
+    key: PublicKeyWords
+    signature: Signature
+
+
+@payload(25, "s>c")
+@dataclass(frozen=True, slots=True)
+class SignedKeys(Payload):
+    """The public keys of all clients, in order, with their signatures, each after its size."""
+
+    keys: AllPublicKeys
+    signatures: AllSignatures

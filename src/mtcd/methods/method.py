@@ -13,7 +13,7 @@ from mtcd.ledger.costs import UNIT, Costs, Sizes
 from mtcd.masking.fixed_point import NARROW, WIDE
 from mtcd.masking.pair_masks import MOST_PLACES
 from mtcd.masking.parties import Masking, masked
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys
+from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys, SignedKey, SignedKeys
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
@@ -108,7 +108,8 @@ class Method(ABC):
         if self.aggregation == PLAIN:
             return bounds
         uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
-        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | {Begin, PublicKey, PublicKeys})
+        keys = {Begin, PublicKey, PublicKeys, SignedKey, SignedKeys}
+        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | keys)
 
     def check_split_transport(self) -> None:
         """Reject a transport: split networks always send float32."""

@@ -19,6 +19,7 @@ from mtcd.federation.node.control import answer_operator
 from mtcd.federation.node.counted_journal import CountedJournal
 from mtcd.federation.node.ending import Ending
 from mtcd.federation.node.folder import RunFolder
+from mtcd.federation.node.identity import certify
 from mtcd.federation.node.link import Connect, Link
 from mtcd.federation.node.log import Log
 from mtcd.federation.node.loop import Loop
@@ -144,6 +145,7 @@ class Node(Ending):
 
         def make() -> ReliableParty:
             parties = self.participant.role(agreed, self.log).parties if self.trainer is not None else role.parties
+            certify(parties, self.number, self.mail.seal, self.kit.config, agreed.run)
             reliable = make_reliable_party(self.number, parties, journal, network)
             reliable.limit, reliable.judge = partial(role.watch.limit, keeper=reliable), role.watch.judge
             reliable.ledger.float_bytes = role.bounds.dtype.itemsize

@@ -1,0 +1,40 @@
+"""Signed keys of masked aggregation: the server forwards public keys, and cannot put keys of its own in their place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtcd.federation.kit_schema import KitConfig
+from mtcd.federation.sealed import Seal
+from mtcd.masking.parties import MaskingClient
+from mtcd.protocol.party import SERVER, Parties
+
+KIND = "public key of masks"
+
+
+@dataclass(frozen=True)
+class CertifiedIdentity:
+    """A party by its certificate. Signatures are for one run: a key of another is refused."""
+
+    seal: Seal
+    config: KitConfig
+    run: str
+
+    def sign(self, key: bytes) -> bytes:
+        """The signature with the certificate of this party."""
+        return self.seal.sign(KIND, self._body(key))
+
+    def verify(self, client: int, key: bytes, signature: bytes) -> None:
+        """Raise a WireError unless this client has signed the key for this run."""
+        self.seal.verify(self.config.parties[client], KIND, self._body(key), signature)
+
+    def _body(self, key: bytes) -> bytes:
+        return self.run.encode() + b"\n" + key
+
+
+def certify(parties: Parties, number: int, seal: Seal | None, config: KitConfig, run: str) -> None:
+    """Let a client with masks sign its key, and check those of the others."""
+    client = None if number == SERVER else parties.clients[number]
+    if isinstance(client, MaskingClient):
+        assert seal is not None  # parties have one
+        client.identity = CertifiedIdentity(seal, config, run)
