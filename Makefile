@@ -26,7 +26,7 @@ browser: $(VENV)/.browser
 upgrade-test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n 2 tests/operations
 
-# the engine on Ray: actors, nodes and drivers that die
+# the engine and sweeps on Ray: actors, workers, nodes and drivers that die
 ray-test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest tests/ray
 

@@ -1,6 +1,7 @@
 """Links files, budgets, and the time that messages take: against examples worked out by hand."""
 
 import math
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +29,20 @@ def links_of(tmp_path: Path, text: str, network=PATH) -> Links:
     return read_links(file, network)
 
 
+def milliseconds(links: Links) -> np.ndarray:
+    """The latency from party to party."""
+    parties = range(links.server + 1)
+    return np.round([[links.latency_of(k, j) * 1e3 for j in parties] for k in parties])
+
+
+def everywhere(clients: int, latency: float, per_float: float) -> Links:
+    """The same link between all parties."""
+    return Links(clients, dict.fromkeys([(None, None), (None, clients)], (latency, per_float)))
+
+
 def test_the_most_specific_row_wins_and_holds_both_ways(tmp_path) -> None:
     links = links_of(tmp_path, "*,*,10,8\na,b,1,64\nc,*,5,8\nserver,*,100,8\nb,server,7,8\n")
-    ms = np.round(links.latency * 1e3)
+    ms = milliseconds(links)
     assert (ms[0, 1], ms[1, 0]) == (1, 1)
     assert (ms[1, 2], ms[2, 1]) == (5, 5)  # c,* says more than *,*
     assert (ms[SERVER, 0], ms[0, SERVER], ms[SERVER, 2]) == (100, 100, 100)
@@ -42,7 +54,7 @@ def test_the_most_specific_row_wins_and_holds_both_ways(tmp_path) -> None:
 
 def test_each_direction_can_have_its_own_row(tmp_path) -> None:
     links = links_of(tmp_path, "*,*,10,8\nb,a,3,8\na,b,1,8\nserver,*,9,8\n*,server,4,8\n")
-    ms = np.round(links.latency * 1e3)
+    ms = milliseconds(links)
     assert (ms[0, 1], ms[1, 0]) == (1, 3)
     assert (ms[SERVER, 1], ms[1, SERVER]) == (9, 4)
 
@@ -50,16 +62,50 @@ def test_each_direction_can_have_its_own_row(tmp_path) -> None:
 @given(st.permutations(["*,*,10,8", "a,*,1,8", "*,b,2,8", "b,a,3,8", "server,*,4,8", "server,c,5,8"]))
 def test_the_order_of_rows_does_not_matter(tmp_path_factory, rows) -> None:
     links = links_of(tmp_path_factory.mktemp("links"), "\n".join(rows))
-    ms = np.round(links.latency * 1e3)
+    ms = milliseconds(links)
     # b,a names both ends; b,c: only *,b (turned round) names one
     assert [ms[0, 1], ms[1, 0], ms[1, 2], ms[2, 1], ms[SERVER, 2], ms[0, SERVER]] == [3, 3, 2, 2, 5, 4]
+
+
+ENDS = st.sampled_from([None, 0, 1, 2, SERVER])
+PAIRS = st.tuples(ENDS, ENDS).filter(lambda ends: ends[0] is None or ends[0] != ends[1])
+
+
+@given(st.lists(PAIRS, unique=True, max_size=12))
+def test_rows_are_looked_up_as_a_matrix_would_be_filled(pairs) -> None:
+    """The twin writes each row, in both directions, over those that count less."""
+    rows = {ends: (float(number), 2.0 * number) for number, ends in enumerate(pairs, start=1)}
+    matrix = np.full((SERVER + 1, SERVER + 1), np.nan)
+
+    def rank(entry):
+        (sender, to), forward = entry
+        named = [sender is not None, to is not None]
+        return sum(named), forward, named[0 if forward else 1]
+
+    for ends, forward in sorted(((ends, forward) for ends in rows for forward in (False, True)), key=rank):
+        k, j = (slice(0, SERVER) if end is None else end for end in (ends if forward else ends[::-1]))
+        matrix[k, j] = rows[ends][0]
+    links, parties = Links(SERVER, rows), range(SERVER + 1)
+    found = [[links.latency_of(k, j) for j in parties] for k in parties]
+    assert np.array_equal(found, matrix, equal_nan=True)
+    assert links.latency_of(-1, 0) == pytest.approx(matrix[SERVER, 0], nan_ok=True)
+
+
+def test_links_of_many_clients_take_little_memory(tmp_path) -> None:
+    network = make_network("complete", [f"client_{k}" for k in range(10_000)])
+    tracemalloc.start()
+    links = links_of(tmp_path, "*,*,1,8\nclient_3,client_9,5,8\nserver,*,2,8\n", network)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20e6
+    assert (links.latency_of(9, 3), links.latency_of(3, 8)) == (5e-3, 1e-3)
 
 
 def test_numbers_of_clients_blank_lines_and_semicolons_are_read(tmp_path) -> None:
     file = tmp_path / "links.csv"
     file.write_bytes(b"\xef\xbb\xbffrom;to;latency_ms;bandwidth_mbps;comment\n0;1;1;8;x\n\n;;;;\n1;2;2;8;y\n")
     links = read_links(file, PATH)
-    assert links.latency[2, 1] == pytest.approx(2e-3)
+    assert links.latency_of(2, 1) == pytest.approx(2e-3)
     assert not links.has_server
 
 
@@ -151,7 +197,7 @@ def test_bandwidth_counts_floats(tmp_path) -> None:
 
 
 def test_lazy_walks_wait_for_free_and_visit_few() -> None:
-    links = Links(np.ones((4, 4)), np.zeros((4, 4)))
+    links = everywhere(3, 1.0, 0.0)
     lazy = travel(STCD().with_stepsize(1.0), PATH, 10, 1, 0, links)
     assert lazy.wire == pytest.approx(4 / 7, abs=0.05)  # stays with probability 1/2, 1/3, 1/2; shares 2, 3, 2 of 7
     tour = travel(STCD(walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
@@ -161,7 +207,7 @@ def test_lazy_walks_wait_for_free_and_visit_few() -> None:
 
 
 def test_very_long_roams_are_followed_in_part() -> None:
-    links = Links(np.ones((4, 4)), np.zeros((4, 4)))
+    links = everywhere(3, 1.0, 0.0)
     long = travel(MTCD(3, 1_000_000, walk="tour").with_stepsize(1.0), PATH, 10, 1, 0, links)
     assert long.wire == pytest.approx(1.0, rel=1e-4)
 
@@ -177,7 +223,7 @@ def test_what_a_method_adds_to_its_tokens_takes_time() -> None:
             }
         )
     )
-    links = Links(np.zeros((11, 11)), np.ones((11, 11)))
+    links = everywhere(10, 0.0, 1.0)
     task = Task.of(setup, 1e-3, setup.costs, links)
     pilot = Pilot(task, setup.method.with_stepsize(1e-3))
     alone = pilot.wire_rate

@@ -1,14 +1,16 @@
-"""Two Ray nodes on this machine (``ray start`` twice): the worker node is killed in the middle of a training."""
+"""Two Ray nodes on this machine (``ray start`` twice) that ``address: auto`` joins; the worker node is killed."""
 
 from __future__ import annotations
 
 import json
 import os
 import secrets
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,8 +34,8 @@ HEALTH = {  # how soon a node that does not answer counts as dead: minutes by de
 class Node:
     """A node of a cluster, as a process group of its own."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
-        environment = {**os.environ, **ENVIRONMENT, **TOKEN, **HEALTH}
+    def __init__(self, folder: Path, place: dict[str, str], *options: str) -> None:
+        environment = {**os.environ, **ENVIRONMENT, **TOKEN, **HEALTH, **place}
         self.log = folder / f"node-{len(list(folder.glob('node-*')))}.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
@@ -74,31 +76,32 @@ def descendants(parent: int) -> list[int]:
 
 
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[tuple[str, list[Node]]]:
-    """A head and a worker node, with a CPU each, and the address."""
+def nodes(tmp_path: Path) -> Iterator[tuple[dict[str, str], list[Node]]]:
+    """A head and a worker node, with a CPU each, and the variables of processes that find them."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    address = f"127.0.0.1:{port}"
-    head = Node(tmp_path, "--head", f"--port={port}", "--node-ip-address=127.0.0.1", "--include-dashboard=false")
-    running = [head]
+    scratch = tempfile.mkdtemp(prefix="r")  # where "auto" finds no other cluster; names of sockets are short
+    place, here = {"RAY_TMPDIR": scratch}, "--node-ip-address=127.0.0.1"
+    running = [Node(tmp_path, place, "--head", f"--port={port}", here, "--include-dashboard=false")]
     try:
-        head.started()
-        running.append(Node(tmp_path, f"--address={address}", "--node-ip-address=127.0.0.1"))
+        running[0].started()
+        running.append(Node(tmp_path, place, f"--address=127.0.0.1:{port}", here))
         running[1].started()
-        yield address, running
+        yield TOKEN | place, running
     finally:
         for node in reversed(running):
             node.kill()
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
-def test_a_node_that_is_killed_is_survived(nodes: tuple[str, list[Node]], tmp_path: Path) -> None:
+def test_a_node_that_is_killed_is_survived(nodes: tuple[dict[str, str], list[Node]], tmp_path: Path) -> None:
     """Its actor starts again on the node that is left, which has room for both."""
-    address, (_, worker) = nodes
+    place, (_, worker) = nodes
     config, out = tmp_path / "config.yaml", tmp_path / "run"
-    engine = {"kind": "ray", "address": address, "actors": 2, "cpus": 0.5}
+    engine = {"kind": "ray", "address": "auto", "actors": 2, "cpus": 0.5}
     config.write_text(yaml.safe_dump(CONFIG | {"stop": {"iterations": 1500}, "engine": engine}))
-    process = train(config, out, env=os.environ | TOKEN)
+    process = train(config, out, env=os.environ | place)
     checkpointed(out, process)
     worker.kill()
     stdout, stderr = process.communicate(timeout=PATIENCE)
@@ -106,4 +109,4 @@ def test_a_node_that_is_killed_is_survived(nodes: tuple[str, list[Node]], tmp_pa
     found, expected = json.loads(stdout), summary_without_ray(config, tmp_path / "plain")
     assert same(found, expected), (found, expected)
     assert found["objective"] == pytest.approx(expected["objective"], rel=1e-12)
-    assert "died" in stderr
+    assert "died" in stderr  # so it had joined the two nodes, and did not start a Ray of its own

@@ -127,7 +127,7 @@ def ring(graph: nx.Graph) -> list[int] | None:
 def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     """A cycle through all, by Posa's rotations: a path is extended if possible, and rotated otherwise."""
     nodes = sorted(graph)
-    if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph):
+    if not 3 <= len(nodes) <= LARGEST_CYCLE or not nx.is_biconnected(graph) or _uneven(graph):
         return None
     number = {k: i for i, k in enumerate(nodes)}
     near = [sorted(number[j] for j in graph[k]) for k in nodes]
@@ -137,6 +137,15 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
         if path is not None:
             return [nodes[i] for i in path]
     return None
+
+
+def _uneven(graph: nx.Graph) -> bool:
+    """Whether it is bipartite with sides of different size, as half of all grids are: it has no such cycle then."""
+    try:
+        sides = nx.bipartite.color(graph)
+    except nx.NetworkXError:
+        return False
+    return bool(2 * sum(sides.values()) != len(sides))
 
 
 def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) -> list[int] | None:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
-from mtcd.arrays import Array
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.csv_files import csv_rows
 from mtcd.network.edges import ClientNames
@@ -20,53 +17,54 @@ SERVER, ANY = "server", "*"
 BITS = 64  # of a float
 
 
+End = int | None
+"""A party in a row of the file: a client, K for the server, None for any client."""
+NO_LINK = (math.nan, math.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class Links:
-    """Seconds of latency and seconds per float from party to party: clients 0..K-1, then the server.
+    """Seconds of latency and seconds per float from party to party: clients 0..K-1, then the server, which is -1 too.
 
-    NaN where there is no link. Messages on different links do not hinder each other.
+    NaN where there is no link. Messages on different links do not hinder each other. What is kept are the rows of the
+    file, not the pairs of parties: those of 10,000 clients would take gigabytes.
     """
 
-    latency: Array
-    per_float: Array
+    clients: int
+    rows: Mapping[tuple[End, End], tuple[float, float]]
+    """Latency and seconds per float, by sender and receiver."""
 
     @property
     def server(self) -> int:
-        """The row and column of the server."""
-        return len(self.latency) - 1
+        """The number of the server."""
+        return self.clients
 
     @property
     def has_server(self) -> bool:
         """Whether any row of the file spoke of a server."""
-        return bool(np.isfinite(self.latency[self.server]).any())
+        return any(self.server in ends for ends in self.rows)
 
     def latency_of(self, sender: int, to: int) -> float:
-        """Seconds of latency; -1 is the server."""
-        return float(self.latency[sender, to])
+        """Seconds of latency."""
+        return self._row(sender, to)[0]
 
     def seconds_per_float(self, sender: int, to: int) -> float:
-        """Seconds for each number; -1 is the server."""
-        return float(self.per_float[sender, to])
+        """Seconds for each number."""
+        return self._row(sender, to)[1]
 
     def seconds(self, sender: int, to: int, floats: int) -> float:
         """The seconds of a message with this many floats; 0 from a party to itself."""
-        return 0.0 if sender == to else float(self.latency[sender, to] + floats * self.per_float[sender, to])
+        latency, per_float = self._row(sender, to)
+        return 0.0 if sender == to else latency + floats * per_float
 
-
-@dataclass(frozen=True)
-class _Row:
-    """A line of the file: None stands for any client, K for the server."""
-
-    where: str
-    sender: int | None
-    to: int | None
-    latency: float
-    per_float: float
-
-    def rank(self, forward: bool) -> tuple[int, bool, bool]:
-        """The more names the better; then the direction as written; then the one that names the sender."""
-        named = [self.sender is not None, self.to is not None]
-        return sum(named), forward, named[0 if forward else 1]
+    def _row(self, sender: int, to: int) -> tuple[float, float]:
+        """The row that names most; then the direction as written; then the one that names the sender."""
+        k, j = (self.server if party < 0 else party for party in (sender, to))
+        of_k, of_j = (None if party != self.server else party for party in (k, j))  # any client is not the server
+        for ends in ((k, j), (j, k), (k, of_j), (of_k, j), (of_j, k), (j, of_k), (of_k, of_j), (of_j, of_k)):
+            if ends in self.rows:
+                return self.rows[ends]
+        return NO_LINK
 
 
 def read_links(path: Path, network: Network) -> Links:
@@ -78,15 +76,15 @@ def read_links(path: Path, network: Network) -> Links:
     for name in (SERVER, ANY):
         if name in network.clients:
             raise NetworkError(f"{path}: a client is called '{name}', which means something else here: rename it.")
-    rows = list(_rows(path, network))
-    links = _fill(rows, network.size)
+    links = Links(network.size, _rows(path, network))
     _check_covered(path, links, network)
     return links
 
 
-def _rows(path: Path, network: Network) -> Iterable[_Row]:
+def _rows(path: Path, network: Network) -> dict[tuple[End, End], tuple[float, float]]:
     names = ClientNames(network.clients)
-    seen: dict[tuple[int | None, int | None], str] = {}
+    seen: dict[tuple[End, End], str] = {}
+    rows: dict[tuple[End, End], tuple[float, float]] = {}
     for where, cells in csv_rows(path, COLUMNS, "links"):
         sender, to = (_party(cells[end], names, where) for end in ("from", "to"))
         if (sender, to) in seen:
@@ -98,10 +96,11 @@ def _rows(path: Path, network: Network) -> Iterable[_Row]:
         bandwidth = _number(cells, "bandwidth_mbps", where)
         if latency < 0 or bandwidth <= 0:
             raise NetworkError(f"{where}: latency_ms must be 0 or more, and bandwidth_mbps above 0.")
-        yield _Row(where, sender, to, latency / 1e3, BITS / (bandwidth * 1e6))
+        rows[sender, to] = latency / 1e3, BITS / (bandwidth * 1e6)
+    return rows
 
 
-def _party(name: str, names: ClientNames, where: str) -> int | None:
+def _party(name: str, names: ClientNames, where: str) -> End:
     if name == ANY:
         return None
     return len(names.clients) if name == SERVER else names.number(name, where)
@@ -117,32 +116,17 @@ def _number(cells: dict[str, str], column: str, where: str) -> float:
     return value
 
 
-def _fill(rows: list[_Row], K: int) -> Links:
-    """From the row that counts least to the one that counts most, each over the ones before."""
-    links = Links(*(np.full((K + 1, K + 1), np.nan) for _ in range(2)))
-    for row, forward in sorted(((row, forward) for row in rows for forward in (False, True)), key=_order):
-        ends = (row.sender, row.to) if forward else (row.to, row.sender)
-        sender, to = (slice(0, K) if end is None else end for end in ends)
-        links.latency[sender, to], links.per_float[sender, to] = row.latency, row.per_float
-    return links
-
-
-def _order(entry: tuple[_Row, bool]) -> tuple[int, bool, bool]:
-    row, forward = entry
-    return row.rank(forward)
-
-
 def _check_covered(path: Path, links: Links, network: Network) -> None:
     """A row that holds for a link holds for the way back too, so that one direction tells."""
-    for k, near in enumerate(network.neighbours):
+    for k, near in enumerate(network.neighbours if (None, None) not in links.rows else ()):
         for j in near:
-            if math.isnan(links.latency[k, j]):
+            if math.isnan(links.latency_of(k, j)):
                 ends = f"{network.clients[k]},{network.clients[j]}"
                 raise NetworkError(f"{path}: no row covers the link {ends}: add one, or one for '*,*'.")
     if not links.has_server:
         return
     for k, name in enumerate(network.clients):
-        if math.isnan(links.latency[k, links.server]):
+        if math.isnan(links.latency_of(k, links.server)):
             raise NetworkError(f"{path}: no row covers the link server,{name}: add one, or one for 'server,*'.")
 
 

@@ -57,9 +57,8 @@ def travel(method: Method, network: Network, samples: int, outputs: int, seed: i
 def _server_round(links: Links, floats: int, down: int | None = None) -> float:
     """The slowest client, there and back; ``down`` floats on the way there, if they differ."""
     server = links.server
-    there = links.latency[server, :server] + (floats if down is None else down) * links.per_float[server, :server]
-    back = links.latency[:server, server] + floats * links.per_float[:server, server]
-    return float(np.max(there + back))
+    there = floats if down is None else down
+    return max(links.seconds(server, k, there) + links.seconds(k, server, floats) for k in range(links.clients))
 
 
 def _neighbours(network: Network, links: Links, floats: int) -> float:

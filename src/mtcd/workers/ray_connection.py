@@ -37,6 +37,7 @@ def connect(address: str, key: str, here: Mapping[str, Any] | None = None) -> bo
     _errors_to_stderr(find("ray._private.worker"))
     if ray.is_initialized():
         return False
+    logging.getLogger("ray").setLevel(logging.ERROR)
     for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     joined = _running() if address == AUTO else None if address == LOCAL else _checked(address, key)

@@ -17,8 +17,6 @@ from mtcd.network.tours import closed_walk
 from mtcd.network.walks.facts import Facts, TourTimes, checked_start
 from mtcd.network.walks.walk import WALKS, Walk
 
-COVER_WORK = 1e8  # a second or two; beyond, the length of the tour bounds what ``tour_cover`` would find
-
 
 @WALKS.register("tour")
 class TourWalk(Walk):
@@ -103,7 +101,7 @@ class TourFacts(Facts):
 
     def tour(self) -> TourTimes:
         tour = self._tour
-        return TourTimes(len(tour), tour_wait(tour), tour_cover(tour) if len(tour) ** 2 <= COVER_WORK else len(tour))
+        return TourTimes(len(tour), tour_wait(tour), tour_cover(tour))
 
 
 def tour_visits(tour: Sequence[int], start: Sequence[float] | Array, S: int) -> Array:
@@ -144,10 +142,20 @@ def tour_cover(tour: Sequence[int]) -> int:
     >>> tour_cover([0, 1, 2, 1])
     3
     """
-    first = {client: place for place, client in reversed(list(enumerate(tour)))}
-    return max(_last_news([*tour[place:], *tour[:place]]) for place in first.values())
+    begins = _first_places(tour)
+    count, missing, end, longest = dict.fromkeys(tour, 0), len(set(tour)), -1, 0
+    for place, client in enumerate(tour):  # the window from this place to the first one at which all were visited
+        while missing:
+            end += 1
+            reached = tour[end % len(tour)]
+            missing -= count[reached] == 0
+            count[reached] += 1
+        if place in begins:
+            longest = max(longest, end - place)
+        count[client] -= 1
+        missing += count[client] == 0
+    return longest
 
 
-def _last_news(places: Sequence[int]) -> int:
-    first = {client: place for place, client in reversed(list(enumerate(places)))}
-    return max(first.values())
+def _first_places(tour: Sequence[int]) -> set[int]:
+    return set({client: place for place, client in reversed(list(enumerate(tour)))}.values())
