@@ -30,6 +30,7 @@ from mtcd.planner.screening import kind
 from mtcd.report.plain_text import escape
 from mtcd.report.regions import regions_png
 from mtcd.report.screen_table import ScreenTable
+from mtcd.workers import Backend
 
 ROWS = 8
 REPORTED_SECONDS = 5.0  # an optimum that takes longer is reported
@@ -50,6 +51,7 @@ class PlanOptions:
     as_json: bool
     machines: int | None = None
     machine: tuple[str, ...] = ()
+    backend: Backend | None = None
 
 
 def plan_config(options: PlanOptions) -> None:
@@ -75,8 +77,8 @@ def plan_config(options: PlanOptions) -> None:
         refuse_code(config, f"plan with it: mtcd plan {options.config} --run-code")
     setup = build(config)
     if isinstance(config.model, AdditiveSection):
-        if options.machines is not None:
-            raise ConfigError("--machines is for linear models: leave it out for this one.")
+        if options.machines is not None or options.backend is not None:
+            raise ConfigError("--machines, --workers and --ray are for linear models: leave them out for this one.")
         _plan_additive(setup, options, budget, out)
         return
     links = None if options.links is None else read_links(options.links, setup.network)
@@ -89,6 +91,7 @@ def plan_config(options: PlanOptions) -> None:
             ratio=options.ratio,
             links=links,
             watch=watch,
+            backend=options.backend,
             prefer=None if work is None else lambda one: seconds_on(one, work, machine, options.machines or 1),
         )
     drawn = regions_png(found)

@@ -14,6 +14,7 @@ from mtcd.cli.options import (
     Changes,
     ConfigFile,
     NoTable,
+    RayOption,
     RunCode,
     Seed,
     StyleOption,
@@ -143,6 +144,13 @@ def plan(
             "process_mb. Repeatable.",
         ),
     ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            "--workers", metavar="N", min=1, help="Pilots at the same time, on workers. Default: one, in this process."
+        ),
+    ] = None,
+    ray: RayOption = None,
     changes: Changes = None,
     seed: Seed = None,
     as_json: AsJson = False,
@@ -150,10 +158,12 @@ def plan(
 ) -> None:
     """Propose a method and settings."""
     from mtcd.cli.plan import PlanOptions, plan_config
+    from mtcd.workers import Backend
 
     with running_code() if run_code else nullcontext():
         own = PlanOptions(config, ratio, links, target, budget, out, changes or [], seed, as_json)
-        plan_config(replace(own, machines=machines, machine=tuple(machine or ())))
+        backend = None if workers is None and ray is None else Backend(workers, ray)
+        plan_config(replace(own, machines=machines, machine=tuple(machine or ()), backend=backend))
 
 
 @training.command()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from mtcd.planner.forecast import DIVERGED, ROUGH, UNKNOWN, Forecast
 
@@ -46,7 +47,21 @@ R = TypeVar("R", bound=Runner)
 Watch = Callable[[str, float], None]
 
 
-def race(runners: Sequence[R], until: float, watch: Watch | None = None) -> None:
+Advance = Callable[[Sequence[Any], float, Callable[[Any], float], Callable[[], None]], None]
+"""Continues runners until a time of ``perf_counter``, each up to its limit; calls the last function in between."""
+
+
+def one_by_one(
+    running: Sequence[Runner], end: float, most: Callable[[Runner], float], tick: Callable[[], None]
+) -> None:
+    """In this process: each gets an equal share of the time that is left."""
+    for place, runner in enumerate(running):
+        tick()
+        now = perf_counter()
+        runner.advance(now + (end - now) / (len(running) - place), most(runner))
+
+
+def race(runners: Sequence[R], until: float, watch: Watch | None = None, advance: Advance = one_by_one) -> None:
     """Rung after rung until this time of ``perf_counter``, or until all is known that matters."""
     began, alive = perf_counter(), list(runners)
     rungs = max(1, math.ceil(math.log2(len(alive) + 1)))
@@ -55,17 +70,22 @@ def race(runners: Sequence[R], until: float, watch: Watch | None = None) -> None
         now = perf_counter()
         if not running or now >= until:
             break
-        end = now + (until - now) / (rungs - rung)
-        for place, runner in enumerate(running):
-            if watch is not None:
-                watch(f"rung {rung + 1}: {len(running)} pilots", (perf_counter() - began) / (until - began))
-            now = perf_counter()
-            most = math.inf if runner in _kept(alive) else reached(alive)
-            runner.advance(now + (end - now) / (len(running) - place), most)
+        said = f"rung {rung + 1}: {len(running)} pilots"
+        advance(
+            running,
+            now + (until - now) / (rungs - rung),
+            partial(_most, alive),
+            lambda said=said: watch and watch(said, (perf_counter() - began) / (until - began)),  # type: ignore[misc]
+        )
         alive = survivors(alive)
     for runner in runners:
         if runner not in alive:
             runner.dismiss()
+
+
+def _most(alive: Sequence[Runner], runner: Runner) -> float:
+    """What a runner may cost."""
+    return math.inf if runner in _kept(alive) else reached(alive)
 
 
 def ranked(runners: Sequence[R]) -> list[R]:

@@ -18,11 +18,13 @@ from mtcd.methods.method import resolve_stepsize
 from mtcd.methods.sealed.settings import SealedTours
 from mtcd.planner.candidates import Space
 from mtcd.planner.halving import Watch, race, ranked, reached
+from mtcd.planner.hosted_pilots import Racing, hosting
 from mtcd.planner.links import Links
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.proposal import Proposal
 from mtcd.planner.refine import confirm, race_on, refine, second_chances
 from mtcd.planner.screening import affordable, ordered
+from mtcd.workers import Backend
 
 TARGET = 1e-4
 SCREEN = 0.2  # of the budget, for making candidates
@@ -46,7 +48,7 @@ class Plan:
     """The config to use."""
     notes: tuple[str, ...]
     seconds: float
-    """Spent on the plan, without the optimum."""
+    """Spent on the plan, without the optimum and the start of workers."""
     optimum_seconds: float
 
     @property
@@ -97,13 +99,14 @@ def plan(
     links: Links | None = None,
     watch: Watch | None = None,
     prefer: Callable[[Proposal], float] | None = None,
+    backend: Backend | None = None,
 ) -> Plan:
     """Propose a method and its settings for the data, the network and the link costs of a config.
 
     ``target`` is the relative gap to reach: the config's, or 1e-4. ``budget`` is in seconds; f* is not counted. With
     ``links`` the wall-clock is to be small, otherwise the cost at ``ratio`` (the config's unless given). ``watch`` is
     called with what is going on and how far along it is. ``prefer`` orders the candidates that reach the target by
-    another number, the least first.
+    another number, the least first. With a ``backend``, candidates race on workers, several at a time.
     """
     target = target if target is not None else setup.stop.gap or TARGET
     check_number("target", target, above=0)
@@ -113,8 +116,10 @@ def plan(
     costs = setup.costs if ratio is None else replace(setup.costs, ratio=ratio)
     began = perf_counter()
     task = Task.of(setup, target, costs, links)
-    ready = perf_counter()
-    pilots, notes = _pilots(setup, task, ready, budget, watch)
+    known = perf_counter()
+    with hosting(backend, setup, task) as racing:
+        ready = perf_counter()
+        pilots, notes = _pilots(setup, task, racing, ready, budget, watch)
     order = sorted(ranked(pilots), key=lambda pilot: pilot.cautious)
     if prefer is not None:
         order.sort(key=lambda pilot: (not pilot.forecast.arrives, prefer(Proposal.of(pilot))))
@@ -130,48 +135,48 @@ def plan(
         config=config,
         notes=(*setup.notes, *setup.data.notes, *notes, *more),
         seconds=perf_counter() - ready,
-        optimum_seconds=ready - began,
+        optimum_seconds=known - began,
     )
 
 
 def _pilots(
-    setup: Setup, task: Task, began: float, budget: float, watch: Watch | None
+    setup: Setup, task: Task, racing: Racing, began: float, budget: float, watch: Watch | None
 ) -> tuple[list[Pilot], tuple[str, ...]]:
     """Screen, race, refine: all pilots that were run, the config's own first."""
     served = task.links is None or task.links.has_server
-    own, notes = _own(setup, task, served)
+    own, notes = _own(setup, task, racing, served)
     resolved = resolve_stepsize(setup.method, task.smoothness)[0]
     space = Space(task.network, task.smoothness, resolved, task.problem.outputs, task.seed, served)
     methods = ordered(task, space.candidates(), began + SCREEN * budget)
     now = perf_counter()
     left = max(began + budget - now, LEAST * budget)
-    most = max(FEWEST_PILOTS, affordable(task, RACE * left / math.log2(len(methods) + 2)))
+    most = max(FEWEST_PILOTS, affordable(task, racing.jobs * RACE * left / math.log2(len(methods) + 2)))
     if len(methods) > most:
         notes += (f"Time for {most} of {len(methods)} candidates: a larger budget tries more.",)
-    pilots = own + [Pilot(task, method) for method in methods[:most]]
+    pilots = own + [racing.make(task, method, False) for method in methods[:most]]
     if not pilots:
         raise NetworkError("No method can work here: connect the network, or give links of a server.")
-    race(pilots, now + RACE * left, watch)
+    race(pilots, now + RACE * left, watch, racing.advance)
     confirm(pilots, now + CONFIRM * left)
     if math.isinf(reached(pilots)):
-        race_on(pilots, now + left, watch)
+        race_on(pilots, now + left, watch, racing.advance)
     second_chances(pilots, now + CHANCES * left)
     refine(task, space, pilots, now + left, watch)
     confirm(pilots, now + left)
     return pilots, notes
 
 
-def _own(setup: Setup, task: Task, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
+def _own(setup: Setup, task: Task, racing: Racing, served: bool) -> tuple[list[Pilot], tuple[str, ...]]:
     """The config's own method, if it can work here; a note if not."""
     method, _ = resolve_stepsize(setup.method, task.smoothness)
     if not served:
         notes = ("The links have no server: only methods without one are considered.",)
-        return [Pilot(task, method, own=True)] if not method.has_server else [], notes
+        return [racing.make(task, method, True)] if not method.has_server else [], notes
     try:
         method.parties(task.problem, task.network, task.seed)
     except MtcdError as error:
         return [], (f"The config's own method cannot work here. {error}",)
-    return [Pilot(task, method, own=True)], ()
+    return [racing.make(task, method, True)], ()
 
 
 def _config(setup: Setup, task: Task, chosen: Proposal, ratio: float | None) -> tuple[Config, tuple[str, ...]]:

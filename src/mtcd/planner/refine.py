@@ -9,7 +9,7 @@ from time import perf_counter
 from mtcd.methods.method import Method
 from mtcd.planner.candidates import Space, further, neighbours
 from mtcd.planner.forecast import UNKNOWN
-from mtcd.planner.halving import Watch, race, ranked, reached
+from mtcd.planner.halving import Advance, Watch, one_by_one, race, ranked, reached
 from mtcd.planner.pilots import Pilot, Task
 from mtcd.planner.screening import kind
 
@@ -34,7 +34,7 @@ def confirm(pilots: Sequence[Pilot], until: float) -> None:
             return
 
 
-def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None) -> None:
+def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None, advance: Advance = one_by_one) -> None:
     """If no pilot has reached the target: continue the best, and some without a forecast."""
     known = [pilot for pilot in ranked(pilots) if pilot.forecast.arrives]
     unknown = [pilot for pilot in pilots if pilot.forecast.sure == UNKNOWN]
@@ -42,7 +42,7 @@ def race_on(pilots: Sequence[Pilot], until: float, watch: Watch | None) -> None:
     for pilot in contenders:
         pilot.revive()
     if contenders:
-        race(contenders, until, watch)
+        race(contenders, until, watch, advance)
 
 
 def second_chances(pilots: Sequence[Pilot], until: float) -> None:

@@ -1,0 +1,184 @@
+"""Pilots on workers. Each worker builds the task from the config, and keeps the pilots that it has begun."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import perf_counter
+from uuid import uuid4
+
+from mtcd.config.build import Setup, build
+from mtcd.config.schema import Config
+from mtcd.history import Measurement
+from mtcd.ledger.costs import Costs
+from mtcd.methods.method import Method
+from mtcd.planner.halving import Advance, one_by_one
+from mtcd.planner.links import Links
+from mtcd.planner.pilots import Pilot, Task
+from mtcd.workers import Backend, Failed, News, Workers, open_workers
+
+PATIENCE = 0.25  # seconds between two looks at the workers
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """From this a worker builds the task of a plan. ``plan`` is a name that no other plan has."""
+
+    plan: str
+    config: Config
+    target: float
+    costs: Costs
+    links: Links | None
+
+    def task(self) -> Task:
+        """As the process that plans has it; f* is in the cache."""
+        return Task.of(build(self.config), self.target, self.costs, self.links)
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """How far a pilot has come."""
+
+    status: str | None
+    worked: float
+    rows: list[Measurement]
+
+
+@dataclass
+class Kept:
+    """What a worker keeps of the latest plan."""
+
+    task: Task
+    pilots: dict[int, Pilot]
+
+
+_KEPT: dict[str, Kept] = {}
+
+
+@dataclass(frozen=True)
+class PilotJob:
+    """Continue a pilot for some seconds, or until it has cost ``most``. Without a method, only build the task."""
+
+    settings: TaskSettings
+    number: int = 0
+    method: Method | None = None
+    seconds: float = 0.0
+    most: float = math.inf
+
+    def run(self, tell: Callable[[float], None] = lambda fraction: None) -> Advanced | None:
+        """How far the pilot is then."""
+        kept = _KEPT.get(self.settings.plan)
+        if kept is None:
+            _KEPT.clear()
+            kept = _KEPT[self.settings.plan] = Kept(self.settings.task(), {})
+        if self.method is None:
+            return None
+        pilot = kept.pilots.setdefault(self.number, Pilot(kept.task, self.method))
+        pilot.advance(perf_counter() + self.seconds, self.most)
+        return Advanced(pilot.status, pilot.worked, pilot.rows)
+
+
+class HostedPilot(Pilot):
+    """A pilot that runs on one of the workers; if that dies, in this process, from the start."""
+
+    def __init__(self, task: Task, method: Method, own: bool, hosts: Hosts) -> None:
+        super().__init__(task, method, own)
+        self.hosts, self.number = hosts, hosts.next_number()
+        self.worker: int | None = None
+        self.here = False
+
+    def advance(self, until: float, most: float = math.inf) -> None:
+        if self.here:
+            super().advance(until, most)
+        elif self.status is None:
+            self.hosts.advance([self], until, lambda pilot: most)
+
+    def take(self, news: News) -> None:
+        """The answer of the worker."""
+        if isinstance(news, Advanced):
+            self.status, self.worked, self.rows = news.status, news.worked, news.rows
+        elif isinstance(news, Failed) and news.lost:
+            self.here, self.rows = True, []
+        else:
+            self.status = "refused"
+
+
+class Hosts:
+    """The workers of a plan."""
+
+    def __init__(self, workers: Workers[int], settings: TaskSettings) -> None:
+        self.workers, self.settings = workers, settings
+        self._numbers = 0
+
+    def next_number(self) -> int:
+        """A number for a pilot."""
+        self._numbers += 1
+        return self._numbers
+
+    def pilot(self, task: Task, method: Method, own: bool) -> HostedPilot:
+        """A pilot on these workers."""
+        return HostedPilot(task, method, own, self)
+
+    def prepare(self) -> None:
+        """Have the workers that have started build the task, which the budget does not count."""
+        while not self.workers.idle:
+            list(self.workers.news(PATIENCE))
+        asked = self.workers.idle
+        for worker in asked:
+            self.workers.give(-worker, PilotJob(self.settings), worker)
+        answered = 0
+        while answered < len(asked):
+            answered += sum(not isinstance(news, float) for _, news in self.workers.news(PATIENCE))
+
+    def advance(
+        self,
+        pilots: Sequence[HostedPilot],
+        end: float,
+        most: Callable[[HostedPilot], float],
+        tick: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Continue these pilots until this time of ``perf_counter``, each on its worker, several at a time."""
+        waiting, busy = list(pilots), dict[int, HostedPilot]()
+        while waiting or busy:
+            for worker in self.workers.idle:
+                pilot = next((one for one in waiting if not one.here and one.worker in (None, worker)), None)
+                if pilot is not None:
+                    turns = math.ceil(len(waiting) / self.workers.jobs)
+                    seconds = max(0.0, end - perf_counter()) / turns
+                    waiting.remove(pilot)
+                    busy[pilot.number], pilot.worker = pilot, worker
+                    job = PilotJob(self.settings, pilot.number, pilot.method, seconds, most(pilot))
+                    self.workers.give(pilot.number, job, worker)
+            for pilot in [one for one in waiting if one.here]:
+                waiting.remove(pilot)
+                pilot.advance(perf_counter() + max(0.0, end - perf_counter()) / (len(waiting) + 1), most(pilot))
+            tick()
+            for number, news in self.workers.news(PATIENCE):
+                if not isinstance(news, float):
+                    pilot = busy.pop(number)
+                    pilot.take(news)
+                    waiting += [pilot] if pilot.here else []
+
+
+@dataclass(frozen=True)
+class Racing:
+    """How pilots are made, how several are continued, and how many at a time."""
+
+    make: Callable[[Task, Method, bool], Pilot] = Pilot
+    advance: Advance = one_by_one
+    jobs: int = 1
+
+
+@contextmanager
+def hosting(backend: Backend | None, setup: Setup, task: Task) -> Iterator[Racing]:
+    """Pilots in this process, or on workers."""
+    if backend is None:
+        yield Racing()
+        return
+    settings = TaskSettings(uuid4().hex, setup.config, task.target, task.costs, task.links)
+    with open_workers(backend) as workers:
+        hosts = Hosts(workers, settings)
+        hosts.prepare()
+        yield Racing(hosts.pilot, hosts.advance, workers.jobs)
