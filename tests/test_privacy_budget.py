@@ -15,7 +15,7 @@ pytest.importorskip("dp_accounting")
 from mtcd.errors import ConfigError
 from mtcd.privacy import DP
 from mtcd.privacy.budget import plan_budget, shared_precisions
-from mtcd.privacy.noise import secret_noise, seeded_noise
+from mtcd.privacy.noise import draw_secret, gaussian_noise, secret_of_seed
 
 
 def closed_form(sensitivity: float, delta: float) -> float:
@@ -82,7 +82,8 @@ def test_a_small_budget_of_one_party_makes_all_gradients_noisier_and_its_own_mos
 
 @pytest.mark.parametrize("deviation", [3.0, 1e9])
 def test_noise_is_gaussian(deviation: float) -> None:
-    for noise in (secret_noise(deviation, 40_000), seeded_noise(deviation, 40_000, 0, 1, 2)):
+    for secret in (draw_secret(), secret_of_seed(0)):
+        noise = gaussian_noise(deviation, 40_000, secret, 1, 2)
         assert noise.dtype == np.int64
         wanted = np.sqrt(deviation**2 + 1 / 12)  # with the rounding
         assert abs(noise.std() / wanted - 1) < 5 / np.sqrt(2 * 40_000)
@@ -91,11 +92,12 @@ def test_noise_is_gaussian(deviation: float) -> None:
         assert kstest(spread / wanted, "norm").pvalue > 1e-4 or deviation < 10
 
 
-def test_secret_noise_differs_and_seeded_noise_repeats_by_client_and_tour() -> None:
-    assert (secret_noise(1e6, 8) != secret_noise(1e6, 8)).any()
-    drawn = {tuple(seeded_noise(1e6, 8, seed, client, tour)) for seed in (0, 1) for client in (0, 1) for tour in (1, 2)}
-    assert len(drawn) == 8
-    assert (seeded_noise(1e6, 8, 0, 1, 2) == seeded_noise(1e6, 8, 0, 1, 2)).all()
+def test_noise_is_a_function_of_the_secret_the_client_and_the_tour() -> None:
+    secrets = (draw_secret(), draw_secret(), secret_of_seed(0), secret_of_seed(1))
+    places = [(secret, client, tour) for secret in secrets for client in (0, 1, 11) for tour in (1, 11)]
+    drawn = {tuple(gaussian_noise(1e6, 8, *place)) for place in places}
+    assert len(drawn) == len(places)
+    assert drawn == {tuple(gaussian_noise(1e6, 8, *place)) for place in places}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,17 +16,19 @@ from hypothesis import strategies as st
 pytest.importorskip("dp_accounting")
 
 import mtcd
+from commands import run
 from mtcd.arrays import Array
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError, MtcdError, WireError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.private.block import PrivateBlock, clip_rows, clipping_length
-from mtcd.methods.private.plan import PrivatePlan
+from mtcd.methods.private.plan import PrivatePlan, PrivateSteering
 from mtcd.methods.private.settings import PrivateTours
 from mtcd.methods.sealed.holder import SealedServer
 from mtcd.methods.sealed.payloads import SealedToken
 from mtcd.model.linear import LinearProblem
-from mtcd.privacy.noise import seeded_noise
+from mtcd.privacy.budget import plan_budget
+from mtcd.privacy.noise import gaussian_noise, secret_of_seed
 from mtcd.protocol.party import Message
 
 MODEL = mtcd.Glm("logistic", l2=1.0)
@@ -71,7 +74,7 @@ class Transcript:
             self.received.setdefault(place, products + noise(k, block.tour, products))
             return update(block, self.received[place], token, draws)
 
-        patch.setattr(PrivatePlan, "released", lambda self, values, *_: values)
+        patch.setattr(PrivateSteering, "released", lambda self, values, *_: values)
         patch.setattr(PrivateBlock, "update", replayed)
 
     def run(self, problem: LinearProblem, method: PrivateTours) -> tuple[dict[tuple[int, int], Array], float]:
@@ -169,7 +172,8 @@ def twin(problem: LinearProblem, plan: PrivatePlan) -> list[Array]:
         g = 1 / (1 + np.exp(-sum(x @ w for x, w in zip(X, theta, strict=True)))) - problem.labels
         for k, x in enumerate(X):
             free, length = problem.penalties[k].free, clipping_length(x.shape[1], problem.penalties[k].free, dp.clip)
-            drawn = seeded_noise(plan.budget.multipliers[k] * scales.sensitivity, x.shape[1], plan.seed, k, t)
+            deviation = plan.budget.multipliers[k] * scales.sensitivity
+            drawn = gaussian_noise(deviation, x.shape[1], secret_of_seed(plan.seed), k, t)
             penalty = problem.penalties[k].l2 * np.where(np.arange(x.shape[1]) < x.shape[1] - free, theta[k], 0)
             gradient = x.T @ g + penalty + drawn * length / scales.sensitivity
             theta[k] = theta[k] - dp.stepsize / (len(g) + problem.penalties[k].l2) * gradient
@@ -203,15 +207,15 @@ def test_encryption_changes_nothing() -> None:
 
 def test_gradients_have_the_noise_of_their_party(monkeypatch: pytest.MonkeyPatch) -> None:
     found: dict[int, list[Array]] = {}
-    released = PrivatePlan.released
+    released = PrivateSteering.released
 
-    def kept(self: PrivatePlan, values: Any, client: int, *rest: Any) -> Any:
-        answer = released(self, values, client, *rest)
-        modulus = rest[-1].plain_modulus
+    def kept(self: PrivateSteering, values: Any, client: int, t: int) -> Any:
+        answer = released(self, values, client, t)
+        modulus = self.plan.parameters().plain_modulus
         found.setdefault(client, []).append((answer - values + modulus // 2) % modulus - modulus // 2)
         return answer
 
-    monkeypatch.setattr(PrivatePlan, "released", kept)
+    monkeypatch.setattr(PrivateSteering, "released", kept)
     dp = mtcd.DP(epsilon=3.0, tours=60, parties={"p1": 1.0})
     plan = tours(MODEL.problem(table(60, 3)), replace(CLEAR, dp=dp, secret=True))
     for k, multiplier in enumerate(plan.budget.multipliers):
@@ -248,7 +252,7 @@ def test_a_training_ends_when_the_budget_is_spent_and_says_what_was_spent() -> N
 def test_the_key_holder_answers_no_request_beyond_the_budget() -> None:
     plan = tours(MODEL.problem(table(60, 2)), CLEAR)
     with pytest.raises(WireError, match="the budget is for 6"):
-        plan.released(np.zeros(5, np.int64), 0, 7, 1.0, plan.parameters())
+        PrivateSteering(plan).released(np.zeros(5, np.int64), 0, 7)
 
 
 def test_a_resumed_training_receives_the_same_gradients(tmp_path: Path) -> None:
@@ -305,3 +309,27 @@ def test_refusals_that_say_what_to_do() -> None:
         mtcd.train(table(), MODEL, "cycle", mtcd.MTCD(walk="tour"), privacy=named)
     with pytest.raises(ConfigError, match="leaves no room for the gradients"):
         mtcd.train(table(), MODEL, "cycle", replace(CLEAR, dp=mtcd.DP(epsilon=1e-6, delta=1e-12)))
+
+
+def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "private.yaml"
+    file.write_text(
+        "data: {synthetic: logistic, samples: 200, features: 12, clients: 3}\nmodel: {kind: logistic, l2: 1}\n"
+        "method: {kind: mtcd, walk: tour}\nstop: {iterations: 10}\n"
+        "privacy: {mode: sealed, dp: {epsilon: 3, tours: 20, parties: {client_1: 1}}}\n"
+    )
+    run("inspect", str(file), "--json")
+    found = json.loads(capsys.readouterr().out)["privacy"]
+    budget = plan_budget(mtcd.DP(epsilon=3, tours=20, parties={"client_1": 1}), ["client_0", "client_1", "client_2"])
+    assert found["releases"] == 60
+    assert list(found["noise_multiplier"].values()) == pytest.approx(budget.multipliers)
+    assert list(found["expected_spending"].values()) == pytest.approx(budget.spent(10))
+    run("plan", str(file), "--json")
+    planned = json.loads(capsys.readouterr().out)
+    assert planned["cost"] == pytest.approx(10 * planned["cost_per_tour"])
+    by_tours = planned["noise_by_tours"]
+    assert by_tours["80"]["client_0"] == pytest.approx(2 * by_tours["20"]["client_0"])  # the square root of the tours
+    assert run("plan", str(file), "--target", "0.1") != 0
+    assert "--target is not for privacy.dp" in capsys.readouterr().err
+    assert run("train", str(file), "--set", "privacy.mode=open") != 0
+    assert "no better than if each party trained alone" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from rich.table import Table
 from mtcd.cli.findings import Finding, as_plain
 from mtcd.cli.inspect_additive import additive_rows, examine_additive, holds
 from mtcd.cli.inspect_split import cost_row, examine_split, held_by, iteration_costs, network_rows, split_rows
+from mtcd.cli.privacy_cost import privacy_facts, privacy_row
 from mtcd.cli.screen import screen
 from mtcd.cli.show import show_notes
 from mtcd.cli.theory import guarantee, lone_guarantee, theory_of, tree_finding
@@ -63,6 +64,7 @@ def examine(setup: Setup) -> dict[str, Any]:
     method, seed = setup.method, setup.config.seed
     method.check_network(setup.network)
     method.check_problem(problem)
+    setup.stop.check(method, setup.network, setup.costs)
     theory: list[Finding] = []
     sizes = method.sizes(problem.samples, problem.outputs, setup.network, seed)
     tokens, floats = 0, int(sizes.hop if isinstance(method, SealedTours) else sizes.downlink)
@@ -91,6 +93,7 @@ def examine(setup: Setup) -> dict[str, Any]:
         },
         **_stepsizes(method, smoothness),
         **iteration_costs(setup, tokens, sizes),
+        "privacy": privacy_facts(setup),
         "theory": as_plain(theory),
         "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
     }
@@ -141,6 +144,8 @@ def _linear_rows(found: dict[str, Any]) -> dict[str, str]:
         **_stepsize_rows(found),
         "cost of an iteration": cost_row(found),
     }
+    if found["privacy"] is not None:
+        rows["differential privacy"] = privacy_row(found["privacy"])
     return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}
 
 

@@ -7,12 +7,13 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from mtcd.cli.plan_machines import advice, machines_table, seconds_on, work_of
+from mtcd.cli.privacy_cost import plan_private, privacy_row, tours_table
 from mtcd.cli.screen import aside, screen
 from mtcd.cli.show import show_notes
 from mtcd.config.build import Setup, build
@@ -81,6 +82,9 @@ def plan_config(options: PlanOptions) -> None:
             raise ConfigError("--machines, --workers and --ray are for linear models: leave them out for this one.")
         _plan_additive(setup, options, budget, out)
         return
+    if setup.method.noisy:
+        _plan_private(setup, options)
+        return
     links = None if options.links is None else read_links(options.links, setup.network)
     work = None if options.machines is None else work_of(setup)
     with _progress() as watch:
@@ -112,6 +116,23 @@ def plan_config(options: PlanOptions) -> None:
     else:
         screen.print(escape(verdict(found)), highlight=False, soft_wrap=True)
     screen.print(f"Config to use: {escape(str(out))}  picture: {escape(str(picture))}", highlight=False, soft_wrap=True)
+
+
+def _plan_private(setup: Setup, options: PlanOptions) -> None:
+    """What differential privacy costs: with noise there is no gap to reach, and no other method to choose."""
+    for name in ("links", "target", "machines", "out"):
+        if getattr(options, name) is not None:
+            raise ConfigError(f"--{name} is not for privacy.dp: noise and cost follow from its settings. Leave it out.")
+    if options.ratio is not None:
+        setup = replace(setup, costs=replace(setup.costs, ratio=options.ratio))
+    found = plan_private(setup)
+    if options.as_json:
+        print(json.dumps(found, allow_nan=False))  # noqa: T201
+        return
+    show_notes(found["notes"])
+    screen.print(tours_table(found))
+    screen.print(escape(f"{privacy_row(found)}; cost {found['cost']:.4g}."), highlight=False, soft_wrap=True)
+    screen.print("The config is used as it is: only its own method trains with privacy.dp.", highlight=False)
 
 
 def _plan_additive(setup: Setup, options: PlanOptions, budget: float, out: Path) -> None:

@@ -1,37 +1,46 @@
-"""Gaussian noise as integers.
+"""Gaussian noise as integers, from a secret.
 
 Where a query is an integer, adding a rounded Gaussian number is the same as rounding the query plus that number: a
 Gaussian mechanism whose result is rounded. Rounding also leaves out the last bits of a floating-point number, which may
 tell the query that it was added to.
+
+Noise is a function of the secret, the client and the tour: a tour that is repeated, after a restart or from a backup,
+releases the same numbers again, and spends nothing.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
 from numpy.typing import NDArray
 
-from mtcd.seeding import stream
-
 Integers = NDArray[np.int64]
+Secret = NDArray[np.uint8]
 BITS = 53
+SECRET_BYTES = 32
 
 
-def secret_noise(deviation: float, count: int) -> Integers:
-    """From the operating system's randomness: nobody can draw it again."""
-    drawn = np.frombuffer(os.urandom(8 * count), np.uint64) >> np.uint64(64 - BITS)
-    return _integers(deviation, drawn)
+def draw_secret() -> Secret:
+    """From the operating system."""
+    return np.frombuffer(os.urandom(SECRET_BYTES), np.uint8)
 
 
-def seeded_noise(deviation: float, count: int, seed: int, client: int, tour: int) -> Integers:
-    """From the seed of the run: the same again when a training is resumed, but no secret to those who know the seed."""
-    drawn = stream(seed, "differential privacy", client, tour).integers(0, 2**BITS, count, np.uint64)
-    return _integers(deviation, drawn)
+def secret_of_seed(seed: int) -> Secret:
+    """For a training that can be repeated: no secret to those who know the seed."""
+    digest = hashlib.blake2b(f"seed {int(seed)}".encode(), digest_size=SECRET_BYTES).digest()
+    return np.frombuffer(digest, np.uint8)
 
 
-def _integers(deviation: float, drawn: NDArray[np.uint64]) -> Integers:
-    """By the inverse of the distribution function, at the middle of one of 2^53 intervals: at most 8.3 deviations."""
+def gaussian_noise(deviation: float, count: int, secret: Secret, client: int, tour: int) -> Integers:
+    """``count`` integers, by the inverse of the distribution function at the middle of one of 2^53 intervals.
+
+    SHAKE-256 of the secret and the ids gives the bits. No number exceeds 8.3 deviations.
+    """
+    ids = f"differential privacy {client} {tour}".encode()
+    bits = hashlib.shake_256(secret.tobytes() + ids).digest(8 * count)
+    drawn = np.frombuffer(bits, "<u8") >> np.uint64(64 - BITS)
     uniform = np.minimum((drawn.astype(float) + 0.5) / 2.0**BITS, 1 - 2.0**-BITS)
     return np.asarray(np.rint(deviation * scipy.special.ndtri(uniform)), np.int64)

@@ -5,7 +5,6 @@ gradients of a tour are at the same scores, and the change of the scores, which 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -20,16 +19,9 @@ from mtcd.methods.sealed.steering import Steering
 from mtcd.objective.penalty import Penalty
 from mtcd.privacy import DP
 from mtcd.privacy.budget import Budget
-from mtcd.privacy.noise import secret_noise, seeded_noise
+from mtcd.privacy.noise import draw_secret, gaussian_noise, secret_of_seed
 from mtcd.sealing.cipher import Integers
 from mtcd.sealing.parameters import Parameters, choose_parameters
-
-
-class PrivateSteering(Steering):
-    """The scores alone. A mix of tours, or a step that depends on them, would tell the clients more than the noise."""
-
-    def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
-        self.scores = self.scores + change
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -51,16 +43,31 @@ class PrivatePlan(SealedPlan):
         return PrivateScales(parameters, self.samples, self.loss.curvature, self.start, self.clients, noisiest=noisiest)
 
     def steering(self) -> Steering:
-        return PrivateSteering(self.loss, self.samples, 0, self.start, self.constant)
+        return PrivateSteering(self)
 
     def block(self, X: Block, penalty: Penalty) -> PrivateBlock:
         return PrivateBlock(X, penalty, self.dp)
 
-    def released(self, values: Integers, client: int, t: int, token: float, parameters: Parameters) -> Integers:
+
+class PrivateSteering(Steering):
+    """The scores, and the noise. A mix of tours, or a step that depends on scores, would tell the clients more."""
+
+    state_fields = (*Steering.state_fields, "secret")
+
+    def __init__(self, plan: PrivatePlan) -> None:
+        super().__init__(plan.loss, plan.samples, 0, plan.start, plan.constant)
+        self.plan = plan
+        self.secret = draw_secret() if plan.secret else secret_of_seed(plan.seed)
+
+    def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
+        self.scores = self.scores + change
+
+    def released(self, values: Integers, client: int, t: int) -> Integers:
         """The masked gradient with noise: the mask is uniform, so the key holder adds noise to what it cannot read."""
-        if t > self.dp.tours:
-            raise WireError("sealed request", f"is of tour {t}, but the budget is for {self.dp.tours}")
-        deviation = self.budget.multipliers[client] * self.scales(parameters).sensitivity
-        draw = secret_noise if self.secret else partial(seeded_noise, seed=self.seed, client=client, tour=t)
-        shifted = (values + draw(deviation, len(values))) % parameters.plain_modulus
+        plan, parameters = self.plan, self.plan.parameters()
+        if t > plan.dp.tours:
+            raise WireError("sealed request", f"is of tour {t}, but the budget is for {plan.dp.tours}")
+        deviation = plan.budget.multipliers[client] * plan.scales(parameters).sensitivity
+        noise = gaussian_noise(deviation, len(values), self.secret, client, t)
+        shifted = (values + noise) % parameters.plain_modulus
         return np.where(shifted > parameters.half, shifted - parameters.plain_modulus, shifted)

@@ -85,7 +85,7 @@ class KeyHolding(Stateful):
             raise WireError("sealed request", "is of a client that the token does not visit now")
         values = self.key.open_product(self.key.product_from_bytes(request.data.tobytes()))
         self.answered.append(client)
-        values = self.plan.released(values, client, request.t, self.scale, self.key.parameters)
+        values = self.steering.released(values, client, request.t)
         answer = SealedAnswer(client, request.t, request.place, values.astype(float))
         return [send(self.number, self._towards(client), answer)]
 

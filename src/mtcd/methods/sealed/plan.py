@@ -19,7 +19,7 @@ from mtcd.network.topology import Network
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.protocol.party import SERVER
-from mtcd.sealing.cipher import Integers, SchemeName, SecretKey
+from mtcd.sealing.cipher import SchemeName, SecretKey
 from mtcd.sealing.parameters import Parameters, choose_parameters
 from mtcd.seeding import stream
 
@@ -102,10 +102,6 @@ class SealedPlan:
     def block(self, X: Block, penalty: Penalty) -> SealedBlock:
         """The block of a client."""
         return SealedBlock(X, penalty, self.depth)
-
-    def released(self, values: Integers, client: int, t: int, token: float, parameters: Parameters) -> Integers:
-        """What the key holder answers, of a masked gradient that it has decrypted in tour t."""
-        return values
 
     def towards(self, client: int, target: int) -> int:
         """The next party on a shortest way from a client to the key holder or another client."""

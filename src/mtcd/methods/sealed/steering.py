@@ -7,6 +7,8 @@ each new move is a combination of d and of earlier moves, with the same weights 
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import numpy as np
 
 from mtcd.arrays import Array
@@ -15,6 +17,7 @@ from mtcd.methods.subspace import best_weights
 from mtcd.model.fit import LabelFit
 from mtcd.objective.losses import Loss
 from mtcd.protocol.state import Stateful
+from mtcd.sealing.cipher import Integers
 
 FEIGNED = 1e-6
 """The share of f by which rounding errors may seem to lower it."""
@@ -23,7 +26,16 @@ FEIGNED = 1e-6
 class Steering(Stateful):
     """The scores at the start of the tour, the moves from tour to tour, and sums about both."""
 
-    state_fields = ("scores", "moves", "products", "labels", "noise", "weights", "stretch", "constant")
+    state_fields: ClassVar[tuple[str, ...]] = (
+        "scores",
+        "moves",
+        "products",
+        "labels",
+        "noise",
+        "weights",
+        "stretch",
+        "constant",
+    )
 
     def __init__(self, loss: Loss, samples: int, depth: int, start: float, constant: float) -> None:
         """``start``: f(0) or more; ``constant``: at least the part of f that depends on the labels alone."""
@@ -42,6 +54,10 @@ class Steering(Stateful):
 
         self.stretch = 1.0
         """The factor by which the last move is kept."""
+
+    def released(self, values: Integers, client: int, t: int) -> Integers:
+        """What the key holder answers, of a masked gradient that it has decrypted in tour t."""
+        return values
 
     def slope(self) -> Array:
         """a'(Z): the derivative of the loss but for the labels."""
