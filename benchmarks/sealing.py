@@ -1,7 +1,8 @@
 """Sealing: CPU time, bytes and noise budget of a visit and its operations, by samples and columns.
 
-``python -m benchmarks.sealing [--check]``; ``--check`` fails where a visit at N=5000, d_k=50 takes more than 100 ms, or
-a token more than 0.5 MB. CPU time of one process, the best of seven visits for each operation.
+``python -m benchmarks.sealing [--check | --histograms]``; ``--check`` fails where a visit at N=5000, d_k=50 takes more
+than 100 ms, or a token more than 0.5 MB. CPU time of one process, the best of seven visits for each operation.
+``--histograms``: what trees would need, encrypted sums of the derivatives of samples by column and bin.
 """
 
 from __future__ import annotations
@@ -40,14 +41,15 @@ class Stopwatch:
         return sum(spent for name, spent in self.least.items() if name not in ONCE)
 
 
-def measure(samples: int, columns: int, rounds: int = 7) -> dict[str, Any]:
-    """One client's visits, and what they cost."""
+def measure(samples: int, columns: int, rounds: int = 7, values: Any = None) -> dict[str, Any]:
+    """One client's visits, and what they cost; ``values``: its columns, random unless given."""
     draw = np.random.default_rng(0)
     scheme, watch = find("bfv"), Stopwatch()
     chosen = choose_parameters(samples, [columns], VISITS_PER_TOUR)
     key = watch("keys", scheme.generate, chosen)
     sealer = watch("read keys", scheme.sealer, key.public)
-    X, token = fix_matrix(draw.normal(size=(samples, columns)), chosen), TokenScale(chosen, 8.0)
+    given = draw.normal(size=(samples, columns)) if values is None else values
+    X, token = fix_matrix(given, chosen), TokenScale(chosen, 8.0)
     matrix = watch("encode", sealer.encode, X.integers)
     g, change = token.integers(draw.uniform(-1, 1, samples)), token.integers(draw.uniform(-0.1, 0.1, samples))
     sent = sealer.to_bytes(sealer.encrypt(g))
@@ -96,5 +98,22 @@ def main(
                     sys.exit("A visit at N=5000, d_k=50 takes more than 100 ms, or a token more than 0.5 MB.")
 
 
+def histograms(samples: int = 5000, columns: int = 50, bins: int = 32) -> None:
+    """Trees: the bins of the root are encoded once; each further node has samples, and so a matrix, of its own. Of the
+    two nodes of a split one is computed, the other is the difference; the last split needs no histograms of its nodes.
+    """
+    numbers = np.random.default_rng(0).integers(0, bins, (samples, columns))
+    indicators = (numbers[:, :, None] == np.arange(bins)).reshape(samples, -1).astype(float)
+    spent = measure(samples, columns * bins, 1, indicators)["operations"]
+    root, encode = (spent[name] / 1e3 for name in ("product", "encode"))
+    print(f"N={samples}, {columns} columns of {bins} bins: encode {encode:.2f} s, sums of one node {root:.2f} s of CPU")
+    for leaves in (2, 4, 8, 31):
+        further = max(0, leaves // 2 - 1) if leaves < 31 else leaves - 2  # complete trees; one grown leaf by leaf
+        print(f"a tree of {leaves} leaves: {root + further * (root + encode):.1f} s")
+
+
 if __name__ == "__main__":
-    main(check="--check" in sys.argv[1:])
+    if "--histograms" in sys.argv[1:]:
+        histograms()
+    else:
+        main(check="--check" in sys.argv[1:])

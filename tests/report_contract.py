@@ -82,6 +82,7 @@ class Run(Strict):
     links: list[Link]
     ledger: list[tuple[str, str]]
     coefficients: Annotated[list[Coefficient], Field(max_length=200)]
+    gains: bool
 
 
 class Report(Strict):

@@ -163,6 +163,23 @@ def test_coefficients_of_several_classes_are_named(tmp_path: Path) -> None:
         assert one.value == table[one.client, column][f"scaled_coefficient_{label}"]
 
 
+def test_trees_have_gains_instead_of_norms_and_step_sizes(tmp_path: Path) -> None:
+    X = np.random.default_rng(0).standard_normal((80, 4))
+    data = mtcd.split(X, X[:, 0] + X[:, 3], {"bank": [0, 1], "lab": [2, 3]})
+    model = mtcd.Mixed("squared", {"bank": {"kind": "trees", "min_samples": 5}, "lab": "linear"})
+    live = LiveRun("it", data, mtcd.Costs(), "seed: 0\n")
+    run = mtcd.train(data, model, "path", mtcd.STCD(), mtcd.Stop(iterations=30), callbacks=[live])
+    for found in (reported(run, tmp_path / "run"), checked(live.document()).runs[0]):
+        assert [client.detail for client in found.clients] == ["trees", "linear"]
+        assert found.clients[0].norm is None
+        assert found.clients[1].norm == pytest.approx(float(np.linalg.norm(run.parts["lab"].theta)))
+        assert [client.features for client in found.clients] == [2, 2]
+        assert found.gains
+        gains = {row["column"]: row["share"] for row in run.importance()}
+        assert {one.column: one.value for one in found.coefficients} == pytest.approx(gains)
+        assert "step size" not in dict(found.facts)
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_a_training_that_is_watched(name: str) -> None:
     data = make_data(RIDGE, 12, [2, 1, 2, 3], seed=1)

@@ -123,7 +123,11 @@ def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> No
             "or train a linear model (docs/trees.md)."
         )
     if not isinstance(method, MTCD):
-        raise ConfigError(f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}.")
+        served = " (without hops between clients: a cluster per client, hops: 1, combine: optimal)"
+        raise ConfigError(
+            f"{method.kind} trains linear models only: use mtcd or stcd for {kinds}"
+            f"{served if method.kind == 'svfl' else ''}."
+        )
     for name, given, why in (
         ("acceleration", method.acceleration, "extrapolates parameters, which trees do not have"),
         ("batch", method.batch, "samples mini-batches; trees see all samples: use model.rows to subsample"),

@@ -145,9 +145,9 @@ class Trace:
 
 
 def block_norm(theta: Any) -> float:
-    """The Euclidean norm of a block: an array, or tensors by name without buffers. Of trees: their number."""
+    """The Euclidean norm of a block: an array, or tensors by name without buffers. Trees have none."""
     if hasattr(theta, "trees"):
-        return float(len(theta))
+        return math.nan
     if isinstance(theta, Mapping):
         parameters = [value for name, value in theta.items() if not name.startswith("buffer.")]
         return math.sqrt(sum(float((value.detach().double() ** 2).sum()) for value in parameters))

@@ -120,6 +120,7 @@ def run(
             for k in range(min(clients, 4))
             for j in range(5)
         ],
+        "gains": False,
     }
 
 

@@ -45,6 +45,11 @@ class TrainedAdditive(TakesSamples):
         shown = ", ".join(held[:4]) + (", ..." if len(held) > 4 else "")
         return f"TrainedAdditive({self.model.loss}, {shown}{', prepared' if self.preparations else ''})"
 
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The family of every client."""
+        return tuple(family.kind for family in self.model.families(self.clients))
+
     def _each(self, families: Sequence[Any]) -> zip[tuple[str, Any, Part]]:
         return zip(self.clients, families, self.parts, strict=True)
 

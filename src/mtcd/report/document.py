@@ -48,7 +48,8 @@ def make_run(record: Record) -> dict[str, Any]:
         "curves": _curves(record),
         "links": _links(record),
         "ledger": ledger_rows(record),
-        "coefficients": coefficients(record.coefficients),
+        "coefficients": coefficients(record.coefficients, record.importance),
+        "gains": bool(record.importance),
     }
 
 
@@ -115,7 +116,7 @@ def _clients(record: Record) -> list[dict[str, Any]]:
             "last_visit": None if last[k] == -1 else last[k],
             "norm": finite(norms[k]),
             "state": state,
-            "detail": "",
+            "detail": "" if record.families is None else record.families[k],
         }
         for k in range(K)
     ]

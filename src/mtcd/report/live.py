@@ -13,6 +13,7 @@ from mtcd.callbacks import Callback
 from mtcd.callbacks.callback import Moment, RunInfo
 from mtcd.data.dataset import VerticalDataset
 from mtcd.data.vertical import VerticalData
+from mtcd.families.trained import TrainedAdditive
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -80,8 +81,12 @@ class LiveRun(Callback):
         )
 
     def _ended(self, run: Run) -> Record:
-        table = run.coefficients_table() if isinstance(run.model, TrainedModel) else ()
-        ended = of_run(run, self.name, self.yaml, clients=self.clients, features=self.features, coefficients=table)
+        known: dict[str, Any] = {"clients": self.clients, "features": self.features}
+        if isinstance(run.model, TrainedModel):
+            known["coefficients"] = run.coefficients_table()
+        elif isinstance(run.model, TrainedAdditive):
+            known["importance"], known["families"] = run.importance(), run.model.kinds
+        ended = of_run(run, self.name, self.yaml, **known)
         return replace(ended, notes=(*self.notes, *run.notes))
 
 

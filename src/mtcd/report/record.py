@@ -11,7 +11,8 @@ from typing import Any
 
 from mtcd.config.runs import CONFIG
 from mtcd.errors import MtcdError
-from mtcd.files import COEFFICIENTS
+from mtcd.families.additive import model_from_json
+from mtcd.files import COEFFICIENTS, IMPORTANCE
 from mtcd.history import Measurement
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -44,16 +45,20 @@ class Record:
     """The numbers of features of the clients."""
     coefficients: Sequence[Mapping[str, Any]] = ()
     """Rows of ``run.coefficients_table()``, as numbers or text."""
+    importance: Sequence[Mapping[str, Any]] = ()
+    """Rows of ``run.importance()`` of trees, likewise."""
+    families: Sequence[str] | None = None
+    """The families of the clients of an additive model."""
 
 
 def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
-    """The record of a run that has ended; ``known``: clients, features and coefficients."""
+    """The record of a run that has ended; ``known``: clients, features, coefficients and other fields of the model."""
     return Record(
         name=name,
         status=run.status,
         message=run.message,
         method=run.method,
-        stepsize=run.stepsize,
+        stepsize=None if known.get("families") else run.stepsize,  # families choose their own
         history=run.history.rows,
         ledger=run.ledger,
         costs=run.costs,
@@ -67,11 +72,19 @@ def of_run(run: Run, name: str, yaml: str | None, **known: Any) -> Record:
 def read_record(folder: Path, name: str) -> Record:
     """The run in a folder that ``mtcd train`` or ``run.save`` wrote. No code that it names is run."""
     about, run = read_without_model(folder)
-    model = about.get("model") or about.get("split") or {}
+    model = about.get("model") or about.get("split") or about.get("additive") or {}
     try:
         clients = run.trace.clients if run.trace is not None else tuple(model.get("clients", ()))
-        rows = _rows(folder / COEFFICIENTS)
-        return of_run(run, name, _text(folder / CONFIG), clients=clients, features=_features(model), coefficients=rows)
+        return of_run(
+            run,
+            name,
+            _text(folder / CONFIG),
+            clients=clients,
+            features=_features(model),
+            coefficients=_rows(folder / COEFFICIENTS),
+            importance=_rows(folder / IMPORTANCE),
+            families=_families(about.get("additive")),
+        )
     except (AttributeError, OSError, TypeError, ValueError, csv.Error) as error:
         raise MtcdError(f"{folder} is not a complete run folder ({type(error).__name__}: {error}).") from None
 
@@ -81,6 +94,14 @@ def _features(model: Mapping[str, Any]) -> list[int] | None:
     if "shapes" in model:
         return [prod(shape) for shape in model["shapes"]]
     return [len(names) for names in model["columns"]] if "columns" in model else None
+
+
+def _families(additive: Mapping[str, Any] | None) -> list[str] | None:
+    """The family of every client of an additive model."""
+    if additive is None:
+        return None
+    model = model_from_json(additive["model"])
+    return [family.kind for family in model.families(additive["clients"])]
 
 
 def _text(path: Path) -> str | None:

@@ -73,6 +73,7 @@ def ledger_rows(record: Record) -> list[list[str]]:
     rows += [
         ["hops of all tokens", f"{ledger.hops:,}"],
         ["hops charged, but not sent", f"{ledger.unsent_hops:,}"],
+        *([["hops that changed nothing", f"{ledger.unchanged:,}"]] if ledger.unchanged else []),
         ["bytes of a number", str(ledger.float_bytes)],
         ["price of a message with the server, in hops", f"{costs.ratio:g}"],
     ]
@@ -83,8 +84,13 @@ def _counted(messages: int) -> str:
     return f"{messages:,} message{'' if messages == 1 else 's'}"
 
 
-def coefficients(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The largest coefficients by absolute value, as trained: those of scaled columns can be compared."""
+def coefficients(
+    rows: Sequence[Mapping[str, Any]], importance: Sequence[Mapping[str, Any]] = ()
+) -> list[dict[str, Any]]:
+    """The largest coefficients by absolute value, as trained: those of scaled columns can be compared. Of trees, the
+    largest shares of columns in the gain of all splits.
+    """
+    rows = [*rows, *({**row, TRAINED: row["share"]} for row in importance)]
     found = [
         (abs(value), -number, row["client"], row["column"] + name.removeprefix(TRAINED).replace("_", ", ", 1), value)
         for number, row in enumerate(rows)

@@ -60,7 +60,9 @@
       const [share, minus] = [Math.abs(one.value) / most / 2, one.value < 0];
       return [one.column, one.client, page.number(one.value), bar(share, minus ? 0.5 - share : 0.5, minus)];
     });
-    page.fill(page.at("coefficient-table"), ["Column", "Party", "Coefficient", ""], rows, [2]);
+    page.at("coefficients-title").textContent = run.gains ? "Largest gains of splits" : "Largest coefficients";
+    const heading = run.gains ? "Share of the gain" : "Coefficient";
+    page.fill(page.at("coefficient-table"), ["Column", "Party", heading, ""], rows, [2]);
   };
 
   page.showNotes = (run) => {
