@@ -37,12 +37,12 @@ class Machine:
     server; ``cores`` and ``memory_gb`` of a machine, and ``process_mb`` that a process takes without any data.
     """
 
-    latency_ms: float = 2.1
+    latency_ms: float = 3.1
     bandwidth_mbps: float = 1000.0
     server_mbps: float = 1000.0
     cores: int = 1
     memory_gb: float = 8.0
-    process_mb: float = 60.0
+    process_mb: float = 93.0
 
     def __post_init__(self) -> None:
         check_number("latency_ms", self.latency_ms)
@@ -56,7 +56,7 @@ class Machine:
         """From 'latency_ms=0.5', ...
 
         >>> Machine.parse(["latency_ms=0.5", "cores=4"])
-        Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0, process_mb=60.0)
+        Machine(latency_ms=0.5, bandwidth_mbps=1000.0, server_mbps=1000.0, cores=4, memory_gb=8.0, process_mb=93.0)
         """
         kinds = {one.name: int if one.name == "cores" else float for one in fields(Machine)}
         given: dict[str, float] = {}
