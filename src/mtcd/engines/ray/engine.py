@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from dataclasses import fields
@@ -20,22 +19,21 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from mtcd.engines.ray.cluster import ActorsDied, Cluster
-from mtcd.engines.ray.host import HostState, Report
+from mtcd.engines.ray.host import Report
+from mtcd.engines.ray.pacing import Pacing
 from mtcd.engines.ray.placement import place
 from mtcd.engines.ray.settings import Ray
+from mtcd.engines.ray.states import adopt, as_host_states, as_snapshot, unpickled
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.engine import Engine, Recipe
 from mtcd.protocol.model import EpochLoss
-from mtcd.protocol.monitor import Monitor
-from mtcd.protocol.party import SERVER, Message, Part, Parties, Progress
-from mtcd.protocol.snapshots import restored, take
+from mtcd.protocol.party import SERVER, Part, Parties, Progress
 from mtcd.protocol.state import Snapshot
 
 log = logging.getLogger("mtcd.engines.ray")
 PAUSE_SECONDS = 0.05  # between two checks of the clock, for an observer that may pause
 PATIENCE = 60.0  # after an interrupt, for the parties to hold one model
-SNAPSHOT_SHARE = 50.0  # taking snapshots takes no more than 1/50 of the time
 
 
 class Kept(NamedTuple):
@@ -61,21 +59,17 @@ class RayEngine(Engine):
         self._shares: list[Any] = []
         self._routes: dict[int, int] = {}
         self._term = 0
-        self._due: float = 0
+        self._pacing = Pacing(settings.snapshot_seconds)
         self._polls: dict[int, Any] = {}
         self._before = Ledger(float_bytes=ledger.float_bytes)
         """What the ledger had before the hosts began: the messages of an earlier training that this one continues."""
         self._resumed: dict[int, bytes] | None = None
         self._kept: Kept | None = None
-        self._snapshot_due, self._spacing = 0.0, settings.snapshot_seconds
         self._observed: Progress | None = None
         self._reporters: list[int] = []
         self._states: dict[int, bytes] | None = None
         self._parameters: list[Any] | None = None
-        self._pace: tuple[float, int] | None = None
         self._deaths = 0
-        self._last = -1
-        """The iteration of the latest observation that was yielded."""
         self._stopped = False
 
     # Start and end
@@ -116,7 +110,7 @@ class RayEngine(Engine):
     # Running
 
     def skip_to(self, iteration: float) -> None:
-        self._due = iteration
+        self._pacing.due = iteration
 
     def run(self, pausing: bool = False) -> Iterator[Progress | None]:
         self._before = deepcopy(self.ledger)
@@ -129,7 +123,7 @@ class RayEngine(Engine):
                     yield None
             assert progress is not None
             if self._observe(progress):
-                self._last = progress.hop
+                self._pacing.last = progress.hop
                 yield progress
                 self._continue()
 
@@ -146,7 +140,7 @@ class RayEngine(Engine):
         """Bring all hosts to the latest snapshot, and let them run."""
         kept, self._term = self._kept, self._term + 1
         assert kept is not None
-        due = self._hold_from(kept.hop)
+        due = self._pacing.hold_from(kept.hop)
         peers = [self.cluster.handles[number] for number in range(len(self.placed))]
         bits, traced = self.ledger.float_bytes, self.tracer is not None
         states = kept.hosts or {}
@@ -155,7 +149,7 @@ class RayEngine(Engine):
         self._release(range(len(self.placed)), due)
 
     def _release(self, hosts: Sequence[int], due: float) -> None:
-        self._pace = None if self._observed is None else (perf_counter(), self._observed.hop)
+        self._pacing.released(None if self._observed is None else self._observed.hop)
         for number in hosts:
             self.cluster.tell(number, "release", self._term, due)
 
@@ -196,7 +190,7 @@ class RayEngine(Engine):
 
     def _observe(self, progress: Progress) -> bool:
         """Collect what belongs to an observation; returns whether the observer wants it."""
-        self._measure_pace(progress)
+        self._pacing.reached(progress.hop)
         self._observed, self._states = progress, None
         self._parameters = None if progress.parameters is None else list(progress.parameters)
         try:
@@ -205,15 +199,14 @@ class RayEngine(Engine):
             for number, (_, _, warnings) in found.items():
                 for line in warnings:
                     log.warning("Actor %d: %s", number, line)
-            if perf_counter() >= self._snapshot_due:
+            if self._pacing.snapshot_due:
                 began = perf_counter()
                 self._keep(self._host_states(), progress.hop)
-                self._spacing = max(self.settings.snapshot_seconds, SNAPSHOT_SHARE * (perf_counter() - began))
-                self._snapshot_due = perf_counter() + self._spacing
+                self._pacing.snapshot_took(perf_counter() - began)
         except ActorsDied as died:
             self._recover(died)
             return False
-        if progress.hop < self._wanted:
+        if progress.hop < self._pacing.wanted:
             self._continue()
             return False
         return True
@@ -221,28 +214,9 @@ class RayEngine(Engine):
     def _continue(self) -> None:
         """After an observation: release those that are held."""
         assert self._observed is not None
-        due = self._hold_from(self._observed.hop)
+        due = self._pacing.hold_from(self._observed.hop)
         self._release(self._reporters, due)
         self._observed = None
-
-    @property
-    def _wanted(self) -> float:
-        """The iteration of the next observation; after a fault, none is reported twice."""
-        return max(self._due, self._last + 1)
-
-    def _hold_from(self, hop: int) -> float:
-        """The iteration at which the parties are held next: that of the observer, or earlier for a snapshot."""
-        if self._rate is None:
-            return min(self._wanted, 2 * hop + 10)
-        return min(self._wanted, hop + max(1, int(self._rate * self._spacing)))
-
-    _rate: float | None = None
-    """Iterations per second."""
-
-    def _measure_pace(self, progress: Progress) -> None:
-        if self._pace is not None and progress.hop > self._pace[1]:
-            began, hop = self._pace
-            self._rate = (progress.hop - hop) / max(perf_counter() - began, 1e-6)
 
     def _add_up(self, ledgers: Sequence[Ledger], traced: Sequence[Any]) -> None:
         if self.tracer is not None:
@@ -306,26 +280,13 @@ class RayEngine(Engine):
             for part in self.cluster.call("parameters").values():
                 found |= part
             return [found[k] for k in range(len(self.parties.clients))]
-        return self._restored_here()
-
-    def _restored_here(self) -> list[Any]:
-        """The parties of this process take over the states of those in the hosts; returns the parameters."""
-        for host in self._unpickled():
-            for number, state in host.parties.items():
-                party = self.parties.server if number == SERVER else self.parties.clients[number]
-                assert party is not None
-                party.restore(state)
-            self.parties.adopt(host.waiting)
-        return self.parties.parameters()
-
-    def _unpickled(self) -> list[HostState]:
-        return [pickle.loads(state) for state in self._host_states().values()]
+        return adopt(self.parties, unpickled(self._host_states()))
 
     def _interrupt(self) -> None:
         """After an interrupt between two observations: wait until the parties hold one model."""
-        self._due, ends = 0, perf_counter() + PATIENCE
+        self._pacing.due, ends = 0, perf_counter() + PATIENCE
         for number in self.cluster.handles:
-            self.cluster.tell(number, "hold_at", self._wanted)
+            self.cluster.tell(number, "hold_at", self._pacing.wanted)
         while self._observed is None:
             for progress in self._wait(pausing=True):
                 if progress is not None:
@@ -354,54 +315,15 @@ class RayEngine(Engine):
         return self._states
 
     def snapshot(self) -> Snapshot:
-        """The parties and the messages under way, as the local engine has them."""
+        hosts = unpickled(self._host_states())
         if self.parties.checkpointed is not None:
-            self._restored_here()
+            adopt(self.parties, hosts)
             return self.parties.checkpointed.snapshot()
-        hosts = self._unpickled()
-        parties = {number: state for host in hosts for number, state in host.parties.items()}
-        progress = self._observed
-        assert progress is not None
-        own = None if progress.parameters is None else list(progress.parameters)
-        monitor = Monitor(len(self.parties.clients))
-        return take(
-            {
-                "parties": [parties[number] for number in self._numbers()],
-                "monitor": monitor.state(),
-                "waiting": [message for host in hosts for message in host.waiting],
-                "outgoing": [message for host in hosts for message in host.outgoing],
-                "ahead": {},
-                "observed": own,
-                "reached": progress.hop,
-            }
-        )
-
-    def _numbers(self) -> list[int]:
-        return [*range(len(self.parties.clients)), *([] if self.parties.server is None else [SERVER])]
+        assert self._observed is not None
+        return as_snapshot(self.parties, hosts, self._observed)
 
     def resume(self, snapshot: Snapshot) -> None:
-        if self.parties.checkpointed is not None:
-            opening = self.parties.checkpointed.resume(snapshot)
-            everybody = [*self.parties.clients, *([] if self.parties.server is None else [self.parties.server])]
-            self._resume_hosts([party.state() for party in everybody], [], opening)
-            return
-        state = restored(snapshot)
-        if state["ahead"] or state["monitor"]["reports"]:
-            raise MtcdError("The checkpoint is of clients that are ahead of each other: resume it without engine: ray.")
-        self._resume_hosts(state["parties"], state["waiting"], state["outgoing"])
-
-    def _resume_hosts(
-        self, parties: Sequence[dict[str, Any]], waiting: Sequence[Message], outgoing: Sequence[Message]
-    ) -> None:
-        """Have the hosts start with these states and messages."""
-        hosts = {n: HostState({}, ledger=Ledger(float_bytes=self.ledger.float_bytes)) for n in range(len(self.placed))}
-        for number, own in zip(self._numbers(), parties, strict=True):
-            hosts[self._routes[number]].parties[number] = own
-        for message in waiting:
-            hosts[self._routes[message.to]].waiting.append(message)
-        for message in outgoing:
-            hosts[self._routes[message.sender]].outgoing.append(message)
-        self._resumed = {n: pickle.dumps(host, protocol=5) for n, host in hosts.items()}
+        self._resumed = as_host_states(self.parties, snapshot, self._routes, self.ledger.float_bytes)
 
 
 _ADVICE = (
