@@ -64,12 +64,24 @@ def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp
         assert (found.blocks[name].theta == run.parameters[name]).all()
 
 
+@pytest.mark.parametrize("settings", [WITH_SERVER, ALONE], ids=["server", "alone"])
+def test_the_key_holder_ends_a_training_on_a_plateau(tmp_path: Path, settings: dict[str, Any]) -> None:
+    data, rule = table(), {"patience": 1, "min_improvement": 0.2}
+    found = unobserved(engine_of(tmp_path, data, **settings | {"stop": {"plateau": rule, "iterations": 9}}))
+    run = in_process(data, found.kits[data.clients[0]])
+    assert run.status == "plateau"
+    assert 0 < run.final.iteration < 9
+    for summary in found.summaries.values():
+        assert (summary.status, summary.iterations) == ("plateau", run.final.iteration)
+    for name in data.clients:
+        assert (found.blocks[name].theta == run.parameters[name]).all()
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"labels__shared_with": "parties"}, "labels stay with their holder"),
         ({"holdout": 0.2}, "scores of the held-out samples"),
-        ({"stop": {"plateau": 0.01, "iterations": 9}}, "stop.plateau"),
         ({"model": {"kind": "huber"}}, "a loss of the form"),
     ],
 )

@@ -32,8 +32,10 @@ from mtcd.federation.participant.sealed_sizes import (
     sizes_from,
 )
 from mtcd.federation.participant.table import PartyTable
+from mtcd.methods.sealed.holder import LoneHolder, SealedServer
 from mtcd.methods.sealed.settings import SealedTours, check_columns, start_bound
 from mtcd.objective.losses import Labels
+from mtcd.protocol.party import Parties
 from mtcd.sealing.cipher import SecretKey, find
 from mtcd.sealing.parameters import Parameters
 
@@ -88,10 +90,22 @@ class SealedParticipant(LinearParticipant):
         stop = self.stop.at_most(method.most_tours(sizes))
         watch = Watch(stop, method, network, self.costs, 1, samples, log)
         parties = method.parties(problem, network, config.seed, sizes, self._key)
+        self.key_holder = self._key_holder(parties)
+        if self.key_holder is not None:
+            watch.follow(self._objective, sizes.start)
         notes = self.agreed_notes(settings)
         if self.table is not None:  # those on this party's columns stay here
             notes = tuple(dict.fromkeys([*notes, *self.part.notes]))
         return Role(parties, bounds, watch, None, notes, evaluated_at_end=False, judged=True)
+
+    def _key_holder(self, parties: Parties) -> SealedServer | LoneHolder | None:
+        """This party, if it has the key."""
+        here = parties.server if self.table is None else parties.clients[self.config.parties.index(self.config.name)]
+        return here if isinstance(here, SealedServer | LoneHolder) else None
+
+    def _objective(self, report: Any) -> float | None:
+        """f after a tour, which the key holder knows; of the party as it was made last from its journal."""
+        return self.key_holder.holding.steering.objective() if self.key_holder is not None and report.hop else None
 
     def _part(self, config: KitConfig, rows: Sequence[int], classes: Sequence[Any], held: bool = False) -> OwnPart:
         """This party's part, with its labels if it holds them, otherwise with stand-ins of the same classes."""

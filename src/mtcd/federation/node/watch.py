@@ -73,6 +73,8 @@ class Watch:
         self._plateau: PlateauWatch | None = None
         if isinstance(stop.plateau, Plateau) and problem is not None and rule is not None:
             self._plateau = PlateauWatch(stop.plateau, method.epoch(samples), rule.start)
+        self._plateau_objective: Callable[[Any], float | None] = self._objective
+        self._epoch = method.epoch(samples)
         self._tokens: dict[int, tuple[int, int, float]] = {}
         self._pace, self._due, self._measured, self._logged = Growing(), 0.0, 0.0, 0.0
         self._next_check = 0.0
@@ -100,8 +102,16 @@ class Watch:
             if known or looks_hopeless(self._seen()):
                 return DIVERGED
         if status is None and self._plateau is not None and keeper is not None:
-            status = PLATEAU if self._plateau.reached(payload, keeper, self._objective) else None
+            status = PLATEAU if self._plateau.reached(payload, keeper, self._plateau_objective) else None
         return status
+
+    def follow(self, objective: Callable[[Any], float | None], start: float) -> None:
+        """Apply the plateau rule to an objective that no aggregate tells: the key holder knows it, and logs it never.
+
+        ``start``: f before the first update, or more.
+        """
+        if isinstance(self.stop.plateau, Plateau):
+            self._plateau, self._plateau_objective = PlateauWatch(self.stop.plateau, self._epoch, start), objective
 
     def judge(self, payload: Any, status: str) -> str:
         """The status of an end at this report: diverged, if the objective is known here and shows it."""
