@@ -42,7 +42,7 @@ def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(epsilon: flo
     assert budget.spent(0) == (0.0, 0.0, 0.0)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(st.lists(st.floats(0.05, 20), min_size=2, max_size=6), st.integers(1, 60), st.sampled_from([1e-7, 1e-5, 1e-2]))
 def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: int, delta: float) -> None:
     names = [f"p{k}" for k in range(len(epsilons))]
@@ -56,7 +56,7 @@ def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: 
         assert spent == pytest.approx(closed_form(sensitivity, delta), rel=1e-6)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(st.lists(st.floats(0.01, 10), min_size=1, max_size=5), st.integers(0, 2**31))
 def test_shared_precisions_have_the_largest_product(allowed: list[float], seed: int) -> None:
     """Concave objective, linear constraints: no feasible point nearby, or anywhere else, is better."""
