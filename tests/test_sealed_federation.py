@@ -83,6 +83,10 @@ def test_the_key_holder_ends_a_training_on_a_plateau(tmp_path: Path, settings: d
         ({"labels__shared_with": "parties"}, "labels stay with their holder"),
         ({"holdout": 0.2}, "scores of the held-out samples"),
         ({"model": {"kind": "huber"}}, "a loss of the form"),
+        (
+            {"stop": {"plateau": 0.01, "iterations": 9}, "privacy": {"mode": "sealed", "dp": {"epsilon": 3.0}}},
+            "does not count",
+        ),
     ],
 )
 def test_files_that_would_tell_more_are_refused(changes: dict[str, Any], words: str) -> None:

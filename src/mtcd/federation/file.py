@@ -245,8 +245,13 @@ def _check_plateau(federation: Federation, method: Method) -> None:
         raise ConfigError(
             f"stop.plateau: no party of a federation knows the objective of a split network on all samples. {instead}"
         )
-    if isinstance(method, SealedTours):
-        return  # the key holder knows the objective after each tour
+    if isinstance(method, SealedTours):  # the key holder knows the objective after each tour
+        if federation.privacy is not None and federation.privacy.dp is not None:
+            raise ConfigError(
+                "stop.plateau: when the objective stops falling depends on the data, which the budget of privacy.dp "
+                f"does not count. {instead}"
+            )
+        return
     if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
         why = "mini-batches" if method.batch is not None else method.kind
         raise ConfigError(
