@@ -105,6 +105,7 @@ def test_a_column_that_singles_out_rows_ends_the_opening(tmp_path: Path) -> None
         unobserved(engine_of(tmp_path, data, **WITH_SERVER))
 
 
+@pytest.mark.long
 def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path: Path) -> None:
     pytest.importorskip("dp_accounting")
     dp = {"epsilon": 8.0, "tours": 2, "parties": {"client_1": 3.0}}
