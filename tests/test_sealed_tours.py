@@ -52,6 +52,26 @@ def test_many_tours_do_not_drift_apart() -> None:
     assert max(row.gap for row in list(run.history)[20:]) <= 2e-5
 
 
+@pytest.mark.parametrize("model", [replace(LOGISTIC, l2=0.01), RIDGE], ids=str)
+def test_every_twentieth_tour_takes_the_rounding_errors_off(model: mtcd.Glm) -> None:
+    """Its scores are then those of the rounded columns, but for one rounding of each client; before, many."""
+    problem = model.problem(table(model.kind, 3, 600, 120))
+    parties = CLEAR.parties(problem, mtcd.make_network("cycle", ["a", "b", "c"]), 0)
+    engine, off = LocalEngine(parties, Ledger()), {}
+    for told in engine.run():
+        server = parties.server
+        assert isinstance(server, SealedServer)
+        holding = server.holding
+        if told.hop:
+            blocks = [client.block for client in parties.clients]
+            scores = sum(block.rounded @ theta for block, theta in zip(blocks, engine.parameters(), strict=True))
+            off[told.hop] = np.abs(holding.steering.scores - scores).max() * holding.scales.curvature * holding.scale
+        if told.hop == 60:
+            break
+    assert max(off[20], off[40], off[60]) < 3
+    assert min(off[19], off[39], off[59]) > 6
+
+
 def test_columns_of_any_size_need_no_scaling() -> None:
     data = table("logistic", 3)
     blocks = tuple(X * 10.0 ** np.arange(-6, 10)[None, : X.shape[1]] for X in data.blocks)

@@ -25,6 +25,8 @@ from mtcd.privacy.settings import DP
 OWN = 4.0
 """The squared sensitivity of a party's own gradient, in clipping lengths; that of another party's is 1."""
 BISECTIONS = 60
+MARGIN = 1e-7
+"""By which the noise is larger than computed, so that no budget is exceeded by the tolerance of a solver."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def plan_budget(dp: DP, parties: Sequence[str]) -> Budget:
     epsilons = tuple(dp.of(name) for name in names)
     allowed = {epsilon: _allowed(epsilon, dp.delta, dp.tours) for epsilon in set(epsilons)}
     precisions = shared_precisions(np.array([allowed[epsilon] for epsilon in epsilons]))
-    multipliers = tuple((precisions**-0.5).tolist())
+    multipliers = tuple(((1 + MARGIN) * precisions**-0.5).tolist())
     return Budget(names, epsilons, dp.delta, dp.tours, multipliers)
 
 

@@ -42,6 +42,9 @@ class PrivatePlan(SealedPlan):
         noisiest = max(self.budget.multipliers)
         return PrivateScales(parameters, self.samples, self.loss.curvature, self.start, self.clients, noisiest=noisiest)
 
+    def corrects(self, t: int) -> bool:
+        return False  # without a mix, rounding errors are not made use of
+
     def steering(self) -> Steering:
         return PrivateSteering(self)
 

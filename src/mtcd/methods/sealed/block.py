@@ -1,14 +1,17 @@
 """The block of a client in sealed tours: its rounded columns, and its parameters.
 
-Each update adds its own change of the scores to the token, rounded to integers. To add also what earlier updates lost
-by rounding would be wrong: the mix enlarges a change, and so that correction, by weights above 2 from tour to tour. So
-rounding is up or down at random, right on average: otherwise parameters would move on by steps that round to nothing.
+Each update adds its own change of the scores to the token, rounded to integers: up or down at random, right on average,
+as otherwise parameters would move on by steps that round to nothing. So the scores at the key holder are not quite
+those of the parameters, and the mix, which looks for the lowest f, makes use of the difference: over hundreds of tours
+f would seem to fall below its minimum, and rise in truth. Every client therefore keeps account of its rounding errors,
+with the weights of all mixes, and takes them off in every tour that ``corrects``. Such a tour is neither mixed nor kept
+for later mixes: weights above 2 would enlarge the correction as they enlarge a change.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -25,10 +28,21 @@ LEAST = 1e-10
 """The least curvature, as a share of the largest, of a direction in which a block is moved."""
 
 
-class SealedBlock(Stateful):
-    """theta_k at the start of a tour, its change in this tour, and its moves from tour to tour."""
+CORRECTS_EVERY = 20
 
-    state_fields = ("tour", "theta", "change", "moves")
+
+def corrects(tour: int) -> bool:
+    """Whether the clients take off their rounding errors in this tour."""
+    return tour % CORRECTS_EVERY == 0
+
+
+class SealedBlock(Stateful):
+    """theta_k at the start of a tour, its change in this tour, and its moves from tour to tour.
+
+    ``errors`` are those of the client's share of the scores at the start of the tour, in the change, and in the moves.
+    """
+
+    state_fields: ClassVar[tuple[str, ...]] = ("tour", "theta", "change", "moves", "errors")
 
     def __init__(self, X: Block, penalty: Penalty, depth: int) -> None:
         self.X = np.asarray(X.toarray() if is_sparse(X) else X, float)
@@ -37,6 +51,7 @@ class SealedBlock(Stateful):
         self.theta = np.zeros(self.X.shape[1])
         self.change = np.zeros(self.X.shape[1])
         self.moves: list[Array] = []
+        self.errors = [np.zeros(len(self.X)), np.zeros(len(self.X))]
 
     def use(self, scales: Scales) -> Integers:
         """Round the columns; returns their integers, to be encoded."""
@@ -61,10 +76,15 @@ class SealedBlock(Stateful):
 
         The move is kept times ``stretch``, so that its inner products are large against their rounding.
         """
+        at_start, *errors = self.errors
         if weights.any():
-            move = _mix(weights, [self.change, *self.moves])
-            self.theta, self.moves = self.theta + move, [stretch * move, *self.moves][: self.depth]
+            move, error = _mix(weights, [self.change, *self.moves]), _mix(weights, errors)
+            self.theta, at_start = self.theta + move, at_start + error
+            if not corrects(self.tour):
+                self.moves = [stretch * move, *self.moves][: self.depth]
+                errors[1:] = [stretch * error, *errors[1:]][: self.depth]
         self.tour, self.change = tour, np.zeros_like(self.theta)
+        self.errors = [at_start, np.zeros_like(at_start), *errors[1:]]
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:
         """Minimise the bound of f over the block, given the integers of X_k^T g; returns what is added to the token.
@@ -75,8 +95,11 @@ class SealedBlock(Stateful):
         gradient = products / (self.column_scales * token)
         self.penalty.add_gradient(self.parameters(), gradient)
         step = -self._solve(gradient)
-        added = np.floor(self.rounded @ step * (scales.curvature * token) + draws)
-        self.change = self.change + step
+        unit, change = scales.curvature * token, self.rounded @ step
+        most = scales.most_correction
+        correction = np.clip(self.errors[0] * unit, -most, most) if corrects(self.tour) else 0.0
+        added = np.floor(change * unit - correction + draws)
+        self.change, self.errors[1] = self.change + step, added / unit - change
         return np.concatenate([added, np.rint(self._sums() * scales.sums)]).astype(np.int64)
 
     def _sums(self) -> Array:

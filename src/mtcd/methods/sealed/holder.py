@@ -67,7 +67,8 @@ class KeyHolding(Stateful):
             others = [k for k in range(self.plan.clients) if k != self.number]
             keys = [send(self.number, self._towards(k), SealedKeys(t, k, public)) for k in others]
         self.tour, self.answered = t, []
-        self.scale = self.scales.token(self.steering.objective())
+        scale = self.scales.token_to_correct if self.plan.corrects(t) else self.scales.token
+        self.scale = scale(self.steering.objective())
         self.opened = self.scales.vector(self.steering.slope(), self.scale)
         return keys, self.opened
 
@@ -109,7 +110,10 @@ class KeyHolding(Stateful):
         ``start``: the integers of the token at the start of the tour; ``label_sum``: <y, change>.
         """
         change, sums = self.scales.changes(opened, start, self.scale)
-        self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
+        if self.plan.corrects(self.tour):
+            self.steering.correct(change, sums, label_sum(change))
+        else:
+            self.steering.end_tour(change, sums, label_sum(change), self.scales.rounding(self.scale))
         self.completed = self.tour
         return self._next_tour()
 

@@ -12,7 +12,7 @@ import numpy as np
 from mtcd.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.methods.roaming import Roaming
-from mtcd.methods.sealed.block import SealedBlock
+from mtcd.methods.sealed.block import SealedBlock, corrects
 from mtcd.methods.sealed.scales import Scales
 from mtcd.methods.sealed.steering import Steering
 from mtcd.network.topology import Network
@@ -94,6 +94,10 @@ class SealedPlan:
 
     needs_label_sums: ClassVar[bool] = True
     """Whether the server needs <y, change> of each tour."""
+
+    def corrects(self, t: int) -> bool:
+        """Whether the clients take off their rounding errors in tour t."""
+        return corrects(t)
 
     def steering(self) -> Steering:
         """What the key holder computes with the scores."""

@@ -21,6 +21,8 @@ ROUNDINGS = 8.0
 """Standard deviations of the sum of all rounding errors of a token, for which there is room."""
 
 
+CORRECTION = 2.0**-4
+"""The most that all corrections of rounding errors together have, as a share of the largest g."""
 SMALLEST = 2.0**-40
 """The least share of f(0) that the scale of a token is chosen for."""
 
@@ -64,9 +66,21 @@ class Scales:
     @property
     def longest(self) -> float:
         """The largest Euclidean norm of the integers of a token."""
-        return math.sqrt(self.samples) * (
-            self.finer * self.parameters.token_bound / 2 + ROUNDINGS * math.sqrt(self.visits + 2)
-        )
+        return math.sqrt(self.samples) * (self._largest + ROUNDINGS * math.sqrt(self.visits + 2))
+
+    @property
+    def _largest(self) -> float:
+        """The root mean square of the integers of a token, at most, without rounding errors."""
+        return self.finer * self.parameters.token_bound / 2
+
+    @property
+    def most_correction(self) -> float:
+        """The most integers by which a client corrects a score: ``token_to_correct`` leaves room for them."""
+        return CORRECTION / (1 + CORRECTION) * self._largest / self.visits
+
+    def token_to_correct(self, objective: float) -> float:
+        """The same as ``token`` for a tour in which rounding errors are corrected."""
+        return self.token((1 + CORRECTION) ** 2 * objective)
 
     def rounding(self, token: float) -> float:
         """The variance of the rounding errors in a change of the scores: one of each client."""

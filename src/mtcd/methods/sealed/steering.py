@@ -67,6 +67,15 @@ class Steering(Stateful):
         """f, once ``constant`` is known exactly."""
         return self.fit.objective(self.scores, self.products[0, 0] / 2 - self.labels[0]) + self.constant
 
+    def correct(self, change: Array, sums: Array, label_sum: float) -> None:
+        """End a tour in which the clients took off their rounding errors (see ``block.py``): move to its end."""
+        P = self._measured(sums)
+        T = np.delete(np.eye(len(P)), 1, axis=0)  # theta + change, and the moves before
+        T[0, 1] = 1.0
+        self.weights = np.eye(1, len(self.moves) + 1)[0]
+        self.scores = self.scores + change
+        self.products, self.labels = T @ P @ T.T, T @ np.insert(self.labels, 1, label_sum)
+
     def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
         """Choose the weights with which f is least, and move there. f never rises: all 0 stay where they are.
 
