@@ -70,8 +70,11 @@ RECOVERY = [
     "test_recovery_search",
     "test_recovery_promises",
 ]
+METHODS = [*TRAINING, *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT]
 NEAR: dict[str, list[str]] = {
-    "methods": [*TRAINING, *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
+    "methods": METHODS,
+    "methods/accelerations": METHODS,
+    "methods/combine": METHODS,
     "model": [
         *TRAINING,
         *SETTINGS,
