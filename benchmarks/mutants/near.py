@@ -41,6 +41,7 @@ TOURS = [
     "test_tree_cg",
 ]
 NETWORK = [
+    "test_strange_input",
     "test_network_basics",
     "test_complete_network",
     "test_topology",
@@ -70,8 +71,11 @@ RECOVERY = [
     "test_recovery_search",
     "test_recovery_promises",
 ]
+METHODS = [*TRAINING, "test_masking", *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT]
 NEAR: dict[str, list[str]] = {
-    "methods": [*TRAINING, *TOURS, *SETTINGS, "test_paper_values", "test_randomness", "test_wire", *SPLIT],
+    "methods": METHODS,
+    "methods/accelerations": METHODS,
+    "methods/combine": METHODS,
     "model": [
         *TRAINING,
         *SETTINGS,
@@ -86,10 +90,12 @@ NEAR: dict[str, list[str]] = {
         "test_own_block",
         "test_onnx",
         "test_weights",
+        "test_prepared_data",
+        "test_evaluation",
     ],
     "protocol": [*TRAINING, *TOURS, *SETTINGS, "test_trace", "test_randomness", "test_wire", *SPLIT],
     "network": [*NETWORK, "test_membership", "test_methods", "test_dcpa", "test_theory_mixing"],
-    "network/walks": [*NETWORK, *THEORY, "test_theory_own_walks", "test_membership", "test_methods"],
+    "network/walks": [*NETWORK, *THEORY, "test_theory_own_walks", "test_own_parts", "test_membership", "test_methods"],
     "ledger": ["test_ledger", "test_defaults", "test_token", "test_training", "test_engine_contract"],
     "theory": [*THEORY, "test_theory_lone_bound", "test_theory_own_walks", *STEPSIZES, "test_training"],
     "federation/delivery": RECOVERY,
