@@ -70,6 +70,7 @@ def ends_of_tours(case: Case, method: MTCD, parties: Parties) -> Iterator[Progre
 def check_against_reference(case: Case, method: MTCD, plain, apart: float = 1e-4) -> None:
     problem = case.model.problem(case.data)
     expected = plain(problem, case.network, method, case.seed, 9)
+    assert len(expected) == 10
     parties = method.parties(problem, case.network, case.seed)
     for told, theta in zip(ends_of_tours(case, method, parties), expected, strict=False):
         ours = [client.parameters() for client in parties.clients]

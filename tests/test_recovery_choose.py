@@ -19,7 +19,7 @@ from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import SERVER
+from mtcd.protocol.party import SERVER, Party, Recovery
 from problems import make_data
 
 MODEL = Glm("ridge")
@@ -48,3 +48,12 @@ def test_the_policy_of_each_party(method: Method, classes: Sequence[type[Recover
         assert reliable.number == number
         sent = sum(message.sender == number and message.to >= SERVER for message in parties.opening)
         assert len(reliable.unacknowledged()) == sent
+
+
+@pytest.mark.parametrize("own", Recovery)
+def test_subclasses_inherit_every_way_to_recover_but_restart(own: Recovery) -> None:
+    """They may have state that the base class cannot undo; to say again that it can is up to them."""
+    base = type("Base", (Party,), {"recovery": own})
+    assert base.recovery is own
+    assert type("Other", (base,), {}).recovery is (Recovery.WAIT if own is Recovery.RESTART else own)
+    assert type("Same", (base,), {"recovery": own}).recovery is own

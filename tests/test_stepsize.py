@@ -72,3 +72,20 @@ def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> 
     assert found.overall == pytest.approx(scale * np.linalg.eigvalsh(X.T @ X)[-1] + found.l2, rel=1e-3)
     grams = [np.linalg.eigvalsh(part.T @ part)[-1] for part in problem.blocks]
     assert found.blocks == pytest.approx(scale * np.array(grams) + found.l2, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "beyond"),
+    [
+        (mtcd.MTCD(tokens=2, hops=3, combine="average"), None),
+        (mtcd.MTCD(tokens=2, hops=3, combine="visitors"), "combine: visitors"),
+        (mtcd.MTCD(tokens=1, hops=3, combine="visitors"), None),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, mtcd.MTCD) else "",
+)
+def test_the_limit_says_which_settings_the_theorems_do_not_cover(method: mtcd.MTCD, beyond: str | None) -> None:
+    smoothness = Smoothness(mtcd.Glm("ridge").problem(mtcd.split(np.eye(4), np.arange(4.0), 2)))
+    rule = method.stepsize_limit(smoothness)
+    assert rule.proven == (beyond is None)
+    assert ("rule of thumb" in rule.reason) == (beyond is not None)
+    assert beyond is None or beyond in rule.reason

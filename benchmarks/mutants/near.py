@@ -42,6 +42,7 @@ TOURS = [
 ]
 NETWORK = [
     "test_strange_input",
+    "test_geometric",
     "test_network_basics",
     "test_complete_network",
     "test_topology",
