@@ -36,6 +36,7 @@ def settled(case: Case, method: MTCD) -> MTCD:
     return found
 
 
+@pytest.mark.long
 @given(cases(connected=True))
 @settings(max_examples=20)
 def test_they_follow_the_plain_version(case: Case) -> None:

@@ -131,6 +131,7 @@ def test_what_is_no_callback_is_refused() -> None:
 # --- early stopping and the best model ------------------------------------------------------------
 
 
+@pytest.mark.long
 @given(patience=st.integers(1, 6), share=st.sampled_from([0.0, 1e-3, 1e-2]))
 @settings(max_examples=8, deadline=None)
 def test_early_stopping_ends_where_the_history_says(patience: int, share: float) -> None:

@@ -73,6 +73,7 @@ def run(world: World, moments: int, most: int = 60_000) -> None:
         assert world.time < most, world.happened
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", METHODS)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:

@@ -72,6 +72,7 @@ def test_the_legend_is_clear_of_the_small_print() -> None:
     assert said.y1 <= legend.y0
 
 
+@pytest.mark.long
 def test_tables_count_to_every_target(tmp_path: Path) -> None:
     found = dotted()
     assert headings(found)[3:9] == [

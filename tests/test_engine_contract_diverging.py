@@ -74,6 +74,7 @@ def test_an_observed_federation_ends_with_the_same_status(name: str, tmp_path: P
     assert case.train(case.engine("federation", tmp_path)).status == status == DIVERGED
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stepsize", [0.3, 0.5])
 def test_those_far_from_the_holder_of_the_labels_hear_the_same(stepsize: float, tmp_path: Path) -> None:
     case = EngineCase("far", MODEL, {"kind": "dcpa", "stepsize": stepsize}, "path", 6, widths=(1,) * 7)

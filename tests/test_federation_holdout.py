@@ -69,6 +69,7 @@ def assert_same_model(told: Federated, run: Run) -> None:
         np.testing.assert_allclose(block.theta, run.parameters[name], rtol=0, atol=1e-9)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kind", "method"),
     [
@@ -101,6 +102,7 @@ def test_model_and_metrics_are_those_of_one_process_with_the_same_hold_out(
         assert name == HOLDER or not any(key.startswith("test_") for key in summary.metrics)
 
 
+@pytest.mark.long
 def test_prepared_columns_are_fitted_on_the_training_rows(tmp_path: Path) -> None:
     paths = own_tables(tmp_path / "tables", TABLE.sort("patient"))  # a federation agrees on the sorted ids
     kits, told = federate_tables(tmp_path, paths, holdout=FRACTION)

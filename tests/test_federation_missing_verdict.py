@@ -81,6 +81,7 @@ def summaries(folder: Path, names: Any) -> list[Summary]:
     return [read_summary(folder / "runs" / name) for name in names]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("stepsize", "status"), [(FINE_STEP, KEPT), (LARGE_STEP, DIVERGED)])
 def test_a_party_away_at_the_end_is_named_and_a_restart_of_all_gives_the_verdict(
     stepsize: float, status: str, tmp_path: Path

@@ -54,6 +54,7 @@ def trained(clinics: Clinics) -> tuple[Any, dict[int, NetworkBlock]]:
     return assemble(problem), blocks
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["clusters", "visitors", "svfl", "pictures", "stcd"])
 def test_blocks_predict_as_the_whole_network_also_when_read_back(name: str, tmp_path: Path) -> None:
     clinics = Clinics(tmp_path, name)

@@ -60,6 +60,7 @@ CASES = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_the_parties_end_where_one_process_ends(name: str, tmp_path: Path) -> None:
     one = CASES[name]

@@ -61,6 +61,7 @@ def assert_as_in_one_process(data: VerticalData, found: Federated) -> None:
         assert max(np.abs(plain.parameters[k] - expected.parameters[k]).max() for k in data.clients) > 1e-3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("scaled", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", MODELS)

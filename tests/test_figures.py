@@ -101,6 +101,7 @@ def test_all_files_are_written(shape: Shape, written: Callable[[Shape], list[Pat
     assert [file.read_text() for file in files[3:]] == [lines_csv(shape()), table_csv(shape())]
 
 
+@pytest.mark.long
 def test_the_same_results_give_the_same_bytes(written: Callable[[Shape], list[Path]], tmp_path: Path) -> None:
     again = write_figure(three_costs(), tmp_path)
     assert [file.read_bytes() for file in written(three_costs)] == [file.read_bytes() for file in again]

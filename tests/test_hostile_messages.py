@@ -55,6 +55,7 @@ def test_spoilt_messages_are_refused_and_change_nothing(name: str, tmp_path: Pat
     assert cheats.sent.total() > 1000
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_sound_envelopes_that_lie_stop_no_process(name: str, tmp_path: Path) -> None:
     """What a party may say, it can lie about. Then the training is spoilt, but who hears it stays up, and whole."""

@@ -120,6 +120,7 @@ def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 # --- split networks ------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_the_networks_of_all_parties_and_the_fusion(tmp_path: Path) -> None:
     X, y = RNG.standard_normal((60, 5)).astype(np.float32), np.array(["no", "yes"])[RNG.integers(2, size=60)]
     data = mtcd.VerticalDataset({"a": X[:, :2], "b": X[:, 2:]}, y)

@@ -104,6 +104,7 @@ PARTS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("changes", PARTS.values(), ids=PARTS.keys())
 def test_a_part_by_name_trains_and_its_run_repeats(
     place: Path, capsys: pytest.CaptureFixture[str], changes: dict[str, Any]

@@ -116,6 +116,7 @@ NETWORKS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("kind", "own"), list(zip(NETWORKS, ["stcd", "mtcd"] * 3 + ["mtcd"], strict=True)))
 def test_better_than_the_settings_of_the_paper(kind, own) -> None:
     setup = setup_of(

@@ -24,6 +24,7 @@ def train(plateau: Any, method: Any, **stop: Any) -> mtcd.Run:
     return mtcd.train(DATA, LOGISTIC, "cycle", method, mtcd.Stop(plateau=plateau, **stop), seed=2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("method", "epoch"),
     [(mtcd.MTCD(2, 3, 2), 3), (mtcd.SVFL(2), 1), (mtcd.STCD(2), 1), (mtcd.SVFL(1, 0.002, batch=6), 10)],

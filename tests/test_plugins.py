@@ -93,6 +93,7 @@ def config_for(group: str, folder: Path, **changes: Any) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("group", PLUGINS)
 def test_registered_ones_train_by_their_names(group: str, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ def listening(name: str, seed: int, faults: Faults) -> Listening:
     return Listening(lambda: cast_of(name), seed, make, faults)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", METHODS)
 def test_with_any_faults_that_pass_the_training_is_the_same(name: str, seed: int) -> None:

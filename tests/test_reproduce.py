@@ -310,6 +310,7 @@ def test_processes_give_the_numbers_of_train_called_directly(tmp_path) -> None:
     assert trained.cost(20)[-1] == pytest.approx(cost)
 
 
+@pytest.mark.long
 def test_a_worker_that_dies_or_cannot_train_says_so() -> None:
     before = dict(os.environ)
     forever = check_config({**SMALL["problem"], "method": FOREVER, "stop": {"gap": 1e-9, "iterations": 10**9}})

@@ -33,6 +33,7 @@ def command(*arguments: str) -> int:
     return ended.value.code or 0
 
 
+@pytest.mark.long
 def test_the_command_leaves_pictures_numbers_and_trainings(folder, capsys, inline) -> None:
     assert command("small.yaml", "--quick", "--out", "out") == 0
     shown = capsys.readouterr()
@@ -141,6 +142,7 @@ BAD = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", BAD)
 def test_bad_experiments_are_one_clear_paragraph_and_leave_nothing(folder, capsys, name: str) -> None:
     change, says = BAD[name]
@@ -180,6 +182,7 @@ def refused(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[st
     assert sorted(folder.rglob("*")) == before
 
 
+@pytest.mark.long
 def test_a_training_that_cannot_work_names_its_curve(folder, capsys) -> None:
     wrong = changed({"cases": {"row": {"changes": {"network": {"kind": "rwo"}}}}})
     (folder / "small.yaml").write_text(text(wrong))

@@ -96,6 +96,7 @@ def assert_same(found: mtcd.Run, expected: mtcd.Run) -> None:
     assert (found.status, found.message, found.notes) == (expected.status, expected.message, expected.notes)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 @given(share=st.floats(0, 0.999))
 @settings(max_examples=4, deadline=None)

@@ -67,6 +67,7 @@ def test_numbers_beside_the_aggregate_keep_eight_bytes() -> None:
     assert mtcd.Ledger(**ledger.to_dict()) == ledger
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 def test_a_federation_rounds_as_one_process_does(name: str, tmp_path: Path) -> None:
     pytest.importorskip("zenoh")

@@ -45,6 +45,7 @@ def trained(data: mtcd.VerticalData, model: mtcd.Glm, method) -> mtcd.Run:
     return run
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 0.5, 1: 4}])
 def test_logistic_regression_is_that_of_scikit_learn(name: str, class_weight) -> None:

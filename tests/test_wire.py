@@ -23,6 +23,7 @@ def kinds(frames: list[bytes]) -> set[str]:
     return {NAMES[int.from_bytes(frame[12:14], "little")] for frame in frames}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", LINEAR)
 def test_linear_trainings_by_wire_are_the_same(name: str) -> None:
     plain, ours, wire = linear(name)
