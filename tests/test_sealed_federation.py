@@ -16,6 +16,7 @@ import mtcd
 from federations import changed
 from live import engine_of, in_process, unobserved
 from mtcd.errors import ConfigError
+from mtcd.federation.engine import FederationEngine
 from mtcd.federation.file import check_federation, check_keys
 from mtcd.federation.node.sealed_participant import KEY_FILE
 
@@ -45,14 +46,19 @@ def test_a_federation_trains_what_one_process_trains(tmp_path: Path, settings: d
     assert not list(tmp_path.rglob(KEY_FILE))  # the key has served
 
 
-def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp_path: Path) -> None:
-    data, settings = table(), WITH_SERVER | {"stop": {"iterations": 3}}
-    engine = engine_of(tmp_path, data, **settings)
+def interrupted(folder: Path, data: mtcd.VerticalData, settings: dict[str, Any]) -> tuple[FederationEngine, Any]:
+    """A federation that was stopped after its first tour, and what it left."""
+    engine = engine_of(folder, data, **settings)
     with engine:
         for progress in engine.run():
             if progress is not None and progress.hop == 1:
                 break
-        snapshot = engine.snapshot()
+        return engine, engine.snapshot()
+
+
+def test_a_federation_that_is_interrupted_goes_on_with_the_key_of_its_folder(tmp_path: Path) -> None:
+    data, settings = table(), WITH_SERVER | {"stop": {"iterations": 3}}
+    engine, snapshot = interrupted(tmp_path, data, settings)
     [key] = tmp_path.rglob(KEY_FILE)
     assert key.parent.name == "server"
     assert key.stat().st_mode & 0o077 == 0
@@ -111,12 +117,7 @@ def test_a_private_federation_has_secret_noise_and_ends_with_its_budget(tmp_path
     dp = {"epsilon": 8.0, "tours": 2, "parties": {"client_1": 3.0}}
     settings = WITH_SERVER | {"privacy": {"mode": "sealed", "dp": dp}, "stop": {"iterations": 9}}
     data = table()
-    engine = engine_of(tmp_path, data, **settings)
-    with engine:
-        for progress in engine.run():
-            if progress is not None and progress.hop == 1:
-                break
-        snapshot = engine.snapshot()
+    engine, snapshot = interrupted(tmp_path, data, settings)
     again = type(engine)(engine.kits, engine.folder, engine.participant)
     again.resume(snapshot)  # no gradient is released twice: the answers are in the journal of the server
     found = unobserved(again)
