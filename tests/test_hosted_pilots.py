@@ -105,17 +105,18 @@ def test_pilots_get_as_far_as_in_this_process(
     assert any(pilot.here for pilot in pilots) == killed
 
 
-def test_a_race_on_workers_dismisses_what_is_behind(setup: Setup, task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_race_on_workers_dismisses_what_is_behind(setup, task, monkeypatch, counted_time) -> None:
     monkeypatch.setattr(hosted_pilots, "_KEPT", {})
     hosts = hosts_of(setup, task, Jobs())
     pilots = [hosts.pilot(task, method.with_stepsize(step), False) for method in METHODS for step in (1e-3, 10.0)]
-    race(pilots, perf_counter() + 1.0, advance=hosts.advance)
+    race(pilots, counted_time() + 1.0, advance=hosts.advance)
     assert {pilot.status for pilot in pilots[1::2]} <= {"diverged", "dismissed"}
     assert "diverged" in {pilot.status for pilot in pilots[1::2]}
     assert ranked(pilots)[0] in pilots[::2]
     assert ranked(pilots)[0].status != "dismissed"
 
 
+@pytest.mark.usefixtures("counted_time")
 def test_a_plan_on_workers_reaches_the_target(setup: Setup, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hosted_pilots, "_KEPT", {})
     monkeypatch.setattr(hosted_pilots, "open_workers", lambda backend: Jobs())

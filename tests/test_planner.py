@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 import mtcd
+from counted_time import use_clock
 from mtcd import DCPA, MTCD, STCD, SVFL, Costs, Stop
 from mtcd.config.build import Setup, build
 from mtcd.config.read import check_config
@@ -30,14 +31,7 @@ PAPER = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Budgets in time that this process computes: whatever else the machine does, the plans are the same."""
-    for module in (
-        "observing",
-        *(f"planner.{name}" for name in ("pilots", "planning", "halving", "refine", "screening")),
-    ):
-        monkeypatch.setattr(f"mtcd.{module}.perf_counter", time.process_time)
+pytestmark = pytest.mark.usefixtures("counted_time")
 
 
 def setup_of(network: dict, model: str = "ridge", method: dict | None = None, K: int = 6, N: int = 60, **more) -> Setup:
@@ -162,7 +156,8 @@ def test_limits_of_the_config_do_not_keep_the_plan_from_the_target() -> None:
     assert any("stop.cost" in note for note in planned.notes)
 
 
-def test_a_budget_is_kept_also_when_nothing_gets_there() -> None:
+def test_a_budget_is_kept_also_when_nothing_gets_there(monkeypatch) -> None:
+    use_clock(monkeypatch, time.process_time)
     setup = setup_of({"kind": "path"}, "logistic", K=20, N=2000)
     Task.of(setup, TARGET, setup.costs, None)  # the optimum, which is not counted
     began = time.process_time()
