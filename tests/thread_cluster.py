@@ -67,7 +67,7 @@ class ThreadCluster(Cluster):
         self.created: list[int] = []
         self.on_create: Callable[[int], None] = lambda number: None
 
-    def start(self) -> None:
+    def start(self, device: str = "cpu") -> None:
         pass
 
     def put(self, value: Any) -> Any:

@@ -31,17 +31,30 @@ class LinearShare:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearRecipe:
-    """A linear model whose blocks are in this process: each share takes its own along."""
+class MethodRecipe:
+    """What recipes of all models have in common."""
 
     method: Method
     network: Network
     seed: int
-    problem: LinearProblem
 
     def together(self) -> Sequence[Sequence[int]] | None:
         """The clusters of tokens."""
         return self.method.token_clusters(self.network, self.seed)
+
+    def device(self) -> str:
+        """Where visits compute."""
+        return "cpu"
+
+    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
+        """Nothing to do where this process has the data for measurements."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinearRecipe(MethodRecipe):
+    """A linear model whose blocks are in this process: each share takes its own along."""
+
+    problem: LinearProblem
 
     def weights(self) -> Sequence[int]:
         """The number of columns of each client."""
@@ -52,6 +65,3 @@ class LinearRecipe:
         own = {k: self.problem.blocks[k] for k in clients}
         problem = replace(self.problem.with_blocks(own), evaluation=None)
         return LinearShare(self.method, replace(self.network), self.seed, problem)
-
-    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
-        """Nothing to do: this process has the data for measurements."""

@@ -11,6 +11,7 @@ from mtcd.arrays import Array
 from mtcd.data.scaling import Scaling, standardise
 from mtcd.data.sources import BlockSources
 from mtcd.data.vertical import Block, VerticalData
+from mtcd.engines.recipes import MethodRecipe
 from mtcd.methods.method import Method
 from mtcd.model.linear import Glm, LinearProblem
 from mtcd.network.topology import Network
@@ -98,20 +99,13 @@ class Adder:
 
 
 @dataclass(frozen=True, eq=False)
-class SourcedRecipe:
+class SourcedRecipe(MethodRecipe):
     """A linear model whose blocks are elsewhere."""
 
-    method: Method
-    network: Network
-    seed: int
     model: Glm
     data: BlockSources
     problem: SourcedProblem
     scalings: Sequence[Scaling | None]
-
-    def together(self) -> Sequence[Sequence[int]] | None:
-        """The clusters of tokens."""
-        return self.method.token_clusters(self.network, self.seed)
 
     def weights(self) -> Sequence[int]:
         """The number of columns of each client."""

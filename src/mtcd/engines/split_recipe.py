@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
+from mtcd.engines.recipes import MethodRecipe
 from mtcd.methods.method import Method
 from mtcd.network.topology import Network
 from mtcd.protocol.party import Parties
@@ -37,18 +38,15 @@ class SplitShare:
 
 
 @dataclass(frozen=True, eq=False)
-class SplitRecipe:
+class SplitRecipe(MethodRecipe):
     """A split network whose modules and samples are in this process: each share takes its own along."""
 
-    method: Method
-    network: Network
-    seed: int
     problem: NetProblem
     threads: int | None = None
 
-    def together(self) -> Sequence[Sequence[int]] | None:
-        """The clusters of tokens."""
-        return self.method.token_clusters(self.network, self.seed)
+    def device(self) -> str:
+        """A GPU where this process uses one, since both compute with the same tensors; else as the settings say."""
+        return "cuda" if self.problem.device.type == "cuda" else self.problem.compute.device
 
     def weights(self) -> Sequence[int]:
         """The number of parameters of each client's module."""
@@ -58,6 +56,3 @@ class SplitRecipe:
         """The parties with the modules and samples of these clients."""
         part = HostedPart.of(self.problem, clients)
         return SplitShare(self.method, replace(self.network), self.seed, part, self.threads)
-
-    def bind(self, add_up: Callable[[Sequence[Any]], Any]) -> None:
-        """Nothing to do: this process has the data for measurements."""

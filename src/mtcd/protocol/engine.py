@@ -44,6 +44,9 @@ class Recipe(Protocol):
     def weights(self) -> Sequence[int]:
         """The work of a visit at each client, relative to others."""
 
+    def device(self) -> str:
+        """Where visits compute: 'cpu', 'cuda', or 'auto' (on a GPU where there is one)."""
+
     def share(self, clients: Sequence[int]) -> Share:
         """The part for the process that hosts these clients, with the data of no others."""
 

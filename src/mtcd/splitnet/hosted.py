@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor, nn
@@ -51,7 +51,7 @@ class HostedPart:
             around.loss,
             around.aggregation,
             problem.model.optimiser,
-            problem.compute,
+            replace(problem.compute, device=problem.compute.device.partition(":")[0]),  # GPUs are numbered anew there
             problem.seed,
             around.draws,
         )

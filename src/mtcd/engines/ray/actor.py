@@ -11,6 +11,7 @@ from pathlib import Path
 from time import process_time
 from typing import Any
 
+from mtcd.engines.ray import portable
 from mtcd.engines.ray.host import Host, HostState, Report
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
@@ -63,7 +64,7 @@ class Actor:
         def send(to: int, term: int, due: float, data: bytes) -> None:
             peers[to].deliver.remote(term, due, data)
 
-        start = None if state is None else pickle.loads(state)
+        start = None if state is None else portable.loads(state)
         self.host.prepare(term, send, routes, due, start, float_bytes, traced)
 
     def deliver(self, term: int, due: float, data: bytes) -> None:
@@ -86,7 +87,7 @@ class Actor:
     def state(self) -> bytes:
         """The state of the host, pickled: only an actor of the same training reads it again."""
         state: HostState = self.host.state()
-        return pickle.dumps(state, protocol=5)
+        return portable.dumps(state)
 
     def parameters(self) -> dict[int, Any]:
         """The parameters of the clients here."""

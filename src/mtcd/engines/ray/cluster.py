@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import ceil
 from typing import Any
 
 from mtcd.engines.ray.actor import THREADS, Actor
@@ -33,18 +35,19 @@ class Cluster:
         self._ours = False
         """Whether the connection is of this training, and ends with it."""
 
-    def start(self) -> None:
-        """Join the cluster, or start one here."""
+    def start(self, device: str = "cpu") -> None:
+        """Join the cluster, or start one here, for actors that compute on this device (see ``Recipe.device``)."""
         self.ray = find("ray")
         find("pymetis")
         self._ours = connect(self.settings.address, "engine.address")
+        self.settings = with_gpus(self.settings, device, self.ray.cluster_resources())
         self._check_resources()
 
     def _check_resources(self) -> None:
         """Reject what the whole cluster cannot hold, before waiting for it in vain."""
         wanted, there = self.settings, self.ray.cluster_resources()
         actors = wanted.actors or 1
-        needs = {"CPU": ("cpus", actors * wanted.cpus), "GPU": ("gpus", actors * wanted.gpus)}
+        needs = {"CPU": ("cpus", actors * wanted.cpus), "GPU": ("gpus", actors * (wanted.gpus or 0.0))}
         needs["memory"] = ("memory", actors * (wanted.memory or 0.0) * MEGABYTE)
         for name, (key, needed) in needs.items():
             has = there.get(name, 0.0)
@@ -82,7 +85,7 @@ class Cluster:
     def create(self, numbers: Sequence[int]) -> None:
         """Start actors with these numbers, in place of those that had them before."""
         own, memory = self.settings, self.settings.memory
-        options: dict[str, Any] = {"num_cpus": own.cpus, "num_gpus": own.gpus, "max_concurrency": THREADS}
+        options: dict[str, Any] = {"num_cpus": own.cpus, "num_gpus": own.gpus or 0.0, "max_concurrency": THREADS}
         options["scheduling_strategy"] = "SPREAD"  # over the nodes
         if memory is not None:
             options["memory"] = int(memory * MEGABYTE)
@@ -149,6 +152,24 @@ class Cluster:
         if self._ours:
             self._ours = False
             self.ray.shutdown()
+
+
+def with_gpus(settings: Ray, device: str, there: Mapping[str, float]) -> Ray:
+    """The settings with the GPUs of each actor decided, and the number of actors if that depends on it."""
+    gpus, actors = settings.gpus, settings.actors
+    has = int(there.get("GPU", 0.0))
+    if gpus is None:
+        gpus = 0.0
+        if device != "cpu" and has:
+            actors = actors or has
+            gpus = float(has // actors) or 1.0 / ceil(actors / has)
+    if device == "cuda" and not gpus:
+        why = "engine.gpus is 0" if has else "the cluster has none"
+        raise ConfigError(
+            f"This process computes on a GPU, but the actors would have none: {why}. Set compute: {{device: cpu}}"
+            + (", or leave engine.gpus out." if has else ", or add nodes with GPUs.")
+        )
+    return replace(settings, gpus=gpus, actors=actors)
 
 
 def _apply(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:

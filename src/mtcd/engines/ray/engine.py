@@ -76,7 +76,7 @@ class RayEngine(Engine):
 
     def start(self) -> None:
         try:
-            self.cluster.start()
+            self.cluster.start(self.recipe.device())
             network = self.recipe.network
             self.placed = place(network, self.cluster.room(), self.recipe.weights(), self.recipe.together())
             self._routes = {k: host for host, clients in enumerate(self.placed) for k in clients}

@@ -10,7 +10,6 @@ A host has one working thread; calls from outside fill its queue. It does not im
 
 from __future__ import annotations
 
-import pickle
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mtcd.engines.ray import portable
 from mtcd.ledger.ledger import Ledger
 from mtcd.protocol.accounting import record
 from mtcd.protocol.engine import Share
@@ -127,7 +127,7 @@ class Host:
     def deliver(self, term: int, due: float, data: bytes) -> None:
         """Messages of another host for parties of this one. The due iteration travels with them."""
         if term == self._term:
-            messages = pickle.loads(data)
+            messages = portable.loads(data)
             self._due = due
             self._queue.extend(messages)
             self._wake.set()
@@ -243,7 +243,7 @@ class Host:
             else:
                 abroad.setdefault(host, []).append(message)
         for host, batch in abroad.items():
-            self._send_abroad(host, self._term, self._due, pickle.dumps(batch, protocol=5))
+            self._send_abroad(host, self._term, self._due, portable.dumps(batch))
 
 
 def _reached(payload: Any) -> int:

@@ -22,15 +22,16 @@ class Ray(EngineSettings):
 
     ``address`` is 'auto' (the cluster of RAY_ADDRESS, or that of ``ray start`` on this machine; without one, Ray is
     started here for this training), 'local' (always started here), or 'host:port'. ``actors`` is the number of actors,
-    by default one per CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``restarts``
-    is how often in a row actors may die without progress. ``snapshot_seconds``: how much work a dead actor costs at
-    most, roughly.
+    by default one per CPU that ``cpus`` allows; each reserves ``cpus``, ``gpus`` and ``memory`` (in MB). ``gpus`` may
+    be a part of a GPU, which several actors share; by default, actors of split networks take all GPUs of the cluster,
+    one actor for each unless ``actors`` says more. ``restarts`` is how often in a row actors may die without progress.
+    ``snapshot_seconds``: how much work a dead actor costs at most, roughly.
     """
 
     address: str = AUTO
     actors: int | None = None
     cpus: float = 1.0
-    gpus: float = 0.0
+    gpus: float | None = None
     memory: float | None = None
     restarts: int = 3
     snapshot_seconds: float = 2.0
@@ -41,7 +42,10 @@ class Ray(EngineSettings):
         if self.actors is not None:
             check_whole("engine.actors", self.actors)
         check_number("engine.cpus", self.cpus)
-        check_number("engine.gpus", self.gpus)
+        if self.gpus is not None:
+            check_number("engine.gpus", self.gpus)
+            if self.gpus > 1 and self.gpus != int(self.gpus):
+                raise ConfigError(f"engine.gpus above 1 are whole GPUs, but gpus is {self.gpus:g}.")
         if self.memory is not None:
             check_number("engine.memory", self.memory, above=0)
         check_whole("engine.restarts", self.restarts, least=0)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from mtcd.engines.ray import portable
 from mtcd.engines.ray.host import HostState
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
@@ -17,7 +17,7 @@ from mtcd.protocol.state import Snapshot
 
 def unpickled(states: Mapping[int, bytes]) -> list[HostState]:
     """The states that actors of this training have sent."""
-    return [pickle.loads(state) for state in states.values()]
+    return [portable.loads(state) for state in states.values()]
 
 
 def adopt(parties: Parties, hosts: Iterable[HostState]) -> list[Any]:
@@ -76,7 +76,7 @@ def _spread(
         hosts[routes[message.to]].waiting.append(message)
     for message in outgoing:
         hosts[routes[message.sender]].outgoing.append(message)
-    return {number: pickle.dumps(host, protocol=5) for number, host in hosts.items()}
+    return {number: portable.dumps(host) for number, host in hosts.items()}
 
 
 def _numbers(parties: Parties) -> list[int]:
