@@ -311,6 +311,19 @@ def test_refusals_that_say_what_to_do() -> None:
         mtcd.train(table(), MODEL, "cycle", replace(CLEAR, dp=mtcd.DP(epsilon=1e-6, delta=1e-12)))
 
 
+@pytest.mark.parametrize("command", ["inspect", "train"])
+def test_split_networks_are_refused_before_anything_else(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "split.yaml"
+    file.write_text(
+        "data: {synthetic: logistic, samples: 60, features: 6, clients: 3}\nmodel: {kind: split, client: mlp}\n"
+        "method: {kind: mtcd, batch: 20, stepsize: 0.1}\nprivacy: {mode: sealed, dp: {epsilon: 3}}\n"
+    )
+    assert run(command, str(file)) != 0
+    assert "privacy.dp, which needs privacy.mode: sealed, is for ridge and logistic" in capsys.readouterr().err
+
+
 def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "private.yaml"
     file.write_text(

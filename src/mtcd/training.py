@@ -119,7 +119,7 @@ def train(
         if not isinstance(given, kind):
             names = " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
             raise ConfigError(f"train needs a {names}, but got {given!r}.")
-    method = with_privacy(method, privacy)
+    method = with_privacy(method, privacy, split=not isinstance(model or Glm(), (Glm, Additive)))
     check_whole("seed", seed, least=0)
     if engine is not None and not isinstance(engine, EngineSettings):
         raise ConfigError(f"engine must be a kind of engine, such as mtcd.Ray(), but is {engine!r}.")

@@ -13,6 +13,7 @@ from mtcd.config.schema import (
     GlmSection,
     MethodSection,
     ScheduleSection,
+    SplitSection,
     StopSection,
     section_for,
 )
@@ -34,7 +35,7 @@ FEW_HOPS = 100  # of trees, unless a limit is given
 def build_settings(config: Config) -> tuple[Method, tuple[str, ...], Stop, Costs]:
     """The parts that need no data: method (and notes about it), stop and costs. The model is checked."""
     method, notes = _method(config.method)
-    method = with_privacy(method, config.privacy.privacy())
+    method = with_privacy(method, config.privacy.privacy(), split=isinstance(config.model, SplitSection))
     given = config.stop.model_dump()
     _check_measuring(config)
     if isinstance(config.model, GlmSection):

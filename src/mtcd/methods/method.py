@@ -251,8 +251,15 @@ config, except fields of a dataclass that are ``NOT_IN_CONFIG``."""
 NOT_IN_CONFIG = {"config": False}
 
 
-def with_privacy(method: Method, privacy: Privacy) -> Method:
-    """The method that trains with this privacy."""
+def with_privacy(method: Method, privacy: Privacy, split: bool) -> Method:
+    """The method that trains with this privacy; ``split``: a split network."""
+    if privacy.sealed and split:
+        asked = "privacy.mode: sealed" if privacy.dp is None else "privacy.dp, which needs privacy.mode: sealed,"
+        raise ConfigError(
+            f"{asked} is for ridge and logistic models, whose gradients are linear in the token: a split network "
+            "cannot be trained under this encryption. Use model.kind: logistic, or leave privacy out; with svfl, or "
+            "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from the server."
+        )
     method = method.sealed(privacy.dp) if privacy.sealed else method
     return method.masked() if privacy.aggregation == MASKED else method
 
