@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import random
+from collections import Counter
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,21 +21,26 @@ from benchmarks.mutants.results import Results, report
 from benchmarks.mutants.trying import Bench
 
 ROOT = Path(__file__).parents[2]
-SPARE = 10  # seconds of processor time on top of twice what the tests take
+SPARE = 20  # seconds of processor time on top of twice what the tests take: reading the test files takes some
 
 
 def tests_for(bench: Bench, mutation: Mutation, seconds: float) -> list[tuple[str, float]]:
     """Tests near the package that call the function; outside of functions, all that call something of the module.
 
-    The quickest ones, until they together take so many seconds.
+    The quickest ones, until they together take so many seconds; the second case of a parametrised test counts as
+    taking twice its time, the third three times, so that a hundred quick cases of one test leave time for others.
     """
     module = mutation.path.removeprefix("src/")
     wanted, anything = f"{module}:{mutation.function}", f"{module}:" if not mutation.function else "\0"
     known = {name: facts for test in NEAR[mutation.package] for name, facts in bench.knows(f"tests/{test}.py").items()}
     called = {name: any(c == wanted or c.startswith(anything) for c in calls) for name, (_, calls) in known.items()}
-    quickest = sorted((spent, name) for name, (spent, _) in known.items() if called[name])
-    ends = accumulate(spent for spent, _ in quickest)
-    return [(name, spent) for (spent, name), end in zip(quickest, ends, strict=True) if end - spent < seconds]
+    cases, order = Counter[str](), []
+    for spent, name in sorted((spent, name) for name, (spent, _) in known.items() if called[name]):
+        cases[name.partition("[")[0]] += 1
+        order.append((spent * cases[name.partition("[")[0]], spent, name))
+    order.sort()
+    ends = accumulate(spent for _, spent, _ in order)
+    return [(name, spent) for (_, spent, name), end in zip(order, ends, strict=True) if end - spent < seconds]
 
 
 def try_out(bench: Bench, results: Results, mutation: Mutation, seconds: float) -> dict[str, Any]:
