@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
 OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
+LONGEST = 5  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
@@ -64,7 +65,22 @@ class Recording(Selection):
             codes = {entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType)}
             mine = {code for code in codes if code.co_filename.startswith(self.source)}
             names = sorted({f"{code.co_filename.removeprefix(self.source)}:{code.co_qualname}" for code in mine})
-            self.known[item.nodeid] = (time.process_time() - began, names)
+            spent = time.process_time() - began
+            if spent < LONGEST:
+                self.known[item.nodeid] = (spent, names)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Any:
+        signal.signal(signal.SIGPROF, _stop)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def _stop(*_: Any) -> None:
+    pytest.skip("takes too long")
 
 
 @dataclass
