@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
 OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
-LONGEST = 5  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
+LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
