@@ -25,6 +25,7 @@ from hypothesis import HealthCheck, Phase, settings
 PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
 OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
 LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
+CASES = 4  # of a parametrised test, at most: the others are seldom the ones that notice
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
@@ -49,10 +50,17 @@ class Selection:
 
 @dataclass
 class Recording(Selection):
-    """Also notes for each test how long it takes, and which functions of the package it calls."""
+    """Also notes for each test how long it takes, and which functions of the package it calls: of a parametrised test
+    some cases."""
 
     source: str = ""
     known: Known = field(default_factory=dict)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        cases: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        items[:] = [one for same in cases.values() for one in same[:: -(-len(same) // CASES)]]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
