@@ -22,8 +22,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch cvxpy sklearn.linear_model"
-OPTIONS = ("-q", "-x", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
+PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo cvxpy sklearn.linear_model"
+OPTIONS = ("-q", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
 LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
 CASES = 4  # of a parametrised test, at most: the others are seldom the ones that notice
 Known = dict[str, tuple[float, list[str]]]
@@ -55,6 +55,8 @@ class Recording(Selection):
 
     source: str = ""
     known: Known = field(default_factory=dict)
+    passed: set[str] = field(default_factory=set)
+    """Only these are asked: a test that was stopped may make later ones fail."""
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         cases: dict[str, list[pytest.Item]] = {}
@@ -73,9 +75,12 @@ class Recording(Selection):
             codes = {entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType)}
             mine = {code for code in codes if code.co_filename.startswith(self.source)}
             names = sorted({f"{code.co_filename.removeprefix(self.source)}:{code.co_qualname}" for code in mine})
-            spent = time.process_time() - began
-            if spent < LONGEST:
-                self.known[item.nodeid] = (spent, names)
+            if item.nodeid in self.passed:
+                self.known[item.nodeid] = (time.process_time() - began, names)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.passed.add(report.nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self) -> Any:
@@ -123,7 +128,7 @@ class Bench:
                 plugin = Recording(source=f"{self.source}{os.sep}")
                 code = pytest.main([test, *OPTIONS], [plugin])
                 part.write_text(json.dumps(plugin.known))
-                return 0 if code == pytest.ExitCode.NO_TESTS_COLLECTED else code  # all of them are long
+                return 0 if plugin.known or code == pytest.ExitCode.NO_TESTS_COLLECTED else code
 
             ended = self._forked(record, 1200)
             if ended.status != "passed":
@@ -139,7 +144,7 @@ class Bench:
         module = self.place / path
         try:
             module.write_text(source, encoding="utf-8")
-            return self._forked(lambda: pytest.main([*files, *OPTIONS], [Selection(order)]), seconds)
+            return self._forked(lambda: pytest.main([*files, "-x", *OPTIONS], [Selection(order)]), seconds)
         finally:
             shutil.copy(self.root / path, module)
 

@@ -45,7 +45,7 @@ class OptimalClient(TokenClient):
     def after_sync(self, past: Mapping[int, Array]) -> Theta:
         """theta_k after the sync that followed its last visits; theta_k before them if ``past`` lacks that sync."""
         theta = self.theta[0]
-        if self.t not in past or not self.copies:
+        if self.t not in past:
             return theta
         weights = past[self.t]
         counted = [i for i in sorted(self.copies) if weights[i] != 0.0]  # the others may be infinite

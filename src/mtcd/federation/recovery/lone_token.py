@@ -156,7 +156,7 @@ class LoneToken(RecoveryPolicy):
         assert isinstance(token, Token)
         walk, avoid, arrival = roaming.walks[token.index], self._avoid(), self.history.arrival
         if avoid or walk.length is not None:
-            draw = uniform(roaming.seed, "detour", (token.index, self.term_of(0)), token.hop)
+            draw = uniform(roaming.seed, "detour", (token.index, self.term), token.hop)
             previous = here if arrival is None else arrival[0]
             message.to = next_around(walk, self.network, message.to, here, previous, avoid, draw)
         return message
@@ -178,17 +178,20 @@ class LoneToken(RecoveryPolicy):
 
     # Terms
 
-    def term_of(self, iteration: int) -> int:
+    @property
+    def term(self) -> int:
+        """The latest term of the token."""
         return max(self.delivery.terms, default=0)
 
+    def term_of(self, iteration: int) -> int:
+        return self.term
+
     def is_stale(self, envelope: Envelope) -> bool:
-        return envelope.term < self.term_of(0) and isinstance(envelope.message.payload, Token | End)
+        return envelope.term < self.term and isinstance(envelope.message.payload, Token | End)
 
     def learn_terms(self, terms: Terms) -> bool:
         """Undo what the new term truncates: stays, ballots, and also an end of the training."""
         delivery, known = self.delivery, self.delivery.terms
-        if terms.keys() <= known.keys():
-            return False
         delivery.terms = live_terms(known | terms)
         new = [hop for term, hop in delivery.terms.items() if term not in known]
         if not new:

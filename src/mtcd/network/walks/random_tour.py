@@ -53,8 +53,9 @@ class RandomTourWalk(Walk):
         if not self.tree[client]:
             return client  # alone
         order = self._order(t, tour, client)  # not sorted, as ``tours.following`` needs it
-        place = order.index(previous) if done and previous in order else -1
-        return order[(place + 1) % len(order)]
+        if not done or previous not in order:
+            return order[0]  # no mutants: any of them, as the order is random
+        return order[(order.index(previous) + 1) % len(order)]
 
     def repaired(self, network: Network, members: Sequence[int]) -> Walk:
         return RandomTourWalk(network, members, *self._id, tree=repaired_tree(self.tree, network, members))

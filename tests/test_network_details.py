@@ -1,0 +1,49 @@
+"""Facts of networks and walks that rounding errors, signs and rare shapes must not spoil."""
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from mtcd.network.clusters import find_clusters
+from mtcd.network.edges import network_from_edges
+from mtcd.network.topology import make_network
+from mtcd.network.walks.lazy import lazy_chain
+from mtcd.network.walks.tour import tour_visits
+from mtcd.theory import mixing
+from mtcd.theory.bounds import LoneGuarantee
+from mtcd.theory.mixing import spectral_gap
+
+
+def test_a_certain_visit_has_probability_1_whatever_the_rounding() -> None:
+    tenths = [0.1] * 10
+    assert sum(tenths) != 1.0
+    assert tour_visits(list(range(10)), tenths, 10).tolist() == [1.0] * 10
+
+
+@pytest.mark.parametrize("clients", [31, 101])
+def test_clusters_are_cut_off_from_the_first_client_on(clients: int) -> None:
+    """By all eigenvectors, and by one of a sparse matrix: whatever sign it has, the same clusters."""
+    found = find_clusters(make_network("path", [f"c{k}" for k in range(clients)]), 3)
+    assert found[0] == tuple(range(round(clients / 3)))
+    assert [k for cluster in found for k in cluster] == list(range(clients))
+
+
+def test_the_least_eigenvalue_counts_where_it_is_just_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bipartite network of degree 8: 1 - |lambda_K| = 2/9. Its second eigenvalue is little below."""
+    half, shifts = 23, [2, 5, 6, 9, 10, 13, 17, 22]
+    graph = nx.Graph([(k, half + (k + shift) % half) for shift in shifts for k in range(half)])
+    P, share = lazy_chain(network_from_edges(graph, [f"c{k}" for k in range(2 * half)]))
+    values = np.sort(np.linalg.eigvalsh(P.toarray()))
+    assert values[-2] < 7 / 9 == pytest.approx(-values[0])
+    monkeypatch.setattr(mixing, "DENSE_LIMIT", 10)
+    assert spectral_gap(P, share) == pytest.approx(2 / 9, rel=1e-6)
+
+
+def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
+    bound = LoneGuarantee(
+        delta=3.0, pi_min=0.25, stepsize=0.1, mixing_time=7, local_updates=3, smoothness=20.0, block_smoothness=10.0
+    )
+    for updates in (*range(1, 1000), 999_983):
+        assert bound.updates(bound.constant / updates) == updates
+    assert bound.updates(2 * bound.constant) == 1
+    assert bound.updates(bound.constant / 1.5) == 2

@@ -1,0 +1,78 @@
+"""New samples for a model whose clients prepare their columns: what is accepted, and as what."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import mtcd
+from mtcd.errors import DataError
+from mtcd.model.inputs import check_unambiguous, prepared_blocks
+from mtcd.model.predicted import predicted_columns
+
+RNG = np.random.default_rng(1)
+X = RNG.standard_normal((12, 4))
+CLIENTS = {"lab": ["c", "a"], "bank": ["d", "b"]}
+TABLE = pl.DataFrame(X, schema=["a", "b", "c", "d"])
+DATA = mtcd.split(TABLE, X[:, 0] > 0, CLIENTS, prepare="auto")
+SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
+BLOCKS = [SCALED[:, [2, 0]], SCALED[:, [3, 1]]]
+
+
+def blocks_of(given: Any) -> list[np.ndarray]:
+    assert DATA.preparations is not None
+    return [np.asarray(block) for block in prepared_blocks(DATA.preparations, DATA.clients, given)]
+
+
+FORMS: dict[str, Any] = {
+    "a matrix, in the order of the table": X,
+    "lists": X.tolist(),
+    "a table": TABLE,
+    "a table per client": {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")},
+    "vertical data with the columns as given": mtcd.split(TABLE, X[:, 0] > 0, CLIENTS),
+    "the data itself": DATA,
+    "vertical data prepared anew": mtcd.split(TABLE, X[:, 0] > 0, CLIENTS, prepare="auto"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_client_gets_its_columns_in_its_order(form: str) -> None:
+    for found, expected in zip(blocks_of(FORMS[form]), BLOCKS, strict=True):
+        np.testing.assert_allclose(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (X[:, :3], r"the 4 columns that the clients hold.* of shape \(12, 3\)"),
+        (X[0], r"of shape \(4,\)"),
+        (X.reshape(3, 4, 4), r"of shape \(3, 4, 4\)"),
+        ("a text", "not a table with named columns, a matrix"),
+        (TABLE.select("a", "b", "c"), "'d'"),
+        ({"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")[:5]}, "not equally many"),
+        ({"a": X[:, 0], "b": X[:5, 1], "c": X[:, 2], "d": X[:, 3]}, "not equally long"),
+        (mtcd.split(TABLE, X[:, 0] > 0, {"lab": ["a", "c"], "bank": ["d", "b"]}), "split differently"),
+        (mtcd.split(TABLE, X[:, 0] > 0, {"lab": ["c", "a"], "shop": ["d", "b"]}), "split differently"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        blocks_of(given)
+
+
+def test_one_table_cannot_stand_for_two_columns_of_one_name() -> None:
+    check_unambiguous([["a", "c"], ["d", "b"]])
+    with pytest.raises(DataError, match="Two clients have a column 'b'"):
+        check_unambiguous([["a", "b"], ["c", "b"]])
+
+
+def test_columns_of_a_prediction() -> None:
+    two, three = np.array([0.5, -1.0]), np.array([[0.2, 0.3, 0.5]])
+    assert list(predicted_columns(two, (), two, None)) == ["prediction"]
+    columns = predicted_columns(np.array([1.0, 0.0]), (0.0, 1.0), two, None)  # a model that gives no probabilities
+    np.testing.assert_array_equal(columns["score"], two)
+    assert list(predicted_columns(np.array([2]), (0, 1, 2), three, None)) == ["prediction"]
+    columns = predicted_columns(np.array([2]), (0.0, 1.5, "x"), three, three)
+    assert list(columns) == ["prediction", "p_0", "p_1.5", "p_x"]
+    assert [float(columns[name][0]) for name in list(columns)[1:]] == three[0].tolist()
