@@ -48,6 +48,7 @@ TOURS = [
     "test_tree_cg",
 ]
 NETWORK = [
+    "test_network_details",
     "test_strange_input",
     "test_geometric",
     "test_network_basics",
@@ -60,7 +61,14 @@ NETWORK = [
     "test_changes",
     "test_spanning",
 ]
-THEORY = ["test_theory", "test_theory_bounds", "test_theory_mixing", "test_theory_visits", "test_theory_inspect"]
+THEORY = [
+    "test_network_details",
+    "test_theory",
+    "test_theory_bounds",
+    "test_theory_mixing",
+    "test_theory_visits",
+    "test_theory_inspect",
+]
 STEPSIZES = ["test_stepsize", "test_smoothness", "test_own_stepsize"]
 RECOVERY = [
     "test_delivery",
@@ -90,6 +98,8 @@ METHODS = [
     *SETTINGS,
     *WHOLE_RUNS,
     *SPLIT,
+    *STEPSIZES,
+    "test_party_details",
     "test_masking",
     "test_masking_faults",
     "test_paper_values",
@@ -124,6 +134,7 @@ NEAR: dict[str, list[str]] = {
         "test_weights",
         "test_prepared_data",
         "test_evaluation",
+        "test_new_samples",
         "test_masking",
         "test_optimal_sync",
         "test_own_gap",
@@ -140,6 +151,7 @@ NEAR: dict[str, list[str]] = {
         *SETTINGS,
         *WHOLE_RUNS,
         *SPLIT,
+        "test_party_details",
         "test_trace",
         "test_randomness",
         "test_wire",

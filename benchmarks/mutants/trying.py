@@ -22,7 +22,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-PRELOADED = "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo cvxpy sklearn.linear_model"
+PRELOADED = (
+    "scipy.sparse.linalg scipy.optimize scipy.stats networkx pydantic polars torch torch._dynamo cvxpy "
+    "sklearn.linear_model"
+)
 OPTIONS = ("-q", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
 LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
 CASES = 4  # of a parametrised test, at most: the others are seldom the ones that notice
