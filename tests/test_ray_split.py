@@ -19,7 +19,7 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.protocol.engine import Engine
-from split_problems import case, dropping
+from split_problems import SplitCase, case, dropping, normed
 from thread_cluster import ThreadCluster
 
 METHODS = [
@@ -30,15 +30,21 @@ METHODS = [
     STCD(stepsize=0.03, first_pass=False),
     SVFL(stepsize=0.03, batch=6),
 ]
-ONE = case("cycle", count=13)
+ONE = case("cycle", count=13, made=normed, head=normed)
+WITHOUT_SERVER = case("cycle", count=13, made=normed)
+
+
+def of(method: Method) -> SplitCase:
+    """Batch norm in all networks; in the fusion module only where a server holds its statistics."""
+    return WITHOUT_SERVER if method.kind == "stcd" else ONE
 
 
 def local(method: Method) -> LocalEngine:
-    return LocalEngine(method.split(ONE.problem(), ONE.network, 0).parties(), Ledger(float_bytes=4))
+    return LocalEngine(method.split(of(method).problem(), ONE.network, 0).parties(), Ledger(float_bytes=4))
 
 
 def hosted(method: Method, cluster: Cluster | None = None) -> RayEngine:
-    problem, cluster = ONE.problem(), cluster or ThreadCluster()
+    problem, cluster = of(method).problem(), cluster or ThreadCluster()
     recipe = SplitRecipe(method, ONE.network, 0, problem)
     parties = method.split(problem, ONE.network, 0).parties()
     return RayEngine(cluster.settings, recipe, parties, Ledger(float_bytes=4), cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,10 @@ import mtcd
 import ray
 from mtcd.engines.ray.cluster import Cluster
 
-pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU"),
+    pytest.mark.usefixtures("one_ray"),
+]
 
 CLIENTS = [f"c{k}" for k in range(4)]
 METHODS = {
@@ -80,6 +84,7 @@ def test_actors_that_share_a_gpu_do_what_one_process_does(kind: str) -> None:
 
 
 def test_every_actor_computes_on_the_gpu(tmp_path: Path) -> None:
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # actors do not find this file
     trained(METHODS["clusters"], ON_RAY, model(tmp_path), graphs=False)
     noted = [name.rsplit("-", 1) for name in os.listdir(tmp_path)]
     elsewhere = [device for pid, device in noted if int(pid) != os.getpid()]

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from mtcd.metrics import Metrics
+from mtcd.protocol.batches import Batches
 from mtcd.splitnet.aggregation import Aggregation
 from mtcd.splitnet.client import Loss, NetClient, Surroundings
 from mtcd.splitnet.compute import Compute
 from mtcd.splitnet.feed import Transform, make_source
 from mtcd.splitnet.modules import Trainable
 from mtcd.splitnet.optimiser import MakeOptimiser
-from mtcd.splitnet.problem import NetProblem, find_device
+from mtcd.splitnet.problem import NetProblem, Stage, find_device
+from mtcd.splitnet.trial import SAMPLES
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +45,10 @@ class HostedPart:
         transforms = {name: one for name, one in (data.transforms or {}).items() if data.clients.index(name) in own}
         return HostedPart(
             problem.clients,
-            {k: deepcopy(problem.nets[k].module).cpu() for k in own},
+            {k: problem.nets[k].finished().cpu() for k in own},
             {k: data.features[data.clients[k]] for k in own},
             transforms,
-            deepcopy(problem.fusion.module).cpu(),
+            problem.fusion.finished().cpu(),
             problem.labels.cpu(),
             around.loss,
             around.aggregation,
@@ -84,11 +86,17 @@ class HostedNets(NetProblem):
         self.sources: Any = [
             make_source(part.features[k], part.clients[k], self.device) if k in part.features else None for k in K
         ]
+        for k in part.modules:
+            self.nets[k].choose_layout(self.sources[k].rows(torch.arange(SAMPLES)))
         self.fusion = Trainable(part.fusion, self.device, self.make_optimiser)
         mixed = part.compute.precision == "mixed"
         self.around = Surroundings(part.loss, part.aggregation, self.device, mixed, part.seed, part.draws)
         self.staged: list[NetClient] = []
         self.chosen = Metrics({})
+
+    def stage(self, batches: Batches, lanes: int) -> Stage:
+        """In one lane: tokens come and go in other threads, whose copies a lane of its own would not wait for."""
+        return super().stage(batches, 1)
 
     @property
     def numbers(self) -> Sequence[int]:
