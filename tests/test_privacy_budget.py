@@ -14,7 +14,7 @@ pytest.importorskip("dp_accounting")
 
 from mtcd.errors import ConfigError
 from mtcd.privacy import DP
-from mtcd.privacy.budget import plan_budget, shared_precisions
+from mtcd.privacy.budget import Budget, plan_budget, shared_precisions
 from mtcd.privacy.noise import draw_secret, gaussian_noise, secret_of_seed
 
 
@@ -31,15 +31,32 @@ def closed_form(sensitivity: float, delta: float) -> float:
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 3.0, 8.0])
 @pytest.mark.parametrize("tours", [1, 40])
 def test_the_noise_is_that_of_one_gaussian_release_of_all_gradients(epsilon: float, tours: int) -> None:
-    """T releases to K parties are one of squared sensitivity T (K + 3) / m^2."""
-    budget = plan_budget(DP(epsilon=epsilon, tours=tours), ["a", "b", "c"])
-    [multiplier] = set(budget.multipliers)
-    for done in {tours, (tours + 1) // 2}:
-        spent = closed_form(np.sqrt(done * (3 + 3)) / multiplier, 1e-5)
-        assert budget.spent(done) == pytest.approx([spent] * 3, rel=1e-6)
-    assert budget.spent(tours) == pytest.approx([epsilon] * 3, rel=1e-4)
-    assert max(budget.spent(tours)) <= epsilon
-    assert budget.spent(0) == (0.0, 0.0, 0.0)
+    """T releases to K parties are one of squared sensitivity T max(K, 4) / m^2."""
+    for names in ("ab", "abcde"):
+        budget, K = plan_budget(DP(epsilon=epsilon, tours=tours), names), len(names)
+        [multiplier] = set(budget.multipliers)
+        for done in {tours, (tours + 1) // 2}:
+            spent = closed_form(np.sqrt(done * max(K, 4)) / multiplier, 1e-5)
+            assert budget.spent(done) == pytest.approx([spent] * K, rel=1e-6)
+        assert budget.spent(tours) == pytest.approx([epsilon] * K, rel=1e-4)
+        assert max(budget.spent(tours)) <= epsilon
+        assert set(budget.spent(0)) == {0.0}
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.floats(0.1, 10), min_size=1, max_size=5), st.integers(0, 2**31))
+def test_no_derivatives_move_the_gradients_of_a_tour_by_more(multipliers: list[float], seed: int) -> None:
+    """Derivatives of one sign between 0 and 1, and rows of length 1, drawn at random and at their extremes."""
+    rng, m = np.random.default_rng(seed), np.array(multipliers)
+    budget = Budget(tuple("abcde"[: len(m)]), (1.0,) * len(m), 1e-5, 1, tuple(multipliers))
+    a, b = np.vstack([rng.random((200, 2)), [[0, 1], [1, 0], [1, 1]]]).T
+    x, moved = rng.standard_normal((2, len(a), 3))
+    x, moved = (rows / np.linalg.norm(rows, axis=1)[:, None] for rows in (x, moved))
+    moved[100:] = -x[100:]
+    for j, bound in enumerate(budget.sensitivities()):
+        others = (m**-2.0).sum() - m[j] ** -2.0
+        own = ((a[:, None] * x - b[:, None] * moved) ** 2).sum(axis=1) / m[j] ** 2
+        assert ((a - b) ** 2 * others + own).max() == pytest.approx(bound)
 
 
 @settings(max_examples=6, deadline=None)
@@ -51,8 +68,8 @@ def test_no_party_spends_more_than_its_own_budget(epsilons: list[float], tours: 
     assert (np.array(budget.spent(tours)) <= np.array(epsilons) * (1 + 1e-9)).all()
     assert np.isclose(budget.spent(tours), epsilons, rtol=1e-4).any()  # some budget is used up
     u = np.array(budget.multipliers) ** -2.0
-    for j, spent in enumerate(budget.spent(tours)):  # 1 for each other party, 4 for the own
-        sensitivity = np.sqrt(tours * (u.sum() - u[j] + 4 * u[j]))
+    for j, spent in enumerate(budget.spent(tours)):  # all gradients by one length, or the own by two
+        sensitivity = np.sqrt(tours * max(u.sum(), 4 * u[j]))
         assert spent == pytest.approx(closed_form(sensitivity, delta), rel=1e-6)
 
 
@@ -63,10 +80,10 @@ def test_shared_precisions_have_the_largest_product(allowed: list[float], seed: 
     b, rng = np.array(allowed), np.random.default_rng(seed)
     u = shared_precisions(b)
     assert (u > 0).all()
-    assert (u.sum() + 3 * u <= b * (1 + 1e-9)).all()
+    assert (np.maximum(u.sum(), 4 * u) <= b * (1 + 1e-9)).all()
     for spread in (1e-3, 0.1, 1.0):
         for tried in u * np.exp(spread * rng.standard_normal((200, len(u)))):
-            feasible = tried * (b / (tried.sum() + 3 * tried)).min()
+            feasible = tried * (b / np.maximum(tried.sum(), 4 * tried)).min()
             assert np.log(feasible).sum() <= np.log(u).sum() + 1e-7
 
 
@@ -75,7 +92,7 @@ def test_a_small_budget_of_one_party_makes_all_gradients_noisier_and_its_own_mos
     budget = plan_budget(DP(epsilon=3, parties={"bank": 1.0}), ["a", "b", "bank"])
     a, b, bank = budget.multipliers
     assert alike.multipliers[0] < a == pytest.approx(b)
-    assert bank == pytest.approx(2 * a)  # the own gradient costs four times as much
+    assert bank == pytest.approx(a * np.sqrt(1.5))  # a quarter of its budget; the others share the rest of it
     assert budget.spent(40)[2] == pytest.approx(1.0)
     assert 1.0 < budget.spent(40)[0] < 3.0
 

@@ -1,9 +1,11 @@
 """The accounting of differential privacy: which noise a budget needs, and what a training has spent of it.
 
 In a tour every party k receives its gradient with Gaussian noise of m_k times its clipping length: m_k is its noise
-multiplier, u_k = 1 / m_k^2 its precision. One changed row of party j moves the gradient of another party by at most one
-clipping length, and its own by two (docs/differential-privacy.md). All gradients of a tour are then one Gaussian
-mechanism of squared sensitivity sum_k u_k + 3 u_j and deviation 1, and those of T tours one of T times as much.
+multiplier, u_k = 1 / m_k^2 its precision. One changed row of party j moves the gradient of another party by at most
+|a - b| clipping lengths and its own by a + b, where a and b, the derivatives of the loss before and after but for their
+sign, which the label gives, lie between 0 and 1 (docs/differential-privacy.md). All gradients of a tour are then one
+Gaussian mechanism of deviation 1 and of squared sensitivity (a - b)^2 (sum_k u_k - u_j) + (a + b)^2 u_j: convex in
+(a, b), so at most the larger of its values at (1, 0) and (1, 1), sum_k u_k and 4 u_j. T tours have T times as much.
 """
 
 from __future__ import annotations
@@ -23,8 +25,7 @@ from mtcd.extras import find
 from mtcd.privacy.settings import DP
 
 OWN = 4.0
-"""The squared sensitivity of a party's own gradient, in clipping lengths; that of another party's is 1."""
-BISECTIONS = 60
+"""The squared sensitivity of a party's own gradient, in clipping lengths, where those of the others do not change."""
 MARGIN = 1e-7
 """By which the noise is larger than computed, so that no budget is exceeded by the tolerance of a solver."""
 
@@ -42,7 +43,7 @@ class Budget:
     def sensitivities(self) -> Array:
         """The squared sensitivity of a tour to a row of each party, in units of the noise."""
         u = np.array(self.multipliers) ** -2.0
-        return np.asarray(u.sum() + (OWN - 1) * u)
+        return np.asarray(np.maximum(u.sum(), OWN * u))
 
     def spent(self, tours: int) -> tuple[float, ...]:
         """The epsilon of each party after so many tours."""
@@ -61,32 +62,17 @@ def plan_budget(dp: DP, parties: Sequence[str]) -> Budget:
 
 
 def shared_precisions(allowed: Array) -> Array:
-    """The u_k of largest product with sum_k u_k + 3 u_j <= allowed_j for all j.
+    """The u_k of largest product with sum_k u_k <= allowed_j and 4 u_j <= allowed_j for all j.
 
-    At the optimum u_j is the smaller of a common level v and of what party j's budget leaves, (allowed_j - s) / 3,
-    where s is the sum of all; the Lagrange multipliers of the tight budgets, (1 / u_j - 1 / v) / 3, add up to 1 / v.
-    The larger s, the larger that sum: s is found by bisection.
+    They are equal, except for those whose own bound is smaller than the level v of the others: the sum is the smallest
+    of all allowed, or less where all have their bounds.
     """
-    extra, unit = OWN - 1, float(allowed.min())
-    scaled = allowed / unit
-    low, high = 0.0, min(1.0, float(scaled.sum()) / (len(scaled) + extra))  # beyond, budgets leave less than s
-    for _ in range(BISECTIONS):
-        total = (low + high) / 2
-        left = (scaled - total) / extra
-        level = _level(left, total)
-        tight = 1 / np.minimum(level, left) - 1 / level
-        low, high = (low, total) if tight.sum() / extra > 1 / level else (total, high)
-    left = (scaled - low) / extra
-    return np.asarray(unit * np.minimum(_level(left, low), left))
-
-
-def _level(left: Array, total: float) -> float:
-    """The v with sum_j min(v, left_j) = total; at most the largest of them."""
-    ordered = np.sort(left)
-    below = np.concatenate([[0.0], np.cumsum(ordered)[:-1]])  # of those that are smaller
-    levels = (total - below) / np.arange(len(ordered), 0, -1)
+    bounds, total = allowed / OWN, float(allowed.min())
+    ordered = np.sort(bounds)
+    below = np.cumsum(ordered) - ordered
+    levels = (total - below) / np.arange(len(ordered), 0, -1)  # if all smaller ones have their bounds
     fitting = np.flatnonzero(levels <= ordered)
-    return float(levels[fitting[0]] if len(fitting) else ordered[-1])
+    return np.minimum(bounds, levels[fitting[0]] if len(fitting) else np.inf)
 
 
 @lru_cache(maxsize=256)

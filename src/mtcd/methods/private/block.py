@@ -2,6 +2,9 @@
 
 Nothing else of the data may enter the parameters, not even the curvature of the own block: a row would change them by
 more than the noise hides. The result is the mean of the parameters after the later half of the tours.
+
+Rows are clipped in gradients only. Scores have whole rows, as predictions have: however long a row, the derivative of
+the loss at its score lies between -1 and 1, which is all that the accounting takes.
 """
 
 from __future__ import annotations
@@ -35,9 +38,7 @@ class PrivateBlock(SealedBlock):
     def use(self, scales: Scales) -> Integers:
         assert isinstance(scales, PrivateScales)
         self.scales: PrivateScales = scales
-        integers = scales.rows(self.clipped, self.length)
-        self.rounded = integers[: scales.samples].astype(float) * (self.length / scales.radius)
-        return integers
+        return scales.rows(self.clipped, self.length)
 
     def start_tour(self, tour: int, weights: Array, stretch: float) -> None:
         """Keep the change of the last tour; one of the same number, which is undone, is dropped."""
@@ -68,7 +69,7 @@ class PrivateBlock(SealedBlock):
         gradient = products * (self.length / (scales.radius * token))
         self.penalty.add_gradient(self.theta, gradient)
         self.change = gradient * (-self.dp.stepsize / (scales.samples + self.penalty.l2))
-        return scales.shifts(self.rounded @ self.change, draws)
+        return scales.shifts(self.X @ self.change, draws)
 
 
 def clipping_length(columns: int, free: int, clip: float) -> float:

@@ -22,7 +22,7 @@ FEWEST_BITS = 14
 TAIL = 9.0
 """Standard deviations that no noise exceeds: ``mtcd.privacy.noise`` draws none beyond 8.3."""
 LARGEST_CHANGE = 2.0**14
-"""Of a score in one tour by one party: larger ones are clipped, which harms the model and not the privacy."""
+"""Of a score in one tour: a party whose change exceeds its share of it clips it, which does not harm the privacy."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,8 @@ class PrivateScales(Scales):
 
     def shifts(self, change: Array, draws: Array) -> Integers:
         """What is added to the token for this change of the scores; ``draws`` are for the rounding."""
-        added = np.floor(np.clip(change, -LARGEST_CHANGE, LARGEST_CHANGE - 1) * self.sums + draws)
+        most = LARGEST_CHANGE / self.visits - 1 / self.sums  # with the rounding
+        added = np.floor(np.clip(change, -most, most) * self.sums + draws)
         return np.concatenate([np.zeros(self.samples), added]).astype(np.int64)
 
     def changes(self, opened: Integers, start: Integers, token: float) -> tuple[Array, Array]:
