@@ -7,7 +7,8 @@ linear models, and each party alone.
 Every model has the same number of trees with the same settings; metrics are on a quarter of the samples, means over
 splits. Parties hold neighbouring columns, as many each. 'sum': LightGBM on the joint table in which every tree uses the
 columns of one party only, so that the model is a sum over parties, as token boosting's is. 'alone': LightGBM on the
-columns of one party, the best of the parties on the test samples. `xor` is made up: the label is the exclusive or of
+columns of one party, the best of the parties on the test samples. 'equal': the complete network, where all parties
+grow as many trees (`adaptive: false`). `xor` is made up: the label is the exclusive or of
 the signs of two columns of different parties.
 """
 
@@ -25,22 +26,47 @@ import numpy as np
 import mtcd
 from benchmarks.boosting_references import fused, lightgbm, linear, predicted, xgboost
 from benchmarks.boosting_tables import TABLES, Table
+from mtcd.families.ensemble import Ensemble
 
 PARTIES = (2, 3, 8)
 NETWORKS = ("path", "complete")
-MODELS = ("LightGBM", "XGBoost", "sum", *NETWORKS, "linear", "alone")
-COSTS = ("messages", "MB", "seconds")
+MODELS = ("LightGBM", "XGBoost", "sum", *NETWORKS, "equal", "linear", "alone")
+COSTS = ("trees", "messages", "MB", "seconds")
+HOPS = 2  # for each tree, at most
 
 
-def on_a_token(table: Table, K: int, network: str, rows: np.ndarray, others: np.ndarray, trees: int) -> dict[str, Any]:
-    """One token on a tour; every hop adds a tree."""
+class AtMost(mtcd.Callback):
+    """Ends a training once the parties have grown so many trees, and keeps that many, in the order of their growth."""
+
+    def __init__(self, trees: int) -> None:
+        self.trees = trees
+        self.kept: list[Ensemble] | None = None
+
+    def on_measure(self, moment: mtcd.Moment) -> None:
+        if sum(len(theta) for theta in moment.parameters) < self.trees:
+            return
+        grown = sorted((tree.visit, k) for k, theta in enumerate(moment.parameters) for tree in theta.trees)
+        last = grown[self.trees - 1][0]
+        kept = [[tree for tree in theta.trees if tree.visit <= last] for theta in moment.parameters]
+        self.kept = [Ensemble(tuple(trees), (1.0,) * len(trees)) for trees in kept]
+        moment.stop(f"{self.trees} trees")
+
+    def chosen(self) -> tuple[Sequence[Any], str] | None:
+        return self.kept and (self.kept, f"the first {self.trees} trees")
+
+
+def on_a_token(
+    table: Table, K: int, network: str, rows: np.ndarray, others: np.ndarray, trees: int, adaptive: bool = True
+) -> dict[str, Any]:
+    """One token on a tour, until so many trees are grown, for at most ``HOPS`` hops per tree."""
     start = time.process_time()
     data = mtcd.split(table.features.iloc[rows], table.labels[rows], clients=K, prepare="trees")
-    model, stop = mtcd.Trees(table.loss, **table.settings), mtcd.Stop(iterations=trees)
-    run = mtcd.train(data, model, network, mtcd.STCD(walk="tour"), stop, metrics=())
+    model, stop = mtcd.Trees(table.loss, adaptive=adaptive, **table.settings), mtcd.Stop(iterations=HOPS * trees)
+    run = mtcd.train(data, model, network, mtcd.STCD(walk="tour"), stop, metrics=(), callbacks=[AtMost(trees)])
     seconds = time.process_time() - start
     return {
         "quality": table.quality(table.labels[others], predicted(run, table, others)),
+        "trees": sum(part.forest.rounds for part in run.parts.values()),
         "messages": sum(run.ledger.messages("sent").values()),
         "MB": sum(run.ledger.bytes("sent").values()) / 1e6,
         "seconds": seconds,
@@ -66,14 +92,16 @@ def measure(table: Table, trees: int, count: int) -> Iterator[dict[str, Any]]:
         for network in NETWORKS:
             runs = [on_a_token(table, K, network, *split, trees) for split in splits]
             row[network] = np.mean([run["quality"] for run in runs])
-            row |= {name: np.mean([run[name] for run in runs]) for name in COSTS}  # the same on both networks
+            row |= {name: np.mean([run[name] for run in runs]) for name in COSTS}
+        runs = [on_a_token(table, K, "complete", *split, trees, adaptive=False) for split in splits]
+        row["equal"] = np.mean([run["quality"] for run in runs])
         yield row
 
 
 def line(row: dict[str, Any]) -> str:
     """A row as a line of Markdown."""
     found = [f"{row[name]:.4f}" if np.isfinite(row[name]) else "" for name in MODELS]
-    cost = [f"{row['messages']:.0f}", f"{row['MB']:.1f}", f"{row['seconds']:.1f}"]
+    cost = [f"{row['trees']:.0f}", f"{row['messages']:.0f}", f"{row['MB']:.1f}", f"{row['seconds']:.1f}"]
     return (
         "| " + " | ".join([f"{row['table']}, {row['size']}", row["metric"], str(row["parties"]), *found, *cost]) + " |"
     )
@@ -87,7 +115,7 @@ def main() -> None:
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    names = ["table", "metric", "parties", *MODELS, "messages", "MB", "CPU s"]
+    names = ["table", "metric", "parties", *MODELS, "trees", "messages", "MB", "CPU s"]
     print("| " + " | ".join(names) + " |\n|" + "---|" * len(names), flush=True)
     rows: list[dict[str, Any]] = []
     for name in given.tables:

@@ -26,6 +26,7 @@ from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, Seal
 from mtcd.methods.split_parties import SplitToken, UpdateFusion
 from mtcd.methods.svfl import Shared
 from mtcd.methods.tree_cg import Direction, Summand
+from mtcd.protocol.gain_token import GainToken
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.party import Begin, Message, Part, Progress
 from mtcd.protocol.token import Instruction, Tally, Token, Windows
@@ -74,6 +75,7 @@ PAYLOADS: tuple[Payload, ...] = (
     NextTour(2),
     SignedKey(np.arange(4, dtype="<i8"), BYTES),
     SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), BYTES),
+    GainToken(1, 2, 3, Z, 0.5, extra=3, gains=np.array([0.5, -1.0, 0.0])),
 )
 
 

@@ -13,7 +13,10 @@ from hypothesis import strategies as st
 
 import mtcd
 from boosting import SETTINGS, joint, problem_of, samples, trained
+from mtcd.families.choice import Choice
 from mtcd.families.ensemble import Ensemble, Tree, summed
+from mtcd.model.updates import Gains
+from mtcd.protocol.gain_token import GainToken
 
 OBJECTIVES = [
     ("squared", "values", "regression", {}),
@@ -53,16 +56,19 @@ def test_the_quantile_loss_gives_quantiles() -> None:
         assert pinball(run.predict(X)) < 1.1 * pinball(theirs)
 
 
+@pytest.mark.parametrize("adaptive", [False, True])
 @pytest.mark.parametrize("loss", ["squared", "logistic", "multinomial", "huber", "quantile", "poisson"])
-def test_the_loss_falls_at_every_visit(loss: str) -> None:
+def test_the_loss_falls_at_every_visit_that_grows_trees(loss: str, adaptive: bool) -> None:
     kind = {"logistic": "classes", "multinomial": "classes3", "poisson": "counts"}.get(loss, "values")
     data = mtcd.split(*samples(kind), 3)
-    run = mtcd.train(
-        data, mtcd.Trees(loss, **SETTINGS), "cycle", mtcd.STCD(local_updates=2), mtcd.Stop(iterations=25), metrics=()
-    )
+    model = mtcd.Trees(loss, adaptive=adaptive, **SETTINGS)
+    run = mtcd.train(data, model, "cycle", mtcd.STCD(local_updates=2), mtcd.Stop(iterations=25), metrics=())
     objectives = [row.objective for row in run.history.rows]
     assert len(objectives) == 26
-    assert all(after < before for before, after in itertools.pairwise(objectives))
+    fell = [after < before * (1 - 1e-12) for before, after in itertools.pairwise(objectives)]
+    assert sum(fell) == 25 - run.ledger.unchanged
+    assert sum(fell) == 25 or adaptive
+    assert all(after <= before * (1 + 1e-12) for before, after in itertools.pairwise(objectives))
 
 
 METHODS = st.sampled_from(
@@ -133,7 +139,8 @@ def test_a_training_resumes_to_the_same_trees(tmp_path: Path, combine: str) -> N
 def test_a_party_whose_trees_do_not_help_passes_the_token_on_and_the_ledger_counts_it() -> None:
     X, y = samples("values")
     X[:, 4:] = 1.0  # the second party's columns are constant
-    run = trained(mtcd.split(X, y, [[0, 1, 2, 3], [4, 5]]), mtcd.Trees("squared", **SETTINGS), 20)
+    model = mtcd.Trees("squared", adaptive=False, **SETTINGS)
+    run = trained(mtcd.split(X, y, [[0, 1, 2, 3], [4, 5]]), model, 20)
     own = run.parts["client_0"].forest.rounds
     assert run.parts["client_1"].forest.rounds == 0
     assert run.ledger.hops == 20 == own + run.ledger.unchanged
@@ -167,3 +174,51 @@ def test_ensembles_are_a_vector_space() -> None:
     halfway = a + 0.5 * (b - a)
     assert halfway.weights == (1.0, 0.5)
     assert summed([(2.0, halfway)]).weights == (np.float64(2.0) * halfway).weights == (2.0, 1.0)
+
+
+def test_trees_are_grown_where_they_gain() -> None:
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((600, 20))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_normal(600)  # the other four parties have noise
+    data = mtcd.split(X, y, 5).holdout(0.5)
+    errors, rounds = {}, {}
+    for adaptive in (False, True):
+        model = mtcd.Trees("squared", adaptive=adaptive, **SETTINGS)
+        run = trained(data, model, 100, "complete", mtcd.STCD(walk="tour"))
+        errors[adaptive] = run.evaluate(data.test)["rmse"]
+        rounds[adaptive] = [part.forest.rounds for part in run.parts.values()]
+    assert rounds[False] == [20] * 5
+    assert rounds[True][0] > 2 * max(rounds[True][1:])
+    assert errors[True] < 0.9 * errors[False]
+
+
+@pytest.mark.parametrize(
+    ("others", "gains", "grown"),
+    [
+        (None, [0.0, 9.0, 9.0], 2),  # nothing is known: Q trees
+        (10.0, [2.9], 0),  # far less than another party gains
+        (10.0, [3.0, 3.0, 9.9], 2),
+        (10.0, [3.0, 2.9], 1),
+        (10.0, [20.0, 15.0, 10.0, 9.9], 3),  # more, while no other would gain more
+        (0.0, [0.0], 0),
+        (0.0, [1.0] * 20, 16),
+    ],
+)
+def test_the_choice_compares_gains(others: float | None, gains: list[float], grown: int) -> None:
+    known = Gains(others)
+    choice = Choice(2, known)
+    taken = list(itertools.takewhile(lambda place: choice.accepts(place, gains[place]), range(choice.most)))
+    assert len(taken) == grown
+    assert known.own == gains[min(grown, choice.most - 1)]
+
+
+def test_a_token_tells_the_largest_gain_of_other_clients() -> None:
+    token = GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.full(3, -1.0))
+    assert token.known_gains(1).others is None
+    sent = token.gains
+    token.record(1, Gains(None, 2.0))
+    token.record(2, Gains(None))  # a family that does not compare gains
+    assert sent.tolist() == [-1, -1, -1]
+    assert token.gains.tolist() == [-1, 2, -1]
+    assert token.known_gains(1).others is None
+    assert token.known_gains(0).others == 2.0

@@ -28,7 +28,7 @@ def test_weights_are_the_learners_and_as_many_copies_of_a_sample(kind: str) -> N
     X, y = samples(kind)
     X = np.clip(np.round(X), -1, 1)  # few values, each often: copies leave the thresholds where they are
     weights = np.random.default_rng(3).integers(0, 4, len(y)).astype(float)
-    counts, few = weights.astype(int), {**SETTINGS, "min_samples": 1}
+    counts, few = weights.astype(int), {**SETTINGS, "min_samples": 1, "adaptive": False}
     made = {"classes": mtcd.TreesClassifier, "values": mtcd.TreesRegressor}[kind]
     one, two = (made(blocks=K, max_iter=8, random_state=0, **few) for K in (1, 2))
     margins = one.fit(X, y, weights).run_.trained().decision(X)
@@ -54,7 +54,7 @@ def test_classes_without_weight_are_none_and_a_hinge_gives_no_probabilities() ->
     assert not hasattr(hinge, "predict_proba")
     with pytest.raises(ValueError, match="is for two classes"):
         hinge.fit(X, three)
-    assert hinge.set_params(method__local_updates=3).fit(X, y).run_.parts["client_0"].forest.rounds > 2
+    assert hinge.set_params(method__local_updates=3, adaptive=False).fit(X, y).run_.parts["client_0"].forest.rounds > 2
 
 
 def test_one_block_is_the_learners_own_boosting_and_settings_are_searched() -> None:

@@ -20,7 +20,7 @@ from mtcd.schema.bounds import Bounds
 from wired import NAMES, PRIVATE, followed, linear, split, wired
 
 HEAD = 72
-TRAININGS = ("visitors", "optimal", "stcd conjugate", "svfl", "dcpa", "tree-cg", "cluster, batches", *PRIVATE)
+TRAININGS = ("visitors", "optimal", "gains", "stcd conjugate", "svfl", "dcpa", "tree-cg", "cluster, batches", *PRIVATE)
 SPLIT_NAMES = ("overlapping", "stcd")
 BITS = np.array([np.nan, np.inf, -np.inf, 1e308, -0.0, 5e-324]).view(np.int64).tolist()
 WORDS = [0, 1, -1, 2, 3, 7, 255, 2**31, 2**48, 2**62, 2**63 - 1, -(2**63), *BITS]

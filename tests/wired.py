@@ -41,6 +41,7 @@ LINEAR: dict[str, tuple[Glm, Method]] = {
     "optimal": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal")),
     "optimal, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=2, stepsize=1e-2, combine="optimal")),
     "visitors, multinomial": (MULTINOMIAL, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="visitors")),
+    "gains": (RIDGE, MTCD(tokens=3, hops=2, stepsize=1e-2, combine="optimal", compares_gains=True)),
     "mtcd conjugate": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", depth=2, **TOURS)),
     "mtcd adaptive": (RIDGE, MTCD(2, 8, combine="cluster", acceleration="conjugate", adaptive=True, **ADAPTING)),
     "stcd adaptive": (RIDGE, replace(STCD(acceleration="conjugate", **ADAPTING), adaptive=True)),

@@ -107,11 +107,21 @@ class AdditiveTraining:
 
 
 def additive_method(method: Method, families: Sequence[Family]) -> Method:
-    """The method with the learning rate of the trees as its step size, for the record: families choose their own."""
+    """The method as families need it: its tokens carry gains if parties with trees compare them.
+
+    Its step size is the learning rate of the trees, for the record: families choose their own.
+    """
+    if isinstance(method, MTCD):
+        method = replace(method, compares_gains=compares_gains(families))
     if method.stepsize != "auto":
         return method
     rates = [family.learning_rate for family in families if isinstance(family, TreeFamily)]
     return method.with_resolved_stepsize(max(rates, default=1.0))
+
+
+def compares_gains(families: Sequence[Family]) -> bool:
+    """Whether at least two parties choose by their gains how many trees to grow."""
+    return sum(isinstance(family, TreeFamily) and family.adaptive for family in families) > 1
 
 
 def check_additive(method: Method, families: Sequence[Family], stop: Stop) -> None:

@@ -14,6 +14,7 @@ from mtcd.config.build import Setup
 from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError
 from mtcd.families.additive import Additive
+from mtcd.families.choice import MOST, SHARE
 from mtcd.families.family import Family
 from mtcd.families.problem import AdditiveProblem
 from mtcd.methods.mtcd import MTCD
@@ -54,6 +55,7 @@ def examine_additive(setup: Setup) -> dict[str, Any]:
         "tokens": plan.tokens,
         "token_floats": plan.floats,
         "trees_per_visit": plan.local_updates,
+        "compares_gains": bool(plan.gains),
         **iteration_costs(setup, plan.tokens, plan.sizes),
         "theory": as_plain(theory_of(setup, method, plan)),
         "notes": [*setup.notes, *data.notes, *method.notes(setup.network)],
@@ -73,6 +75,17 @@ def holds(client: Mapping[str, Any]) -> str:
     return f"{len(client['columns'])} columns{categories}: {client['family']}"
 
 
+def visit_row(found: Mapping[str, Any]) -> str:
+    """What a visit does, as text."""
+    Q, other = found["trees_per_visit"], "or local updates of another family"
+    if not found["compares_gains"]:
+        return f"{Q} round(s) of boosting, {other}"
+    return (
+        f"{Q} round(s) of boosting, {other}; none where the gain is below {SHARE:.0%} of the largest of other parties, "
+        f"up to {Q * MOST} while it is the largest (adaptive)"
+    )
+
+
 def additive_rows(found: Mapping[str, Any]) -> dict[str, str]:
     """All facts as text."""
     rows = {
@@ -81,7 +94,7 @@ def additive_rows(found: Mapping[str, Any]) -> dict[str, str]:
         "data": f"{found['samples']:,} samples, {found['test_samples']:,} for the test, {found['features']:,} columns",
         **network_rows(found),
         "token": f"{found['token_floats']:,} floats; {found['tokens']} token(s)",
-        "visit": f"{found['trees_per_visit']} round(s) of boosting, or local updates of another family",
+        "visit": visit_row(found),
         "cost of an iteration": cost_row(found),
     }
     return rows | {fact["title"]: f"{fact['shown']}: {fact['meaning']}" for fact in found["theory"].values()}

@@ -49,6 +49,9 @@ class TreesSection(AdditiveSection):
     """the share of its columns that a party grows a tree on, drawn anew for each"""
     rows: Number = Trees.rows
     """the share of samples that a tree is grown on, drawn anew for each"""
+    adaptive: bool = Trees.adaptive
+    """whether parties compare their gains: a visit grows no tree where others gain far more, and up to 8 times
+    `method.local_updates` while it gains most"""
     bins: Whole = Trees.bins
     """the most thresholds of a column"""
     threads: Whole = Trees.threads

@@ -49,12 +49,14 @@ class TreesEstimator(SplitEstimator):
         min_samples: int = 20,
         columns: float = 1.0,
         rows: float = 1.0,
+        adaptive: bool = True,
         random_state: Any = None,
     ) -> None:
         self.blocks, self.network, self.method, self.max_iter = blocks, network, method, max_iter
         self.loss, self.delta, self.quantile = loss, delta, quantile
         self.learning_rate, self.depth, self.leaves, self.l2 = learning_rate, depth, leaves, l2
         self.min_samples, self.columns, self.rows, self.random_state = min_samples, columns, rows, random_state
+        self.adaptive = adaptive
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -68,9 +70,9 @@ class TreesEstimator(SplitEstimator):
 
     def _model(self, loss: str) -> Trees:
         """The model with these settings; raises ValueErrors."""
-        names = ("delta", "quantile", "learning_rate", "depth", "leaves", "l2", "min_samples", "columns", "rows")
+        shape = ("learning_rate", "depth", "leaves", "l2", "min_samples", "columns", "rows", "adaptive")
         with value_errors():
-            return Trees(loss, **{name: getattr(self, name) for name in names})
+            return Trees(loss, **{name: getattr(self, name) for name in ("delta", "quantile", *shape)})
 
     def _method(self) -> Method:
         return self.method or STCD(walk="tour")
@@ -104,7 +106,8 @@ class TreesClassifier(SplitClassifier, TreesEstimator):
     """Boosted trees for two or more classes on vertically split columns; NaN is a missing value.
 
     ``blocks``, ``network`` and ``method`` as in :class:`MTCDRegressor` (by default a token on a tour), the settings of
-    trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit grows ``method.local_updates`` trees.
+    trees as in :class:`Trees`. A token makes ``max_iter`` hops, and a visit grows ``method.local_updates`` trees,
+    or as many as pay off (``adaptive``).
 
     >>> import numpy as np
     >>> X = np.arange(60.0)[:, None] % 30

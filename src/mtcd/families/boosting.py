@@ -63,15 +63,19 @@ class Grown:
         self._booster.eval_train(take)
         return found[0]
 
-    def renewed(self, loss: Loss, z: Array, y: Array, rate: float) -> Array:
-        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples; returns the margins."""
+    def renewed(self, loss: Loss, z: Array, y: Array, rate: float, among: Array | None = None) -> Array:
+        """Set each leaf to ``rate`` times the shift that minimises the loss of its samples; returns the margins.
+
+        ``among``: a mask of the samples that count; all unless given.
+        """
         leaves = np.asarray(self._booster.predict(self._X, pred_leaf=True)).reshape(len(z), -1)[:, 0]
-        margins = np.empty(len(z))
+        margins = np.zeros(len(z))
         for leaf in np.unique(leaves):
-            rows = np.flatnonzero(leaves == leaf)
-            value = rate * float(loss.at(rows).best_shift(z[rows], y[rows]))
+            held = leaves == leaf
+            rows = np.flatnonzero(held if among is None else held & among)
+            value = rate * float(loss.at(rows).best_shift(z[rows], y[rows])) if len(rows) else 0.0
             self._booster.set_leaf_output(0, int(leaf), value)
-            margins[rows] = value
+            margins[held] = value
         return margins
 
     @property

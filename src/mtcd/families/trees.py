@@ -12,12 +12,15 @@ from mtcd.arrays import Array, Rows
 from mtcd.checks import check_number, check_whole
 from mtcd.data.vertical import Block
 from mtcd.errors import ConfigError
-from mtcd.families.boosting import Forest, Learner, as_bytes
+from mtcd.families.boosting import Forest, Grown, Learner, as_bytes
+from mtcd.families.choice import Choice
 from mtcd.families.ensemble import Ensemble, Tree
 from mtcd.families.family import FAMILIES, Arrays, Family, Inputs, NoSmoothness
 from mtcd.families.margins import GrowingMargins
 from mtcd.model.updates import LocalUpdates
 from mtcd.seeding import stream
+
+FOLDS = 5  # a gain is measured on one part of the samples in so many, for a tree grown on the others
 
 
 @FAMILIES.register("trees")
@@ -27,7 +30,8 @@ class TreeFamily(Family):
 
     ``l2`` is added to the second derivatives of a leaf, each leaf has at least ``min_samples`` samples, a column has
     at most ``bins`` distinct thresholds. ``columns`` and ``rows`` are the shares of columns and samples that a tree is
-    grown on, drawn anew for every visit. ``threads`` changes the time only.
+    grown on, drawn anew for every visit. ``threads`` changes the time only. ``adaptive``: parties compare their gains,
+    and grow trees where they gain most (``Choice``); otherwise every visit grows as many.
     """
 
     learning_rate: float = 0.1
@@ -37,6 +41,7 @@ class TreeFamily(Family):
     min_samples: int = 20
     columns: float = 1.0
     rows: float = 1.0
+    adaptive: bool = True
     bins: int = 255
     threads: int = field(default=1, repr=False)
 
@@ -53,6 +58,9 @@ class TreeFamily(Family):
             check_number(f"model.{name}", getattr(self, name), above=0)
             if getattr(self, name) > 1:
                 raise ConfigError(f"model.{name} is a share, above 0 and at most 1, but is {getattr(self, name)}.")
+
+        if not isinstance(self.adaptive, bool):
+            raise ConfigError(f"model.adaptive is true or false, but is {self.adaptive!r}.")
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -132,28 +140,51 @@ class TreeClient(NoSmoothness):
         return Learner(X, categorical, self.inputs.outputs, self.family.settings, self.family.threads)
 
     def local_update(self, theta: Ensemble, aggregate: Array, updates: LocalUpdates) -> Ensemble:
-        """Q trees, as long as each lowers the loss; theta itself if none does."""
+        """As many trees as the choice allows, as long as each lowers the loss; theta itself if there is none."""
         value = self.fit.objective(aggregate, 0.0)
-        for place in range(updates.Q):
-            grown = self._grown(aggregate, (*updates.visit, place))
+        choice = Choice(updates.Q, updates.gains if self.family.adaptive else None)
+        for place in range(choice.most):
+            visit = (*updates.visit, place)
+            if choice.compares and not choice.accepts(place, self._held_out_gain(aggregate, visit)):
+                break
+            grown = self._grown(aggregate, visit)
             if grown is None:
                 break
-            tree, after = grown
+            after = aggregate + self._margins_of(grown, aggregate)
             lower = self.fit.objective(after, 0.0)
             if not lower < value:
                 break
-            value, aggregate[...], theta = lower, after, theta.extended(tree)
+            value, aggregate[...], theta = lower, after, theta.extended(Tree.of(visit, grown.text))
         return theta
 
-    def _grown(self, aggregate: Array, visit: tuple[int, ...]) -> tuple[Tree, Array] | None:
-        """A tree grown at this aggregate, and the aggregate with its margins; None if no split gains anything."""
+    def _grown(self, aggregate: Array, visit: tuple[int, ...], rows: Array | None = None) -> Grown | None:
+        """A tree grown at this aggregate, on all samples or on those of ``rows``, a mask; None if no split gains."""
         loss, y = self.fit.loss, self.fit.labels
         draw = int(stream(self.inputs.seed, "tree", self.inputs.number, *visit).integers(2**31 - 1))
-        grown = self.learner.grow(loss.gradient(aggregate, y), loss.curvatures(aggregate, y), draw)
+        gradient, hessian = loss.gradient(aggregate, y), loss.curvatures(aggregate, y)
+        if rows is not None:
+            kept = rows.reshape(-1, *[1] * (aggregate.ndim - 1))
+            gradient, hessian = gradient * kept, hessian * kept
+        return self.learner.grow(gradient, hessian, draw)
+
+    def _margins_of(self, grown: Grown, aggregate: Array, rows: Array | None = None) -> Array:
+        """The margins of a tree; leaves that are set anew are set by all samples or by those of ``rows``."""
+        if self.fit.loss.renews_leaves:
+            return grown.renewed(self.fit.loss, aggregate, self.fit.labels, self.family.learning_rate, rows)
+        return grown.margins()
+
+    def _held_out_gain(self, aggregate: Array, visit: tuple[int, ...]) -> float:
+        """By how much a tree grown on four fifths of the samples lowers the mean loss of the others, times N; 0 if not.
+
+        Trees fit noise: on the samples that it was grown on, nearly every tree gains.
+        """
+        draw = stream(self.inputs.seed, "held-out", self.inputs.number, *visit)
+        held_out = draw.permutation(self.inputs.samples) % FOLDS == 0
+        grown = self._grown(aggregate, visit, ~held_out)
         if grown is None:
-            return None
-        if loss.renews_leaves:
-            margins = grown.renewed(loss, aggregate, y, self.family.learning_rate)
-        else:
-            margins = grown.margins()
-        return Tree.of(visit, grown.text), aggregate + margins
+            return 0.0
+        rows = np.flatnonzero(held_out)
+        loss, y = self.fit.loss.at(rows), self.fit.labels[rows]
+        after = (aggregate + self._margins_of(grown, aggregate, ~held_out))[rows]
+        gain = (loss.value(aggregate[rows], y) - loss.value(after, y)) * self.inputs.samples / len(rows)
+        return gain if 0.0 < gain < np.inf else 0.0

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated
 
+import numpy as np
+
 from mtcd.arrays import Array
 from mtcd.ledger.costs import Sizes
 from mtcd.methods.accelerations import ACCELERATIONS, Acceleration
@@ -15,9 +17,10 @@ from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gain_token import UNKNOWN, GainToken
 from mtcd.protocol.model import Fit
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, send
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
 from mtcd.schema.fields import ClientSet
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.types import Iteration, TokenIndex
@@ -59,6 +62,8 @@ class Plan:
     """Whether the acceleration chooses step sizes and numbers of local updates."""
     majorises: bool = False
     """Whether local updates are steps on a quadratic upper bound of f."""
+    gains: int = 0
+    """The gains that a token carries: one for each client, where parties compare them."""
     linear: bool = True
     """Whether representations are linear, so that the average of copies has the average of their representations."""
     first_pass: tuple[int, ...] = ()
@@ -89,13 +94,13 @@ class Plan:
     @cached_property
     def floats(self) -> int:
         """Numbers in a token between two clients."""
-        return self.aggregate_floats * (2 if self.carries_change else 1)
+        return self.aggregate_floats * (2 if self.carries_change else 1) + self.gains
 
     @property
     def sizes(self) -> Sizes:
         """Numbers in the messages of a linear model."""
         uplink = self.floats if self.tokens_return else self.aggregate_floats
-        return Sizes(uplink, self.aggregate_floats, self.floats)
+        return Sizes(uplink, self.aggregate_floats + self.gains, self.floats)
 
     def last_clients(self, t: int) -> tuple[int, ...]:
         """The clients from which the tokens return to the server in iteration t, where no client is down."""
@@ -114,10 +119,17 @@ class Plan:
         first = self.stepsize if self.adaptive else 0.0
         return ACCELERATIONS[self.acceleration or ""](self.depth, z, penalty, fit, tour, first)
 
+    def new_token(self, index: int, t: int, aggregate: Array, penalty: float, instruction: Instruction) -> Token:
+        """A token that sets out in iteration t; it has met no client."""
+        if not self.gains:
+            return Token(index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats)
+        unknown = np.full(self.gains, UNKNOWN)
+        return GainToken(index, t, 0, aggregate, penalty, extra=self.gains, gains=unknown)
+
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
         first = self.roaming.first(0, 0)
-        token = token or Token(0, 0, 0, self.batches.zeros(self.outputs), 0.0)
+        token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 
 

@@ -34,6 +34,7 @@ from mtcd.network.tours import walk_through_all
 from mtcd.network.walks import WALKS
 from mtcd.privacy import DP, MASKED
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gain_token import GainToken
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Progress
@@ -59,6 +60,7 @@ class MTCD(TokenSettings):
     steps an iteration at the server (S*Q by default); in STCD it is updated at ``fusion_client``: a client (the
     first by default), or 'each' of them. Before STCD trains a split network, its token makes a ``first_pass`` on
     which clients only add their representations, so that Z is the aggregate of theta^0; without it, Z starts at 0.
+    ``compares_gains``: tokens carry the gains of the parties; set for trees that are grown where they gain most.
     ``transport``: the form in which aggregates travel, 'float64' or 'float32'; parties compute in double precision.
     ``local_solver``: 'gradient' takes the Q steps on f itself; 'majorise' (ours) on the quadratic upper bound of f at
     the token that arrived, which costs one gradient and two products with the block per visit, whatever Q.
@@ -126,6 +128,7 @@ class MTCD(TokenSettings):
             depth=self.most_starts,
             adaptive=self.adaptive,
             majorises=self.local_solver == MAJORISE,
+            gains=network.size if self.compares_gains else 0,
         )
 
     def _roaming(
@@ -185,6 +188,7 @@ class MTCD(TokenSettings):
             snapshots=snapshots,
             products=plan.tokens if optimal else 2 * snapshots + 1 + SURVEYED if snapshots else 0,
             past=network.size if optimal else 0,
+            gains=plan.gains,
         )
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
@@ -251,6 +255,8 @@ def STCD(  # noqa: N802 - reads as the method that it makes
 
 def _payloads(plan: Plan, split: bool) -> frozenset[type]:
     """The payload classes that the parties send."""
+    if plan.gains:
+        return frozenset({GainToken} if plan.hops is None else {GainToken, Progress})
     if plan.hops is None:
         return frozenset({SplitToken, Progress} if split else {Token})
     if split:

@@ -92,7 +92,7 @@ class OptimalServer(TokenServer):
         token = super().token(index)
         tokens = self.plan.tokens
         token.past, token.tally = self.past, Tally(np.zeros(tokens))
-        token.extra = tokens * len(self.past) + tokens + 1
+        token.extra += tokens * len(self.past) + tokens + 1
         return token
 
     def combine(self, tokens: Sequence[Token]) -> None:

@@ -50,8 +50,11 @@ class TokenClient(TokenHost):
         """Q steps of size eta on the copy for this token, and the same change of the token."""
         old = self.copies.get(token.index, self.theta)
         rows, visit = self.plan.batches.rows(token.t), (token.index, token.t, token.hop)
-        updates = LocalUpdates(Q, eta, rows, self.plan.majorises, visit)
+        gains = token.known_gains(self.number)
+        updates = LocalUpdates(Q, eta, rows, self.plan.majorises, visit, gains)
         theta = self.model.local_update(old[0], token.aggregate, updates)
+        if gains is not None:
+            token.record(self.number, gains)
         self.unchanged = theta is old[0]
         new = self.copies[token.index] = self._with_penalty(theta)
         token.penalty += new[1] - old[1]
@@ -166,7 +169,7 @@ class TokenServer(Party):
     def token(self, index: int) -> Token:
         """The token gamma = ``index`` at the start of the iteration."""
         order = self.instruction
-        token = Token(index, self.t, 0, self.aggregate.copy(), self.penalty, instruction=order, extra=order.floats)
+        token = self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty, order)
         if order.products:
             token.tally = Tally(np.zeros(order.products))
         return token

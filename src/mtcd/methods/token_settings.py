@@ -45,6 +45,7 @@ class TokenSettings(Method):
     fusion_client: str | int | None = field(default=None, metadata=NOT_IN_CONFIG)
     first_pass: bool = field(default=True, repr=False, metadata=NOT_IN_CONFIG)
     adaptive: bool = field(default=False, metadata=NOT_IN_CONFIG)
+    compares_gains: bool = field(default=False, kw_only=True, repr=False, metadata=NOT_IN_CONFIG)
     transport: str = field(default=DEFAULT, kw_only=True)
     local_solver: str = field(default=GRADIENT, kw_only=True)
     aggregation: str = field(default=PLAIN, kw_only=True, metadata=NOT_IN_CONFIG)

@@ -230,7 +230,7 @@ class LinearClient:
 
     def local_update(self, theta: Array, aggregate: Array, updates: LocalUpdates) -> Array:
         """Q local updates; the aggregate is updated in place, the new theta_k is returned."""
-        Q, eta, rows, majorise, _ = updates
+        Q, eta, rows, majorise = updates.Q, updates.eta, updates.rows, updates.majorise
         if rows is None:
             if self._prepared_for != (Q, eta, majorise):  # at the first visit
                 self._steps = make_steps(self.X, self.y, self.loss, self.regulariser, Q, eta, majorise)

@@ -11,6 +11,7 @@ import numpy as np
 
 from mtcd.arrays import Array
 from mtcd.errors import WireError
+from mtcd.model.updates import Gains
 from mtcd.schema.arrays import AggregateField
 from mtcd.schema.bounds import MOST, Bounds
 from mtcd.schema.fields import ClientSet, Optional, Row, Usually, WeightsByIteration, Whole
@@ -139,6 +140,13 @@ class Token(Payload):
     @property
     def wide_floats(self) -> int:
         return self.extra
+
+    def known_gains(self, client: int) -> Gains | None:
+        """What it tells a client about gains; None unless parties compare them."""
+        return None
+
+    def record(self, client: int, gains: Gains) -> None:
+        """Note the gain of a client."""
 
     def check(self, bounds: Bounds) -> None:
         instruction, tally = self.instruction, self.tally

@@ -54,6 +54,8 @@ class Bounds:
     """Of sealed tours: the most bytes of a ciphertext."""
     sealed_keys: int = 0
     """Of sealed tours: the most bytes of the public keys."""
+    gains: int = 0
+    """The gains that a token carries: one for each client, where parties compare them."""
     windows: bool = False
     """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0
@@ -101,7 +103,7 @@ class Bounds:
     @cached_property
     def extra(self) -> int:
         """The most numbers that a token carries beside its aggregates."""
-        lists = self.snapshots + self.products + self.past * self.tokens + self.most_visited + 2
+        lists = self.snapshots + self.products + self.past * self.tokens + self.most_visited + self.gains + 2
         return lists + sum(math.prod(shape) for shape in self.theta_0)
 
     @cached_property

@@ -251,6 +251,10 @@ class LinearParticipant(ParticipantTable):
 class AdditiveParticipant(LinearParticipant):
     """A table and a part of an additive model: trees, or another family."""
 
+    def __init__(self, kit: Kit, table: PartyTable | None) -> None:
+        super().__init__(kit, table)
+        self.method = additive_method(self.method, additive_of(kit.config).families(kit.config.parties))
+
     def check_labels(self, labels: Any, weights: Array | None) -> None:
         additive_of(self.config).weighted(labels, weights)
 
@@ -269,9 +273,8 @@ class AdditiveParticipant(LinearParticipant):
         taken, model = drawn(self.config, rows), additive_of(self.config)
         labels, weights = self.held_labels(taken.training), self.held_weights(taken.training)
         loss, _, classes = model.weighted(labels, weights)
-        method = additive_method(self.method, model.families(self.config.parties))
         sizes = {"samples": len(labels), "outputs": loss.outputs(classes)}
-        rest = {"stepsize": method.resolved_stepsize(), "notes": [*taken.notes]}
+        rest = {"stepsize": self.method.resolved_stepsize(), "notes": [*taken.notes]}
         return sizes | rest, labels_to_bytes(labels, weights)
 
     def server_problem(self, samples: int, outputs: int, labels: Any, weights: Array | None) -> Any:
