@@ -152,7 +152,7 @@ def test_it_pays_on_the_path() -> None:
 
 def test_an_extrapolation_that_does_not_help_is_undone_and_the_next_one_waits() -> None:
     z = np.array([8.0])
-    home = Anderson(1, z, 0.0, MODELS[0].problem(make_data(MODELS[0], 2, [1], 0)).fit)
+    home = Anderson(1, z, 0.0, MODELS[0].problem(make_data(MODELS[0], 2, [1], 0)).fit, 0, 0.0)
     memory, theta, said = Memory(), np.array([8.0]), []
     for value in (5.0, 4.0, 9.0, 3.0, 2.0, 1.0, 0.5):  # the third tour is worse than the second
         theta = theta / 2

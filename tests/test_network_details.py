@@ -4,9 +4,11 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from mtcd.errors import NetworkError
+from mtcd.network.changes import with_changes
 from mtcd.network.clusters import find_clusters
 from mtcd.network.edges import network_from_edges
-from mtcd.network.topology import make_network
+from mtcd.network.topology import Change, make_network
 from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.tour import tour_visits
 from mtcd.theory import mixing
@@ -47,3 +49,29 @@ def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
         assert bound.updates(bound.constant / updates) == updates
     assert bound.updates(2 * bound.constant) == 1
     assert bound.updates(bound.constant / 1.5) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ([Change(3, join=["b"]), Change(5, join=["b"])], "at iteration 5 client 'b' joins, but is present already"),
+        ([Change(3, leave=["b"]), Change(5, leave=["b"])], "at iteration 5 client 'b' leaves, but is absent"),
+        ([Change(3, leave=["b"], join=["b"])], "at iteration 3 client 'b' is named twice"),
+        ([Change(3, leave=["a"]), Change(4, leave=["b", "c"])], "from iteration 4 on all clients are absent"),
+    ],
+)
+def test_changes_that_cannot_be_are_refused(changes: list[Change], says: str) -> None:
+    network = make_network("path", ["a", "b", "c"])
+    with pytest.raises(NetworkError, match=says):
+        with_changes(network, changes)
+
+
+@pytest.mark.parametrize("rows", [-2, -1, 0, 4, 7])
+def test_a_grid_has_rows_that_clients_fill(rows: int) -> None:
+    names = [f"c{k}" for k in range(6)]
+    with pytest.raises(NetworkError, match="choose rows from 1, 2, 3"):
+        make_network("grid", names, rows=rows)
+    for fitting in (1, 2, 3, 6):
+        assert make_network("grid", names, rows=fitting).edges == (fitting - 1) * 6 // fitting + fitting * (
+            6 // fitting - 1
+        )

@@ -1,5 +1,6 @@
 """Single decisions of parties, by hand: where a training starts, and what a client holds between syncs."""
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -7,13 +8,15 @@ import numpy as np
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, WireError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
+from mtcd.methods.tree_cg import Direction, Summand
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.tracer import TraceLog, Tracer
+from mtcd.protocol.tracer import WINDOW, TraceLog, Tracer
+from mtcd.schema.bounds import Bounds
 from problems import MODELS, make_data
 
 DATA = make_data(MODELS[0], 12, [2, 1, 3], seed=3)
@@ -82,3 +85,79 @@ def test_masks_need_three_clients_and_no_more() -> None:
     method.check_network(NETWORK)
     with pytest.raises(ConfigError, match="at least 3 clients"):
         method.check_network(make_network("path", ["a", "b"]))
+
+
+@pytest.mark.parametrize("cut", [1, WINDOW - 1, WINDOW, WINDOW + 1, 2 * WINDOW + 5])
+def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
+    ledger = Ledger()
+    whole, before, after = (Tracer(3, 2, ledger) for _ in range(3))
+    for number in range(3 * WINDOW + 7):
+        if number == cut:
+            after.restore(json.loads(json.dumps(before.state())))
+        message = Message(number % 3, (number + 1) % 3, Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0), 1, 1)
+        ledger.hops += 1
+        for tracer in (whole, before if number < cut else after):
+            tracer.see(message)
+    again = json.loads(json.dumps(after.state()))
+    assert again == json.loads(json.dumps(whole.state()))
+    assert [len(window) for window in again["windows"]] == [WINDOW] * 3 + [7]
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (mtcd.SVFL(3), "SVFL, Q=3"),
+        (mtcd.SVFL(3, batch=5), "SVFL, Q=3, B=5"),
+        (mtcd.DCPA(), "DCPA (B)"),
+        (mtcd.DCPA(stepsize=0.5, dual_stepsize=0.25), "DCPA (B), μ_w=0.5, μ_y=0.25"),
+        (mtcd.STCD(2), "STCD, Q=2"),
+        (mtcd.STCD(2, walk="tour"), "STCD, Q=2, tour"),
+        (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="anderson", depth=3), "STCD, Q=2, tour, anderson (M=3)"),
+        (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="momentum"), "STCD, Q=2, tour, momentum"),
+        (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),
+        (mtcd.MTCD(2, 3, 4), "MTCD, Γ=2, S=3, Q=4, average"),
+        (mtcd.MTCD(hops=3), "MTCD, Γ=1, S=3, Q=1, average"),
+        (mtcd.MTCD(hops=3, batch=7, clusters=[["a"], ["b"], ["c"]]), "MTCD, Γ=3, S=3, Q=1, B=7, cluster"),
+        (mtcd.MTCD(hops=3, combine="cluster"), "MTCD, Γ=auto, S=3, Q=1, cluster"),
+    ],
+)
+def test_methods_in_a_few_words(method: Method, words: str) -> None:
+    assert method.describe() == words
+
+
+@pytest.mark.parametrize(
+    ("method", "alone"),
+    [
+        (mtcd.MTCD(), True),
+        (mtcd.MTCD(1), True),
+        (mtcd.MTCD(2), False),
+        (mtcd.MTCD(2, combine="cluster"), True),
+        (mtcd.MTCD(clusters=[["a"], ["b"]]), True),
+        (mtcd.MTCD(1, combine="optimal"), False),
+    ],
+)
+def test_whether_a_client_has_one_copy_at_most(method: mtcd.MTCD, alone: bool) -> None:
+    assert method.one_token_per_client == alone
+
+
+def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -> None:
+    general = Bounds("a run", 3, frozenset(), (12,))
+    bounds = mtcd.TreeCG().message_bounds(general, NETWORK, 0, 12)
+    assert not bounds.server
+    assert not mtcd.DCPA().message_bounds(general, NETWORK, 0, 12).server
+    assert mtcd.SVFL().message_bounds(general, NETWORK, 0, 12).server
+    for length in (5, 6, 7):
+        told = Summand(0, np.zeros(12), np.zeros(length))
+        if length == 6:
+            told.check(bounds)
+            assert (told.floats, bounds.products) == (12 + 6, 6)
+        else:
+            with pytest.raises(WireError, match="each pair"):
+                told.check(bounds)
+    for length in (1, 2, 3):
+        told_down = Direction(0, np.zeros(12), np.zeros(length))
+        if length == 2:
+            told_down.check(bounds)
+        else:
+            with pytest.raises(WireError, match="each direction"):
+                told_down.check(bounds)

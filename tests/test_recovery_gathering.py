@@ -1,5 +1,6 @@
 """A server that gathers uploads goes on without clients that stay dead, with what they told last."""
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ import numpy as np
 import pytest
 
 from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery.envelopes import Cancelled, Envelope
 from mtcd.federation.delivery.journal import FileJournal, Journal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
@@ -127,6 +128,9 @@ def test_training_goes_on_without_the_dead_and_they_may_come_back(name: str, see
         world.believe(k, gone=True)
     assert world.parties[SERVER].policy.waits_for == frozenset()
     run(world, 40)
+    waiting = world.parties[SERVER].unacknowledged()
+    kept = Counter(one.to for one in waiting if not isinstance(one.message.payload, Cancelled))
+    assert max(kept[1], kept[3]) <= 2  # the last request, and one without an ack, however many rounds they have missed
     held = world.parameters()
     for k in CLIENTS:
         assert (np.abs(held[k] - before[k]).max() > 1e-4) == (k not in (1, 3))

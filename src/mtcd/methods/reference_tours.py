@@ -197,7 +197,7 @@ class PlainConjugate(Scheme):
     def __init__(self, problem: LinearProblem, method: MTCD, start: State) -> None:
         super().__init__(problem, method, start)
         self.starts, self.surveying = [start], method.adaptive
-        self.reach, self.plain = self.eta if method.adaptive else 0.0, 0.0
+        self.reach = self.plain = self.eta if method.adaptive else 0.0
 
     def next_start(self, end: State, value: float) -> State:
         *earlier, (Z, s) = self.starts

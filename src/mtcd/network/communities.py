@@ -44,19 +44,19 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
 def _by_contraction(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
     """The communities of the network with adjacency matrix A, however large."""
     rng = np.random.default_rng(draw)
-    node = np.arange(A.shape[0])  # of each client, in the contracted network
+    node = np.arange(A.shape[0])  # of each client, in the contracted network  # no mutants: A is square
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
         labels = _local_moves(A, rng)
         if labels.max() + 1 == A.shape[0]:  # no node moves: components without links to others
             return _groups(labels[node])
         A, node = _contracted(A, labels), labels[node]
     graph = nx.Graph()
-    graph.add_nodes_from(range(A.shape[0]))
+    graph.add_nodes_from(range(A.shape[0]))  # no mutants: A is square
     links = scipy.sparse.coo_array(scipy.sparse.triu(A))
     # networkx counts a loop twice, as the matrix does the links inside a group
     weights = np.where(links.row == links.col, links.data / 2, links.data)
     graph.add_weighted_edges_from(zip(links.row.tolist(), links.col.tolist(), weights.tolist(), strict=True))
-    labels = np.empty(A.shape[0], dtype=np.int64)
+    labels = np.empty(A.shape[0], dtype=np.int64)  # no mutants: A is square
     for number, group in enumerate(nx.community.louvain_communities(graph, seed=draw)):
         labels[list(group)] = number
     return _groups(labels[node])

@@ -58,7 +58,7 @@ def _shortest_end(walk: list[int]) -> list[int]:
 
 def _look_for_walk(network: Network, members: Sequence[int]) -> list[int]:
     check_reach(network, members)
-    if len(members) <= 2 or network.complete:  # any order is a cycle then
+    if len(members) == 1 or network.complete:  # any order is a cycle then
         return sorted(members)
     graph = network.graph.subgraph(members)
     cycle = ring(graph) or hamiltonian_cycle(graph)

@@ -38,7 +38,9 @@ class Surroundings:
         """The context in which networks run, in bfloat16 with mixed precision."""
         if not self.mixed:
             return nullcontext()
-        return torch.autocast(self.device.type, dtype=torch.bfloat16, cache_enabled=False)
+        return torch.autocast(
+            self.device.type, dtype=torch.bfloat16, cache_enabled=False
+        )  # no mutants: for CUDA graphs
 
     @contextmanager
     def drawing(self, party: int, draw: Draw) -> Iterator[None]:

@@ -82,7 +82,15 @@ class Acceleration(Stateful, ABC):
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
+    def __init__(
+        self,
+        depth: int,
+        z: Array,
+        penalty: float,
+        fit: Fit,
+        tour: int = 0,  # no mutants: plans give it
+        stepsize: float = 0.0,  # no mutants: plans give it
+    ) -> None:
         self.tour = tour
 
     @classmethod

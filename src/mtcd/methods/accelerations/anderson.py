@@ -31,7 +31,7 @@ class Anderson(Acceleration):
 
     state_fields = ("tour", "patience", "_start", "_ends", "_anchor")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.depth = self.patience = depth
         self._start = z.copy()

@@ -50,11 +50,11 @@ class Conjugate(Acceleration):
     adaptive_depth = MANY
     planned = frozenset({"smooth"})
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.depth, self.fit, self.stepsize = depth, fit, stepsize
         self._surveying = stepsize > 0
-        self._plain = 0.0  # the least step of tours that start at the end of the last
+        self._plain = stepsize  # the least step of tours that start at the end of the last
         self._starts = [z.copy()]
         self._products = np.zeros((1, 1))  # of the starts; those of the last are complete when its tour ends
 

@@ -26,7 +26,7 @@ class Momentum(Acceleration):
 
     state_fields = ("tour", "a", "_last", "_value")
 
-    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int = 0, stepsize: float = 0.0) -> None:
+    def __init__(self, depth: int, z: Array, penalty: float, fit: Fit, tour: int, stepsize: float) -> None:
         super().__init__(depth, z, penalty, fit, tour)
         self.a = 1.0
         self._last, self._value = z.copy(), math.inf
