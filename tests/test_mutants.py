@@ -114,6 +114,8 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
         (7, "NumberReplacer", "half"),
         (7, "ReplaceBinaryOperator_Div_Mul", "half"),
     }
+    (marked,) = {one.line for one in mutations_of(project / "src" / "mtcd" / "small.py", "src/mtcd/small.py", True)}
+    assert "no mutants: for the test" in SOURCE.splitlines()[marked - 1]
     (division,) = [one for one in found if one.operator == "ReplaceBinaryOperator_Div_Mul"]
     assert division.diff(project) == "-    return x / 2\n+    return x * 2"
     assert division.package == ""

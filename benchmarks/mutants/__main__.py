@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.mutants.mutations import Mutation, all_mutations
+from benchmarks.mutants.mutations import MARK, Mutation, all_mutations
 from benchmarks.mutants.near import GPU_ONLY, NEAR
 from benchmarks.mutants.results import Results, report
 from benchmarks.mutants.trying import Bench
@@ -83,7 +83,9 @@ def main() -> None:
         print(f"No GPU here: {', '.join(GPU_ONLY)} are left out.")
     count = len(mutations) if asked.count == "all" else min(int(asked.count), len(mutations))
     sample = random.Random(asked.seed).sample(mutations, count)
-    print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}", flush=True)
+    marked = len(all_mutations(ROOT, asked.packages, marked=True))
+    print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
+    print(f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True)
     bench, results = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests")
     rows: list[dict[str, Any]] = []
     try:

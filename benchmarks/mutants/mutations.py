@@ -57,22 +57,23 @@ class Mutation:
         return "\n".join(line for line in lines if not line.startswith(("---", "+++", "@@")))
 
 
-def all_mutations(root: Path, packages: Iterable[str]) -> list[Mutation]:
-    """All there are in these packages, in order."""
+def all_mutations(root: Path, packages: Iterable[str], marked: bool = False) -> list[Mutation]:
+    """All there are in these packages, in order; or only those on lines that are marked."""
     paths = sorted(path for package in packages for path in (root / "src" / "mtcd" / package).glob("*.py"))
-    return [mutation for path in paths for mutation in mutations_of(path, path.relative_to(root).as_posix())]
+    return [mutation for path in paths for mutation in mutations_of(path, path.relative_to(root).as_posix(), marked)]
 
 
-def mutations_of(path: Path, name: str) -> Iterator[Mutation]:
+def mutations_of(path: Path, name: str, marked: bool = False) -> Iterator[Mutation]:
     """Those of a module."""
     source = path.read_text(encoding="utf-8")
     tree, nodes = ast.parse(source), list(ast_nodes(get_ast(source)))
-    left_out, functions = _left_out(tree, source), list(_functions(tree))
+    left_out, functions = _left_out(tree), list(_functions(tree))
+    marks = {number for number, line in enumerate(source.splitlines(), 1) if MARK in line}
     for operator_name in OPERATORS:
         operator = get_operator(f"core/{operator_name}")()
         places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
         for occurrence, (line, column) in enumerate(places):
-            if not any(first <= (line, column) < last for first, last in left_out):
+            if (line in marks) == marked and not any(first <= (line, column) < last for first, last in left_out):
                 inside = [function for first, last, function in functions if first <= line <= last]
                 yield Mutation(name, inside[-1] if inside else "", line, operator_name, occurrence)
 
@@ -80,9 +81,9 @@ def mutations_of(path: Path, name: str) -> Iterator[Mutation]:
 Span = tuple[tuple[int, int], tuple[int, int]]
 
 
-def _left_out(tree: ast.Module, source: str) -> list[Span]:
-    """What only declares (annotations, decorators, ``strict``), limits that one more or less does not change
-    (DENSE_LIMIT = 64), and lines that say why their mutants change nothing."""
+def _left_out(tree: ast.Module) -> list[Span]:
+    """What only declares (annotations, decorators, ``strict``), and limits that one more or less does not change
+    (DENSE_LIMIT = 64)."""
     found: list[Span] = []
     for node in tree.body:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and _is_large(node.value.value):
@@ -92,8 +93,7 @@ def _left_out(tree: ast.Module, source: str) -> list[Span]:
         strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None
         for part in filter(None, (*hints, strict, *getattr(node, "decorator_list", ()))):
             found.append(((part.lineno, part.col_offset), (part.end_lineno, part.end_col_offset)))
-    marked = [number for number, line in enumerate(source.splitlines(), 1) if MARK in line]
-    return found + [((number, 0), (number + 1, 0)) for number in marked]
+    return found
 
 
 def _is_large(value: object) -> bool:

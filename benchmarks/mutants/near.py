@@ -26,6 +26,7 @@ SPLIT = [
 ]
 SPLIT_NETWORKS = [
     *SPLIT,
+    "test_split_details",
     "test_split_errors",
     "test_split_strange",
     "test_split_folders",
@@ -91,6 +92,7 @@ RECOVERY = [
     "test_wire_fuzz",
     "test_masking_faults",
     "test_federation_plateau",
+    "test_split_details",
 ]
 METHODS = [
     *TRAINING,
@@ -100,6 +102,7 @@ METHODS = [
     *SPLIT,
     *STEPSIZES,
     "test_party_details",
+    "test_small_twins",
     "test_masking",
     "test_masking_faults",
     "test_paper_values",
@@ -135,6 +138,8 @@ NEAR: dict[str, list[str]] = {
         "test_prepared_data",
         "test_evaluation",
         "test_new_samples",
+        "test_model_details",
+        "test_small_twins",
         "test_masking",
         "test_optimal_sync",
         "test_own_gap",

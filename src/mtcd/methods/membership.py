@@ -207,9 +207,8 @@ def _touring(
 def _position(view: MembershipView, hop: int) -> int:
     """The client that has the token after ``hop`` hops: every tour begins at the same client."""
     walk = view.walks[0]
-    tours, done = divmod(hop - view.begins, walk.length or 1)
+    since = hop - view.begins
     client, previous = view.entry, NOWHERE
-    for i in range(1, done + 1):
-        at = tours * (walk.length or 1) + i
-        client, previous = walk.next(client, previous, view.entry, view.begins, at, 0.0), client
+    for at in range(since - since % (walk.length or 1), since):
+        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, 0.0), client
     return client
