@@ -12,7 +12,8 @@ from mtcd.errors import ConfigError, WireError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.methods.tree_cg import Direction, Summand
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.protocol.tracer import WINDOW, TraceLog, Tracer
@@ -161,3 +162,14 @@ def test_messages_of_a_tree_have_one_number_for_each_pair_and_each_direction() -
         else:
             with pytest.raises(WireError, match="each direction"):
                 told_down.check(bounds)
+
+
+def test_a_note_says_where_a_lone_token_stays() -> None:
+    changing = with_changes(NETWORK, [Change(3, leave=["c1"])])
+    expected = (
+        "From iteration 3 on the clients present are in 2 components: the token stays in its component until the "
+        "others can be reached again."
+    )
+    assert expected in mtcd.STCD(stepsize=0.01).notes(changing)
+    assert expected not in mtcd.MTCD(2, 3, stepsize=0.01).notes(changing)
+    assert mtcd.STCD(stepsize=0.01).notes(NETWORK) == ()

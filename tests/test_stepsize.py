@@ -80,6 +80,7 @@ def test_ridge_is_as_curved_as_its_gram_matrix_and_the_penalty(clients: int) -> 
         (mtcd.MTCD(tokens=2, hops=3, combine="average"), None),
         (mtcd.MTCD(tokens=2, hops=3, combine="visitors"), "combine: visitors"),
         (mtcd.MTCD(tokens=1, hops=3, combine="visitors"), None),
+        (mtcd.MTCD(tokens=2, hops=3, combine="cluster"), None),
     ],
     ids=lambda value: value.describe() if isinstance(value, mtcd.MTCD) else "",
 )

@@ -141,7 +141,8 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
-    found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=20 + 10 * len(w))
+    most = 20 + 10 * len(w)  # no mutants: far more than it takes
+    found = scipy.optimize.lsq_linear(A, b + A @ (size * w), limits, method="bvls", max_iter=most)
     if found.status == ENDS_EARLY:
         found.x = _descend(gradient / size, A.T @ A, size * w, found.x, limits)
     return np.asarray(np.clip(found.x / size, *bounds))

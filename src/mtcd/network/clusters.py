@@ -154,7 +154,7 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
     space = vectors[:, 1:][:, values[1:] <= values[1] + 1e-9 * values[-1]]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
-    return along / size if size > 1e-6 else space[:, 0]
+    return along / size if size > 1e-6 else space[:, 0]  # no mutants: rounding errors, or any of them
 
 
 def _connect(network: Network, low: set[int], high: set[int]) -> tuple[set[int], set[int]]:

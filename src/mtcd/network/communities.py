@@ -23,7 +23,7 @@ Labels = NDArray[np.int64]
 LARGEST_SIZE = 2000
 LARGEST_EDGES = 50_000
 PASSES = 10  # over all clients, at most, before a contraction
-CONVERGED = 0.01  # a pass that moves no more than this share of the clients is the last one
+CONVERGED = 0.01  # no mutants: about; a pass that moves no more than this share of the clients is the last one
 
 
 def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:

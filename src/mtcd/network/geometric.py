@@ -54,7 +54,7 @@ def _connecting(places: Array) -> float:
     K = len(places)
     if K == 1:
         return 0.0
-    if K < 4:
+    if K < 4:  # no mutants: of four, all pairs do as well as the triangulation
         pairs = np.array([(k, j) for k in range(K) for j in range(k)])
     else:
         corners = scipy.spatial.Delaunay(places).simplices
