@@ -111,11 +111,11 @@ def hops() -> None:
         )
 
 
-def speedup() -> None:
+def speedup(hops: int) -> None:
     """Two tokens, each in a cluster of its own: one actor against two."""
-    method = mtcd.MTCD(tokens=2, hops=16, local_updates=5, stepsize=1e-7, combine="cluster")
-    case, iterations = Case.of("path", 8, 100, 20_000, method), 160
-    print("Two tokens in clusters of their own, 8 clients with 20,000 x 100 numbers, 16 hops to the sync")
+    method = mtcd.MTCD(tokens=2, hops=hops, local_updates=5, stepsize=1e-7, combine="cluster")
+    case, iterations = Case.of("path", 8, 100, 20_000, method), max(160, 4 * hops)
+    print(f"Two tokens in clusters of their own, 8 clients with 20,000 x 100 numbers, {hops} hops to the sync")
     found = {
         "local": best(case.local, iterations),
         "one actor": best(partial(case.on_ray, 1), iterations),
@@ -149,7 +149,8 @@ def main() -> None:
     """Measure everything in one Ray."""
     with mtcd.Ray("local").connected():
         hops()
-        speedup()
+        for count in (16, 64, 256):
+            speedup(count)
         memory()
 
 

@@ -1,6 +1,7 @@
 """Large networks in one process: start-up, CPU time per hop and memory per client against K.
 
-`python -m benchmarks.scale` prints the tables of docs/scaling.md; each row is measured in a process of its own.
+`python -m benchmarks.scale [PICTURE.png]` prints the tables of docs/scaling.md, and draws a hop against K; each row is
+measured in a process of its own.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
-SIZES = (100, 1000, 10_000)
+SIZES = (100, 300, 1000, 3000, 10_000)
 KINDS = ("grid", "random-geometric", "complete", "star", "erdos-renyi", "path")
 HOPS = 3000
+ITERATIONS = 2 * SIZES[-1] + HOPS  # for every K, so that a hop has the same share of measurements
 
 
 def memory() -> float:
@@ -51,7 +53,7 @@ def training(kind: str, K: int, samples: int, columns: int) -> dict[str, float]:
     made = process_time() - began
 
     toured, seen = 2 * K, []  # a whole tour: at its first visit a client prepares
-    method, stop = mtcd.STCD(5, stepsize=0.1 / samples, walk="tour"), mtcd.Stop(iterations=toured + HOPS)
+    method, stop = mtcd.STCD(5, stepsize=0.1 / samples, walk="tour"), mtcd.Stop(iterations=ITERATIONS)
     began = process_time()
     run = mtcd.train(
         data,
@@ -125,8 +127,9 @@ def apart(name: str, *arguments: object) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    """Print the tables."""
+def main(picture: str | None = None) -> None:
+    """Print the tables; draw the time of a hop if a file is named."""
+    hops: dict[tuple[str, int], tuple[float, float]] = {}
     print("Trainings by STCD, Q = 5: CPU time; memory per client beyond the data\n")
     print(
         "| network | clients | samples | columns each | network | start | hop | bare products | save, load | memory |"
@@ -135,12 +138,16 @@ def main() -> None:
     cases = [(kind, K, 1000, 2) for kind in ("grid", "random-geometric") for K in SIZES]
     for kind, K, samples, columns in [*cases, ("grid", 1000, 100_000, 1)]:
         row = apart("training", kind, K, samples, columns)
+        if samples == cases[0][2]:
+            hops[kind, K] = row["hop"], row["bare"]
         print(
             f"| {kind} | {K:,} | {samples:,} | {columns} | {row['network']:.2f} s | {row['start']:.2f} s "
             f"| {1e6 * row['hop']:.0f} µs | {1e6 * row['bare']:.0f} µs | {row['stored']:.2f} s "
             f"| {1000 * row['client']:.1f} kB |",
             flush=True,
         )
+    if picture is not None:
+        draw(hops, picture)
     print(f"\nSearches in networks of {SIZES[-1]:,} clients: CPU time; memory of network and results\n")
     print("| network | spanning tree | communities | 16 clusters | tours of these | tour of all | memory |")
     print("|---|---|---|---|---|---|---|")
@@ -151,9 +158,29 @@ def main() -> None:
         print(f"| {kind} | {times} | {row['memory']:.0f} MB |", flush=True)
 
 
+def draw(hops: dict[tuple[str, int], tuple[float, float]], file: str) -> None:
+    """The time of a hop, and of its bare products, against K."""
+    from matplotlib.figure import Figure
+
+    from mtcd.report.styles import COLOURS
+
+    figure = Figure(figsize=(6.5, 3.6), layout="constrained")
+    axes = figure.subplots()
+    for colour, kind in zip(COLOURS, dict.fromkeys(kind for kind, _ in hops), strict=False):
+        hop, bare = zip(*(1e6 * np.array(hops[kind, K]) for K in SIZES), strict=True)
+        axes.semilogx(SIZES, hop, color=colour, marker="o", label=f"a hop, {kind}")
+        axes.semilogx(SIZES, bare, color=colour, marker=".", linestyle=":", label=f"its two bare products, {kind}")
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("clients K")
+    axes.set_ylabel("CPU time in µs")
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False, fontsize=8)
+    figure.savefig(file, dpi=110)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 1:
-        main()
+    if len(sys.argv) <= 2:
+        main(*sys.argv[1:])
     else:
         work, kind, *numbers = sys.argv[1:]
         print(json.dumps({"training": training, "searches": searches}[work](kind, *map(int, numbers))))  # type: ignore[operator]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,8 @@ class SplitShare:
         """The parties; networks of clients elsewhere are placeholders."""
         if self.threads is not None:
             torch.set_num_threads(self.threads)
+        # on a GPU: visits run in a thread of their own, where cuBLAS sets up the context itself
+        warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
         return self.method.split(HostedNets(self.part), self.network, self.seed).parties()
 
     def aggregate(self, parameters: Mapping[int, Any]) -> Any:
