@@ -344,6 +344,10 @@ def test_inspect_and_plan_say_what_it_will_cost(tmp_path: Path, capsys: pytest.C
     assert found["releases"] == 60
     assert list(found["noise_multiplier"].values()) == pytest.approx(budget.multipliers)
     assert list(found["expected_spending"].values()) == pytest.approx(budget.spent(10))
+    run("inspect", str(file))
+    shown = capsys.readouterr()
+    assert "the sum of their epsilons" in shown.err
+    assert "on top of what earlier trainings on the same rows have spent" in " ".join(shown.out.split())
     run("plan", str(file), "--json")
     planned = json.loads(capsys.readouterr().out)
     assert planned["cost"] == pytest.approx(10 * planned["cost_per_tour"])

@@ -37,7 +37,8 @@ def privacy_row(found: dict[str, Any]) -> str:
     )
     return (
         f"{found['tours']} tours, {found['releases']} releases; noise in clipping lengths: {noise}; spends epsilon "
-        f"{spending} at delta {found['delta']:g} in {found['tours_until_stop']} tours"
+        f"{spending} at delta {found['delta']:g} in {found['tours_until_stop']} tours, on top of what "
+        "earlier trainings on the same rows have spent"
     )
 
 

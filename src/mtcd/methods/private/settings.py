@@ -77,6 +77,7 @@ class PrivateTours(SealedTours):
             f"Differential privacy: {dp.tours} tours, with a noisy gradient for each of {K} parties, {dp.tours * K} "
             f"releases in all. Noise in clipping lengths: {noise}. Spends epsilon {spending} at delta {dp.delta:g}, "
             "for one changed row of a party's features; the server, which sees scores, is not covered.",
+            ADD_UP,
             *source,
         )
 
@@ -96,6 +97,10 @@ class PrivateTours(SealedTours):
         return PrivatePlan(**given, dp=self.dp, budget=self.budget(network), secret=self.secret)
 
 
+ADD_UP = (
+    "Trainings on the same rows add up: together they spend the sum of their epsilons, at the sum of their deltas. "
+    "Nothing counts them from one training to the next: keep account of what each table has spent."
+)
 SEEDED = (
     "In one process the noise follows from the seed, so that a training can be repeated: who knows the seed can take "
     "it off. Keep the seed secret, or train in a federation, where the server draws noise from its operating system."
