@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mtcd
-from boosting import SETTINGS, samples
+from boosting import SETTINGS, samples, trained
 from mtcd.errors import ConfigError, DataError
 from mtcd.families.problem import AdditiveProblem
 
@@ -39,10 +39,10 @@ def test_the_token_is_the_sum_of_what_all_families_say(method: Any, loss: str, k
     model = mtcd.Mixed(loss, FAMILIES)
     run = mtcd.train(data, model, "complete", method, mtcd.Stop(iterations=9), metrics=(), callbacks=[Seen()])
     problem = AdditiveProblem.of(model, data, 0)
-    for objective, parameters, trained in seen:
+    for objective, parameters, model_so_far in seen:
         assert problem.evaluate(parameters) == pytest.approx(objective, rel=1e-9)
         penalty = sum(problem.client(k).penalty(theta) for k, theta in enumerate(parameters))
-        z = trained.decision(X) - problem.shift
+        z = model_so_far.decision(X) - problem.shift
         assert problem.read_off(z, penalty) == pytest.approx(objective, rel=1e-9)
     if method.hops is None:
         objectives = [objective for objective, _, _ in seen]
@@ -113,3 +113,14 @@ def test_parties_and_methods_that_do_not_fit_are_refused() -> None:
     held = mtcd.split(X, y, {"bank": [0, 1], "insurer": [2, 3], "lab": [4, 5]}, prepare="trees")
     with pytest.raises(DataError, match="'insurer' are prepared for trees"):
         mtcd.train(held, mtcd.Mixed("squared", FAMILIES), method=mtcd.STCD(), stop=stop)
+
+
+@pytest.mark.parametrize("family", ["linear", {"kind": "net", "hidden": [3]}])
+def test_a_sample_of_weight_two_is_two_samples_also_when_columns_are_scaled(family: Any) -> None:
+    X, y = samples("values", n=60)
+    weights = np.random.default_rng(3).integers(0, 4, 60)
+    model = mtcd.Mixed("squared", {"client_0": family}, default="linear")
+    weighted = trained(mtcd.split(X, y, 2, weights=weights.astype(float)), model, 8)
+    copied = trained(mtcd.split(np.repeat(X, weights, axis=0), np.repeat(y, weights), 2), model, 8)
+    np.testing.assert_allclose(weighted.parts["client_1"].scale.means, np.repeat(X, weights, axis=0).mean(axis=0)[3:])
+    np.testing.assert_allclose(weighted.decision(X), copied.decision(X), rtol=1e-6, atol=1e-8)

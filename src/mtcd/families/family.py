@@ -36,6 +36,11 @@ class Inputs:
         return len(self.fit.labels)
 
     @property
+    def weights(self) -> Array | None:
+        """The weights of samples, those of their classes included; None if all are 1."""
+        return self.fit.loss.sample_weights
+
+    @property
     def outputs(self) -> int:
         """Numbers per sample in a representation."""
         return 1 if self.fit.labels.ndim == 1 else self.fit.labels.shape[1]

@@ -62,7 +62,7 @@ class LinearParty(LinearClient):
     """A linear block that chooses its own step size."""
 
     def __init__(self, family: LinearFamily, inputs: Inputs) -> None:
-        self.scale = Scale.of(inputs.X)
+        self.scale = Scale.of(inputs.X, inputs.weights)
         fit, penalty = inputs.fit, Penalty(float(family.l1), float(family.l2), free=0)
         super().__init__(self.scale.apply(inputs.X), fit.labels, fit.loss, penalty)
 

@@ -76,7 +76,7 @@ class NetParty(NoSmoothness):
 
     def __init__(self, family: NetFamily, inputs: Inputs) -> None:
         self.family, self.inputs, self.fit = family, inputs, inputs.fit
-        self.scale = Scale.of(inputs.X)
+        self.scale = Scale.of(inputs.X, inputs.weights)
         self.X = self.scale.apply(inputs.X)
         self._net: Any = find("mtcd.splitnet.margin_net").MarginNet(self.X.shape[1], family.hidden, inputs.outputs)
 

@@ -14,17 +14,21 @@ from mtcd.families.family import Arrays
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Means and deviations of the columns; 1 for the deviation of a constant column."""
+    """Means and deviations of the columns; 1 for the deviation of a constant column.
+
+    Samples count by their weights, so that a sample of weight 2 is two samples here too.
+    """
 
     means: Array
     scales: Array
 
     @staticmethod
-    def of(X: Block) -> Scale:
+    def of(X: Block, weights: Array | None = None) -> Scale:
         """Those of the training samples."""
         dense = np.asarray(X.todense()) if is_sparse(X) else X
-        scales = dense.std(axis=0)
-        return Scale(dense.mean(axis=0), np.where(scales > 1e-12, scales, 1.0))
+        means = np.average(dense, axis=0, weights=weights)
+        scales = np.sqrt(np.average((dense - means) ** 2, axis=0, weights=weights))
+        return Scale(means, np.where(scales > 1e-12, scales, 1.0))
 
     def apply(self, X: Block) -> Array:
         """The scaled columns."""

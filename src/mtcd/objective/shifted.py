@@ -28,6 +28,10 @@ class Shifted(Loss):
     def renews_leaves(self) -> bool:  # type: ignore[override]
         return self.base.renews_leaves
 
+    @property
+    def sample_weights(self) -> Array | None:
+        return self.base.sample_weights
+
     def at(self, rows: Rows) -> Loss:
         return Shifted(self.base.at(rows), self.shift)
 

@@ -44,6 +44,10 @@ class Weighted(Loss):
         return roots
 
     @property
+    def sample_weights(self) -> Array | None:
+        return self.weights
+
+    @property
     def renews_leaves(self) -> bool:  # type: ignore[override]
         return self.base.renews_leaves
 

@@ -74,6 +74,11 @@ class Loss(ABC):
         w = np.ones(len(z)) if weights is None else weights
         return np.asarray(_root(lambda c: float(w @ self.gradient(z + c, y))))
 
+    @property
+    def sample_weights(self) -> Array | None:
+        """The weight of every sample; None if all are 1."""
+        return None
+
     def at(self, rows: Rows) -> Loss:
         """The loss of these samples alone."""
         return self
