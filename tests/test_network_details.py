@@ -4,7 +4,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mtcd.errors import NetworkError
+from mtcd.errors import ConfigError, NetworkError
 from mtcd.network.changes import with_changes
 from mtcd.network.clusters import find_clusters
 from mtcd.network.edges import network_from_edges
@@ -49,6 +49,9 @@ def test_the_least_number_of_updates_is_not_one_more_by_rounding() -> None:
         assert bound.updates(bound.constant / updates) == updates
     assert bound.updates(2 * bound.constant) == 1
     assert bound.updates(bound.constant / 1.5) == 2
+    for target in (0.0, -0.5):
+        with pytest.raises(ConfigError, match="target"):
+            bound.updates(target)
 
 
 @pytest.mark.parametrize(
@@ -75,3 +78,13 @@ def test_a_grid_has_rows_that_clients_fill(rows: int) -> None:
         assert make_network("grid", names, rows=fitting).edges == (fitting - 1) * 6 // fitting + fitting * (
             6 // fitting - 1
         )
+
+
+@pytest.mark.parametrize("clients", [1, 2, 50])
+def test_a_usual_radius_is_proposed_where_none_is_given(clients: int) -> None:
+    """Twice log K clients are expected within it; of one or two clients it is still a radius."""
+    usual = np.sqrt(2 * np.log(max(clients, 2)) / (np.pi * clients))
+    with pytest.raises(NetworkError, match="needs radius") as told:
+        make_network("random-geometric", [f"c{k}" for k in range(clients)])
+    proposed = float(str(told.value).split(f"{clients} clients, ")[1].split()[0])
+    assert min(usual, np.sqrt(2)) <= proposed <= 1.001 * usual

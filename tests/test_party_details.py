@@ -9,14 +9,17 @@ import pytest
 
 import mtcd
 from mtcd.errors import ConfigError, WireError
+from mtcd.federation.delivery.status import LONGEST_STATUS, Status
+from mtcd.federation.recovery.token_history import live_terms
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
+from mtcd.methods.optimal import _without_negative
 from mtcd.methods.tree_cg import Direction, Summand
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
-from mtcd.protocol.tracer import WINDOW, TraceLog, Tracer
+from mtcd.protocol.tracer import MOST_WINDOWS, WINDOW, TraceLog, Tracer
 from mtcd.schema.bounds import Bounds
 from problems import MODELS, make_data
 
@@ -173,3 +176,59 @@ def test_a_note_says_where_a_lone_token_stays() -> None:
     assert expected in mtcd.STCD(stepsize=0.01).notes(changing)
     assert expected not in mtcd.MTCD(2, 3, stepsize=0.01).notes(changing)
     assert mtcd.STCD(stepsize=0.01).notes(NETWORK) == ()
+
+
+def test_all_messages_are_told_while_somebody_watches() -> None:
+    """Also between the windows of a long training that are kept."""
+    tracer, told, total = Tracer(3, 2, Ledger()), [], 3 * MOST_WINDOWS * WINDOW
+    for number in range(total):
+        payload = Token(0, number // 2, 1 + number % 2, np.zeros(1), 0.0)
+        tracer.see(Message(number % 3, (number + 1) % 3, payload, 1, 1))
+        if number % 100 == 0:
+            told += [place for place, _ in tracer.latest()]
+    assert tracer.spacing > WINDOW
+    assert told == list(range(1, told[-1] + 1))
+    assert told[-1] > total - 101
+
+
+def test_terms_of_truncated_histories_are_dropped() -> None:
+    assert live_terms({}) == {}
+    assert live_terms({1: 3, 2: 5, 3: 4}) == {3: 4, 1: 3}
+    assert live_terms({1: 4, 2: 4}) == {2: 4}
+    assert live_terms({1: 1, 2: 2, 3: 3}) == {1: 1, 2: 2, 3: 3}
+
+
+def test_no_status_is_longer_than_its_bound() -> None:
+    chunks: Any = []
+    longest = "a" * LONGEST_STATUS
+    field = Status()
+    field.name = "status"
+    field.write(longest, chunks)
+    assert sum(map(len, chunks)) == field.most(Bounds("a run", 3, frozenset(), (12,)))
+    with pytest.raises(WireError):
+        field.write(longest + "a", chunks)
+
+
+def test_the_penalty_s_curvature_has_no_negative_part() -> None:
+    axes = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    bend, expected = ((axes * np.array(values)) @ axes.T for values in ([-1e-3, 1.0, 2.0], [0.0, 1.0, 2.0]))
+    np.testing.assert_allclose(_without_negative(bend), expected, atol=1e-12)
+    assert np.isnan(_without_negative(np.full((2, 2), np.nan))).all()  # of a token that diverged
+
+
+def test_views_of_changes_within_one_tour_begin_together() -> None:
+    """The tour that is under way ends first, also where those after it are shorter."""
+    network = make_network("path", [f"c{k}" for k in range(6)])
+    changing = with_changes(network, [Change(1, leave=["c2", "c3", "c4", "c5"]), Change(2, join=["c2"])])
+    method = mtcd.STCD(1, 0.01, walk="tour", acceleration="anderson", start="c0")
+    roaming: Any = method.plan(12, 1, changing, 0).roaming
+    begins = [view.begins for view in roaming.views]
+    assert begins == sorted(begins)
+    assert begins[-1] == roaming.views[0].walks[0].length == 10
+
+
+def test_a_block_without_curvature_keeps_its_parameters() -> None:
+    data = mtcd.split(np.column_stack([np.arange(5.0), np.zeros(5)]), np.arange(5.0) ** 2, {"a": [0], "b": [1]})
+    method = mtcd.STCD(walk="tour", acceleration="conjugate")
+    run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
+    np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)

@@ -26,6 +26,7 @@ SPLIT = [
 ]
 SPLIT_NETWORKS = [
     *SPLIT,
+    "test_prepared_data",
     "test_split_details",
     "test_split_errors",
     "test_split_strange",
@@ -87,6 +88,7 @@ RECOVERY = [
     "test_recovery_roaming",
     "test_recovery_search",
     "test_recovery_promises",
+    "test_party_details",
     "test_simulate",
     "test_golden",
     "test_wire_fuzz",
@@ -103,6 +105,7 @@ METHODS = [
     *STEPSIZES,
     "test_party_details",
     "test_small_twins",
+    "test_trees",
     "test_masking",
     "test_masking_faults",
     "test_paper_values",
@@ -157,6 +160,7 @@ NEAR: dict[str, list[str]] = {
         *WHOLE_RUNS,
         *SPLIT,
         "test_party_details",
+        "test_trees",
         "test_trace",
         "test_randomness",
         "test_wire",

@@ -12,6 +12,7 @@ import signal
 import sys
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -28,7 +29,7 @@ PRELOADED = (
 )
 OPTIONS = ("-q", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
 LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
-CASES = 4  # of a parametrised test, at most: the others are seldom the ones that notice
+CASES_TAKE = 1  # second: then, further cases of a parametrised test are neither recorded nor asked
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
@@ -58,14 +59,14 @@ class Recording(Selection):
 
     source: str = ""
     known: Known = field(default_factory=dict)
+    used: Counter[str] = field(default_factory=Counter)
+    """The seconds of all cases of a test."""
     passed: set[str] = field(default_factory=set)
     """Only these are asked: a test that was stopped may make later ones fail."""
 
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        cases: dict[str, list[pytest.Item]] = {}
-        for item in items:
-            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        items[:] = [one for same in cases.values() for one in same[:: -(-len(same) // CASES)]]
+    def pytest_runtest_setup(self, item: pytest.Item) -> None:
+        if self.used[item.nodeid.partition("[")[0]] > CASES_TAKE:
+            pytest.skip("its other cases have taken long enough")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Any:
@@ -78,8 +79,10 @@ class Recording(Selection):
             codes = {entry.code for entry in profile.getstats() if isinstance(entry.code, CodeType)}
             mine = {code for code in codes if code.co_filename.startswith(self.source)}
             names = sorted({f"{code.co_filename.removeprefix(self.source)}:{code.co_qualname}" for code in mine})
+            spent = time.process_time() - began
+            self.used[item.nodeid.partition("[")[0]] += spent
             if item.nodeid in self.passed:
-                self.known[item.nodeid] = (time.process_time() - began, names)
+                self.known[item.nodeid] = (spent, names)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:

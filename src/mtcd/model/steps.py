@@ -36,7 +36,8 @@ LARGEST_GRAM = 1500
 def make_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: float, majorise: bool = False) -> Steps:
     """Q steps of size eta on all samples, by the fastest exact method; ``majorise``: on the upper bound of f."""
     quadratic = majorise or loss.quadratic
-    if quadratic and Q > 1 and min(X.shape) <= LARGEST_GRAM:
+    small = min(X.shape) <= LARGEST_GRAM  # no mutants: only the time
+    if quadratic and Q > 1 and small:
         if X.shape[1] <= X.shape[0]:
             return (gram_steps if penalty.l1 else closed_steps)(X, y, loss, penalty, Q, eta)
         if not (penalty.l1 or penalty.free):
@@ -167,7 +168,8 @@ def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
     with np.errstate(all="ignore"):
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
-    return np.where(Q * eta * m < 1e-14, eta * Q, np.where(eta * m < 0.5, small, large))
+    either = eta * m < 0.5  # no mutants: both are exact there
+    return np.where(Q * eta * m < 1e-14, eta * Q, np.where(either, small, large))
 
 
 def _gram(X: Block, loss: Loss) -> Array:

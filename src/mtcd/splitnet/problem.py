@@ -172,15 +172,15 @@ class NetProblem:
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
         """Whether all networks can be recorded."""
         try:
-            for client in clients:
+            for client in clients:  # no mutants: on a GPU alone
                 client.prepare()
         except RuntimeError as error:
-            reason = str(error).splitlines()[0]
-            if self.compute.graphs is True:
+            reason = str(error).splitlines()[0]  # no mutants: on a GPU alone
+            if self.compute.graphs is True:  # no mutants: on a GPU alone
                 raise ConfigError(f"compute.graphs: a network cannot be recorded: {reason}") from None
             self.notes += (f"Without CUDA graphs, which are faster: a network cannot be recorded ({reason}).",)
-            return False
-        return True
+            return False  # no mutants: on a GPU alone
+        return True  # no mutants: on a GPU alone
 
     def read_off(self, aggregate: Tensor, penalty: float) -> float:
         """Not available: f in evaluation mode does not follow from the token of a batch."""

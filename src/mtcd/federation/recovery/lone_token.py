@@ -284,7 +284,7 @@ class LoneToken(RecoveryPolicy):
         delivery.cancel_stale()
         self._stop_search()
         history.last_sent, history.moved_on = None, False
-        delivery.enqueue(self.route(again), 0)
+        delivery.enqueue(self.route(again), 0)  # no mutants: one term for all iterations
 
     def _tell_all(self, payload: Prepare | Release) -> None:
         for k in range(self.network.size):

@@ -77,7 +77,7 @@ class Acceleration(Stateful, ABC):
     """Whether tours begin, by default, at the client from which all others are visited soonest."""
     adapts = False
     """Whether it chooses step sizes and numbers of local updates if ``method.stepsize`` is auto."""
-    adaptive_depth: ClassVar[int] = 5
+    adaptive_depth: ClassVar[int] = 5  # no mutants: accelerations that adapt have their own
     """The default of ``method.depth`` if it adapts."""
     planned: ClassVar[frozenset[str]] = frozenset()
     """The objectives for which ``mtcd plan`` tries it: smooth, nonsmooth, or both."""
