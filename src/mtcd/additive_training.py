@@ -75,7 +75,10 @@ class AdditiveTraining:
 
     def recipe(self) -> Recipe:
         """Not available yet."""
-        raise ConfigError("engine: trees and mixed families are trained in this process: leave engine out.")
+        raise ConfigError(
+            "engine: trees and mixed families are trained in this process: leave engine out. To train parties on "
+            "machines of their own, use a federation; to train with many settings on a cluster, mtcd sweep --ray."
+        )
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""
