@@ -17,6 +17,7 @@ from mtcd.methods.optimal import _without_negative
 from mtcd.methods.tree_cg import Direction, Summand
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, make_network
+from mtcd.protocol.gain_token import UNKNOWN, GainToken
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.protocol.tracer import MOST_WINDOWS, WINDOW, TraceLog, Tracer
@@ -232,3 +233,14 @@ def test_a_block_without_curvature_keeps_its_parameters() -> None:
     method = mtcd.STCD(walk="tour", acceleration="conjugate")
     run = mtcd.train(data, mtcd.Glm("linear"), "path", method, mtcd.Stop(iterations=12))
     np.testing.assert_allclose(run.coefficients, [100 / 30, 0.0], rtol=1e-6)
+
+
+def test_gains_on_a_token_are_known_or_not_but_never_negative() -> None:
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, gains=3)
+
+    def carrying(*gains: float) -> GainToken:
+        return GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.array(gains))
+
+    carrying(0.5, UNKNOWN, 0.0).check(bounds)
+    with pytest.raises(WireError, match="a negative number"):
+        carrying(0.5, -0.5, 0.0).check(bounds)
