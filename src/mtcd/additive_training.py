@@ -12,6 +12,7 @@ import numpy as np
 
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
+from mtcd.engines.additive_recipe import AdditiveRecipe
 from mtcd.errors import ConfigError
 from mtcd.families.additive import Additive
 from mtcd.families.family import Family
@@ -27,7 +28,6 @@ from mtcd.methods.token_settings import GRADIENT
 from mtcd.metrics import chosen_metrics
 from mtcd.network.topology import Network
 from mtcd.pace import Growing, Pace
-from mtcd.protocol.engine import Recipe
 from mtcd.protocol.party import Parties
 from mtcd.stop import Stop
 from mtcd.transports import TRANSPORTS
@@ -73,12 +73,9 @@ class AdditiveTraining:
         """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
 
-    def recipe(self) -> Recipe:
-        """Not available yet."""
-        raise ConfigError(
-            "engine: trees and mixed families are trained in this process: leave engine out. To train parties on "
-            "machines of their own, use a federation; to train with many settings on a cluster, mtcd sweep --ray."
-        )
+    def recipe(self) -> AdditiveRecipe:
+        """The same parties in several processes, with the blocks of this one."""
+        return AdditiveRecipe(self.method, self.network, self.seed, self.problem)
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""
