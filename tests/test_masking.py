@@ -259,8 +259,8 @@ def test_a_second_upload_in_a_sync_is_refused() -> None:
 
 
 def test_privacy_in_train_and_in_configs() -> None:
-    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked")) == SVFL().masked()
-    assert with_privacy(SVFL(), mtcd.Privacy()) == SVFL()
+    assert with_privacy(SVFL(), mtcd.Privacy(aggregation="masked"), split=False) == SVFL().masked()
+    assert with_privacy(SVFL(), mtcd.Privacy(), split=False) == SVFL()
     with pytest.raises(ConfigError, match="did you mean 'masked'"):
         mtcd.Privacy(aggregation="maskd")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="leave aggregation out"):

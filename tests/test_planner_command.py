@@ -10,8 +10,9 @@ import pytest
 
 from mtcd.config.read import read_config
 from test_cli import outcome, run
-from test_planner import _own_time  # noqa: F401 - budgets in computing time here too
 from waiting import PATIENCE
+
+pytestmark = pytest.mark.usefixtures("counted_time")
 
 
 @pytest.fixture
