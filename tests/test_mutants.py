@@ -40,7 +40,7 @@ from benchmarks.mutants.trying import Bench
 root, source = Path("."), Path("src/mtcd/small.py").read_text()
 bench = Bench(root.resolve(), root.resolve() / "place", preloaded="")
 known = bench.knows("tests/test_small.py")
-order = [(name, seconds) for name, (seconds, _) in known.items()]
+order = {name: seconds for name, (seconds, _) in known.items()}
 tried = {
     name: bench.attempt("src/mtcd/small.py", source.replace(*change), order, 3).status
     for name, change in {

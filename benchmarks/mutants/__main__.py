@@ -9,6 +9,7 @@ import argparse
 import hashlib
 import random
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -18,29 +19,53 @@ import torch
 from benchmarks.mutants.mutations import MARK, Mutation, all_mutations
 from benchmarks.mutants.near import GPU_ONLY, NEAR
 from benchmarks.mutants.results import Results, report
-from benchmarks.mutants.trying import Bench
+from benchmarks.mutants.trying import LONGEST, Bench
 
 ROOT = Path(__file__).parents[2]
 SPARE = 20  # seconds of processor time on top of twice what the tests take: reading the test files takes some
+QUICK = 2  # seconds: tests near the package that take no longer are asked first
 
 
-def tests_for(bench: Bench, mutation: Mutation, seconds: float) -> list[tuple[str, float]]:
-    """Tests near the package that call the function; outside of functions, all that call something of the module.
-
-    The quickest ones, until they together take so many seconds; the second case of a parametrised test counts as
-    taking twice its time, the third three times, so that a hundred quick cases of one test leave time for others.
-    """
+def calling(bench: Bench, mutation: Mutation, files: Iterable[str], longest: float) -> dict[str, float]:
+    """The tests of these files that call the function, and how long they take; outside of functions, all that call
+    something of the module."""
     module = mutation.path.removeprefix("src/")
     wanted, anything = f"{module}:{mutation.function}", f"{module}:" if not mutation.function else "\0"
-    known = {name: facts for test in NEAR[mutation.package] for name, facts in bench.knows(f"tests/{test}.py").items()}
-    called = {name: any(c == wanted or c.startswith(anything) for c in calls) for name, (_, calls) in known.items()}
+    return {
+        name: spent
+        for file in files
+        for name, (spent, calls) in bench.knows(file).items()
+        if spent <= longest and any(call == wanted or call.startswith(anything) for call in calls)
+    }
+
+
+def quickest(tests: dict[str, float], seconds: float) -> dict[str, float]:
+    """The quickest ones, until they together take so many seconds.
+
+    The second case of a parametrised test counts as taking twice its time, the third three times, so that a hundred
+    quick cases of one test leave time for others.
+    """
     cases, order = Counter[str](), []
-    for spent, name in sorted((spent, name) for name, (spent, _) in known.items() if called[name]):
+    for spent, name in sorted((spent, name) for name, spent in tests.items()):
         cases[name.partition("[")[0]] += 1
         order.append((spent * cases[name.partition("[")[0]], spent, name))
     order.sort()
     ends = accumulate(spent for _, spent, _ in order)
-    return [(name, spent) for (_, spent, name), end in zip(order, ends, strict=True) if end - spent < seconds]
+    return {name: spent for (_, spent, name), end in zip(order, ends, strict=True) if end - spent < seconds}
+
+
+def stages(bench: Bench, mutation: Mutation, seconds: float) -> Iterator[dict[str, float]]:
+    """The tests to ask: quick ones near the package, for a quarter of the time; then the others of all files."""
+    near = [f"tests/{test}.py" for test in NEAR[mutation.package]]
+    first = quickest(calling(bench, mutation, near, QUICK), seconds / 4)
+    yield first
+    everywhere = calling(bench, mutation, test_files(), LONGEST)
+    yield quickest({name: spent for name, spent in everywhere.items() if name not in first}, seconds)
+
+
+def test_files() -> list[str]:
+    """All of them, from the root of the repository."""
+    return sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").glob("test_*.py"))
 
 
 def try_out(bench: Bench, results: Results, mutation: Mutation, seconds: float) -> dict[str, Any]:
@@ -49,19 +74,22 @@ def try_out(bench: Bench, results: Results, mutation: Mutation, seconds: float) 
     key = hashlib.sha256(f"{mutation.path} {source}".encode()).hexdigest()[:16]
     if (known := results.get(key, seconds)) is not None:
         return known
-    tests = tests_for(bench, mutation, seconds)
-    limit = int(SPARE + 2 * sum(spent for _, spent in tests))
-    ended = bench.attempt(mutation.path, source, tests, limit) if tests else None
-    killer = next((line for line in ended.said.splitlines() if line.startswith("FAILED ")), "") if ended else ""
+    how, said, spent = "no test calls it", "", 0.0
+    for tests in filter(None, stages(bench, mutation, seconds)):
+        ended = bench.attempt(mutation.path, source, tests, int(SPARE + 2 * sum(tests.values())))
+        how, said, spent = ended.status, ended.said, spent + ended.seconds
+        if how != "passed":
+            break
+    killer = next((line for line in said.splitlines() if line.startswith("FAILED ")), "")
     return results.add(
         key,
         seconds,
         place=f"{mutation.path}:{mutation.line}",
         package=mutation.package,
-        killed=ended is not None and ended.status != "passed",
-        how=ended.status if ended else "no test calls it",
+        killed=how not in ("passed", "no test calls it"),
+        how=how,
         killer=killer.removeprefix("FAILED "),
-        spent=round(ended.seconds, 1) if ended else 0.0,
+        spent=round(spent, 1),
         diff=mutation.diff(ROOT),
     )
 
@@ -72,6 +100,7 @@ def main() -> None:
     parser.add_argument("--count", default="300", help="how many mutants, or all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each mutant, at most")
+    parser.add_argument("--jobs", type=int, default=1, help="test files recorded at a time, in the first run")
     parser.add_argument("--packages", nargs="*", default=list(NEAR), choices=list(NEAR), help="which to mutate")
     parser.add_argument("--modules", nargs="*", default=[""], help="only modules whose path has one of these in it")
     asked = parser.parse_args()
@@ -87,6 +116,7 @@ def main() -> None:
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
     print(f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True)
     bench, results = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests")
+    bench.record(test_files(), asked.jobs)
     rows: list[dict[str, Any]] = []
     try:
         for number, mutation in enumerate(sample, 1):

@@ -1,4 +1,5 @@
-"""Which test files are asked about the mutants of which package; of these, the tests that call what is mutated."""
+"""Which test files are asked first about the mutants of which package: those of their quick tests that call what is
+mutated."""
 
 TRAINING = [
     "test_twins",
@@ -103,6 +104,7 @@ METHODS = [
     *WHOLE_RUNS,
     *SPLIT,
     *STEPSIZES,
+    "test_best_combination",
     "test_party_details",
     "test_small_twins",
     "test_trees",
@@ -120,10 +122,20 @@ METHODS = [
     "test_recovery_methods",
     "test_recovery_roaming",
 ]
+SEALED = [
+    "test_sealed_parts",
+    "test_sealed_tours",
+    "test_sealed_privacy",
+    "test_sealed_faults",
+    "test_sealed_federation",
+    "test_private_tours",
+]
 NEAR: dict[str, list[str]] = {
     "methods": METHODS,
     "methods/accelerations": METHODS,
     "methods/combine": METHODS,
+    "methods/private": SEALED,
+    "methods/sealed": SEALED,
     "model": [
         *TRAINING,
         *SETTINGS,

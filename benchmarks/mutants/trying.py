@@ -10,10 +10,12 @@ import resource
 import shutil
 import signal
 import sys
+import tempfile
 import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +30,8 @@ PRELOADED = (
     "sklearn.linear_model"
 )
 OPTIONS = ("-q", "--tb=line", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")
-LONGEST = 2  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
-CASES_TAKE = 1  # second: then, further cases of a parametrised test are neither recorded nor asked
+LONGEST = 15  # seconds of processor time: a test that takes longer is stopped while it is recorded, and never asked
+CASES_TAKE = 5  # seconds: then, further cases of a parametrised test are neither recorded nor asked
 Known = dict[str, tuple[float, list[str]]]
 """Of each test: how long it takes, and the functions that it calls."""
 
@@ -143,9 +145,13 @@ class Bench:
         found: Known = json.loads(kept.read_text())
         return found
 
-    def attempt(self, path: str, source: str, tests: Iterable[tuple[str, float]], seconds: int) -> Outcome:
+    def record(self, tests: Iterable[str], jobs: int) -> None:
+        """What the tests of all these files call, so many files at a time."""
+        with ThreadPoolExecutor(jobs) as pool:
+            list(pool.map(self.knows, tests))
+
+    def attempt(self, path: str, source: str, order: dict[str, float], seconds: int) -> Outcome:
         """Run tests, of which we know how long they take, with other source in place of a module's."""
-        order = dict(tests)
         files = list(dict.fromkeys(test.partition("::")[0] for test in sorted(order, key=order.__getitem__)))
         module = self.place / path
         try:
@@ -156,33 +162,35 @@ class Bench:
 
     def _forked(self, act: Callable[[], int], seconds: int) -> Outcome:
         """In a process of its own, with so much processor time."""
-        log, began = self.place / "log", time.monotonic()
-        child = os.fork()
-        if child == 0:
-            code = 70
-            try:
-                self._enter(log, seconds)
-                code = int(act())
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                sys.stdout.flush()
-                os._exit(code)
-        _, status, used = os.wait4(child, 0)
-        _end_group(child)
+        began = time.monotonic()
+        with tempfile.TemporaryFile() as log:
+            child = os.fork()
+            if child == 0:
+                code = 70
+                try:
+                    self._enter(log.fileno(), seconds)
+                    code = int(act())
+                except BaseException:
+                    traceback.print_exc()
+                finally:
+                    sys.stdout.flush()
+                    os._exit(code)
+            _, status, used = os.wait4(child, 0)
+            _end_group(child)
+            log.seek(0)
+            said = log.read().decode(errors="replace")
         code = os.waitstatus_to_exitcode(status)
         name = "too long" if code == -signal.SIGXCPU else "passed" if code == 0 else "failed"
         if code in (3, 4, 5, 70):
-            raise SystemExit(f"The tests could not be run:\n{log.read_text()[-3000:]}")
-        return Outcome(name, min(used.ru_utime + used.ru_stime, time.monotonic() - began), log.read_text()[-5000:])
+            raise SystemExit(f"The tests could not be run:\n{said[-3000:]}")
+        return Outcome(name, min(used.ru_utime + used.ru_stime, time.monotonic() - began), said[-5000:])
 
-    def _enter(self, log: Path, seconds: int) -> None:
+    def _enter(self, log: int, seconds: int) -> None:
         os.setsid()
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
         signal.alarm(10 * seconds)  # for one that waits instead of computing
-        out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
         os.chdir(self.root)
         os.environ |= {"CI": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(self.source)}
         sys.dont_write_bytecode = True
