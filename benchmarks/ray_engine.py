@@ -19,7 +19,7 @@ import numpy as np
 import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import LinearRecipe
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.method import Method
 from mtcd.model.linear import LinearProblem
@@ -50,7 +50,7 @@ class Case:
         return LocalEngine(self.method.parties(self.problem, self.network, SEED), Ledger())
 
     def on_ray(self, actors: int) -> RayEngine:
-        recipe = LinearRecipe(self.method, self.network, SEED, self.problem)
+        recipe = BlockRecipe(self.method, self.network, SEED, self.problem)
         parties = self.method.parties(self.problem, self.network, SEED)
         settings = mtcd.Ray(actors=actors, snapshot_seconds=3600)
         return RayEngine(settings, recipe, parties, Ledger())

@@ -17,7 +17,7 @@ from mtcd.engines.local import LocalEngine
 from mtcd.engines.lockstep import LockstepEngine
 from mtcd.engines.ray.cluster import Cluster
 from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import LinearRecipe
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.engines.virtual_time import VirtualTime, VirtualTimeEngine
 from mtcd.federation.engine import FederationEngine
 from mtcd.federation.kit_schema import KitConfig
@@ -114,7 +114,7 @@ class EngineCase:
 
     def hosted(self, cluster: Cluster) -> RayEngine:
         """In the actors of this cluster."""
-        recipe = LinearRecipe(self.settings[0], self.config.network, self.config.seed, self.problem)
+        recipe = BlockRecipe(self.settings[0], self.config.network, self.config.seed, self.problem)
         return RayEngine(cluster.settings, recipe, self.parties(), Ledger(), cluster)
 
     def federate(self, folder: Path) -> Federated:

@@ -13,7 +13,7 @@ pytest.importorskip("zenoh")  # of the cases
 from engine_cases import EngineCase
 from mtcd.engines.local import LocalEngine
 from mtcd.engines.ray.engine import RayEngine
-from mtcd.engines.recipes import LinearRecipe
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.errors import MtcdError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.tree_cg import TreeCG
@@ -107,7 +107,7 @@ def test_tree_cg_is_as_in_one_process() -> None:
     expected = LocalEngine(method.parties(case.problem, network, 0), Ledger())
     observed = [[theta.copy() for theta in expected.parameters()] for _ in islice(expected.run(), 6)]
     cluster = ThreadCluster()
-    recipe = LinearRecipe(method, network, 0, case.problem)
+    recipe = BlockRecipe(method, network, 0, case.problem)
     engine = RayEngine(cluster.settings, recipe, method.parties(case.problem, network, 0), Ledger(), cluster)
     with engine:
         for _, parameters in zip(engine.run(), observed, strict=False):

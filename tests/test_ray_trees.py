@@ -13,10 +13,10 @@ import pytest
 pytest.importorskip("lightgbm")
 
 import mtcd
-from mtcd.engines.additive_recipe import AdditiveRecipe
 from mtcd.engines.kinds import EngineSettings
 from mtcd.engines.ray.engine import RayEngine
 from mtcd.engines.ray.settings import Ray
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.families.problem import AdditiveProblem
 from mtcd.network.topology import make_network
 from thread_cluster import ThreadCluster
@@ -31,6 +31,7 @@ METHODS = {
 MODELS = {
     "trees": mtcd.Trees("logistic", min_samples=5),
     "mixed": mtcd.Mixed("logistic", {"client_1": "linear", "client_3": {"kind": "net", "hidden": [3]}}, "trees"),
+    "l1": mtcd.Mixed("logistic", {"client_3": {"kind": "linear", "l1": 2.0}}, {"kind": "trees", "min_samples": 5}),
 }
 
 
@@ -65,7 +66,8 @@ def assert_same(run: mtcd.Run, plain: mtcd.Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "method"), [*(("trees", method) for method in METHODS), ("mixed", "tour"), ("mixed", "clusters")]
+    ("model", "method"),
+    [*(("trees", method) for method in METHODS), ("mixed", "tour"), ("mixed", "clusters"), ("l1", "optimal")],
 )
 def test_model_objective_and_ledger_are_those_of_one_process(model: str, method: str) -> None:
     plain = trained(model, method, None)
@@ -95,7 +97,7 @@ def test_an_actor_that_dies_changes_nothing() -> None:
 def test_a_share_has_the_blocks_of_its_own_clients_only() -> None:
     given = data()
     problem = AdditiveProblem.of(MODELS["mixed"], given, 0)
-    share = AdditiveRecipe(METHODS["tour"], make_network("cycle", given.clients), 0, problem).share([1, 3])
+    share = BlockRecipe(METHODS["tour"], make_network("cycle", given.clients), 0, problem).share([1, 3])
     assert [block.shape[1] for block in share.problem.blocks] == [0, 3, 0, 3]
     assert share.problem.evaluation is None
     thetas = [problem.client(k).initial() for k in range(CLIENTS)]

@@ -12,7 +12,7 @@ import numpy as np
 
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
-from mtcd.engines.additive_recipe import AdditiveRecipe
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.errors import ConfigError
 from mtcd.families.additive import Additive
 from mtcd.families.family import Family
@@ -73,9 +73,9 @@ class AdditiveTraining:
         """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
 
-    def recipe(self) -> AdditiveRecipe:
+    def recipe(self) -> BlockRecipe:
         """The same parties in several processes, with the blocks of this one."""
-        return AdditiveRecipe(self.method, self.network, self.seed, self.problem)
+        return BlockRecipe(self.method, self.network, self.seed, self.problem)
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""

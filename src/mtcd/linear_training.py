@@ -14,7 +14,7 @@ from mtcd.data.scaling import Scaling
 from mtcd.data.scaling import standardise as standardised
 from mtcd.data.vertical import VerticalData
 from mtcd.divergence import worst_end_of
-from mtcd.engines.recipes import LinearRecipe
+from mtcd.engines.recipes import BlockRecipe
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
@@ -86,9 +86,9 @@ class LinearTraining:
         """The parties, ready to start."""
         return self.method.parties(self.problem, self.network, self.seed)
 
-    def recipe(self) -> LinearRecipe:
+    def recipe(self) -> BlockRecipe:
         """The same parties in several processes, with the blocks of this one."""
-        return LinearRecipe(self.method, self.network, self.seed, self.problem)
+        return BlockRecipe(self.method, self.network, self.seed, self.problem)
 
     def ledger(self) -> Ledger:
         """An empty ledger; the bytes of a number are those of the transport."""

@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol, Self
 
+from mtcd.data.vertical import Block
 from mtcd.methods.method import Method
-from mtcd.model.linear import LinearProblem
 from mtcd.network.topology import Network
+from mtcd.protocol.model import Problem
 from mtcd.protocol.party import Parties
-
-
-@dataclass(frozen=True, eq=False)
-class LinearShare:
-    """The parties of a linear model, of which this process has some blocks."""
-
-    method: Method
-    network: Network
-    seed: int
-    problem: LinearProblem
-
-    def parties(self) -> Parties:
-        """The parties; blocks of clients elsewhere have no columns here."""
-        return self.method.parties(self.problem, self.network, self.seed)
-
-    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
-        """The sum of the representations of the clients here."""
-        return sum(self.problem.blocks[k] @ theta for k, theta in parameters.items())
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,18 +33,46 @@ class MethodRecipe:
         """Nothing to do where this process has the data for measurements."""
 
 
-@dataclass(frozen=True, eq=False)
-class LinearRecipe(MethodRecipe):
-    """A linear model whose blocks are in this process: each share takes its own along."""
+class BlockProblem(Problem, Protocol):
+    """The models of all clients, each on a block: linear models, trees, mixed families."""
 
-    problem: LinearProblem
+    @property
+    def blocks(self) -> Sequence[Block]:
+        """The block of each client."""
+
+    def with_blocks(self, own: Mapping[int, Block]) -> Self:
+        """The problem of a process that has these blocks only."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockShare:
+    """The parties of a model of which this process has some blocks."""
+
+    method: Method
+    network: Network
+    seed: int
+    problem: BlockProblem
+
+    def parties(self) -> Parties:
+        """The parties; blocks of clients elsewhere have no columns here."""
+        return self.method.parties(self.problem, self.network, self.seed)
+
+    def aggregate(self, parameters: Mapping[int, Any]) -> Any:
+        """The sum of the representations of the clients here."""
+        return sum(self.problem.client(k).represent(theta) for k, theta in parameters.items())
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRecipe(MethodRecipe):
+    """A model whose blocks are in this process: each share takes its own along."""
+
+    problem: BlockProblem
 
     def weights(self) -> Sequence[int]:
         """The number of columns of each client."""
         return [max(1, block.shape[1]) for block in self.problem.blocks]
 
-    def share(self, clients: Sequence[int]) -> LinearShare:
+    def share(self, clients: Sequence[int]) -> BlockShare:
         """The parties with the blocks of these clients."""
-        own = {k: self.problem.blocks[k] for k in clients}
-        problem = replace(self.problem.with_blocks(own), evaluation=None)
-        return LinearShare(self.method, replace(self.network), self.seed, problem)
+        own = self.problem.with_blocks({k: self.problem.blocks[k] for k in clients})
+        return BlockShare(self.method, replace(self.network), self.seed, own)

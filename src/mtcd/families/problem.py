@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -81,6 +81,16 @@ class AdditiveProblem:
             inputs = Inputs(k, self.blocks[k], self.categorical[k], self.fit, self.seed)
             self._made[k] = self.families[k].client(inputs)
         return self._made[k]
+
+    def with_blocks(self, own: Mapping[int, Block]) -> Self:
+        """The problem of a process that has these blocks only: others have no columns, and there are no metrics.
+
+        All families are kept, as the sync may depend on the penalties of all.
+        """
+        nothing, K = np.zeros((self.samples, 0)), range(len(self.families))
+        categorical = tuple(self.categorical[k] if k in own else () for k in K)
+        blocks = tuple(own.get(k, nothing) for k in K)
+        return replace(self, blocks=blocks, categorical=categorical, evaluation=None, _made={})
 
     def aggregate(self, parameters: Thetas) -> Array:
         """H = sum_k h_k(theta_k)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy  # its parts are loaded when they are used
@@ -143,10 +143,11 @@ class LinearProblem:
         start = None if self.start is None else self.start[k]
         return LinearClient(self.blocks[k], self.labels, self.loss, self.penalties[k], start)
 
-    def with_blocks(self, own: Mapping[int, Block]) -> LinearProblem:
-        """The problem of a process that has these blocks only: those of other clients have no columns."""
+    def with_blocks(self, own: Mapping[int, Block]) -> Self:
+        """The problem of a process that has these blocks only: others have no columns, and there are no metrics."""
         nothing = np.zeros((self.samples, 0))
-        return replace(self, blocks=tuple(own.get(k, nothing) for k in range(len(self.penalties))))
+        blocks = tuple(own.get(k, nothing) for k in range(len(self.penalties)))
+        return replace(self, blocks=blocks, evaluation=None)
 
     @property
     def warm(self) -> bool:
