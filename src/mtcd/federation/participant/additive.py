@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from mtcd.arrays import Array
 from mtcd.config.schema import AdditiveSection
-from mtcd.data.vertical import VerticalData
 from mtcd.errors import ConfigError
 from mtcd.extras import find
 from mtcd.families.additive import Additive, model_from_json
@@ -21,7 +20,7 @@ from mtcd.families.trained import additive_columns, additive_predictions
 from mtcd.families.trees import TreeFamily
 from mtcd.federation.kit_schema import KitConfig
 from mtcd.federation.participant.own_block import NPZ, OwnBlock, check_format, preparation_of
-from mtcd.federation.participant.problem import own_data, sized_problem
+from mtcd.federation.participant.problem import OwnData, own_data, sized_problem
 from mtcd.federation.participant.table import PartyTable
 from mtcd.model.linear import LinearProblem
 from mtcd.model.predicted import Columns
@@ -41,20 +40,11 @@ def additive_of(config: KitConfig) -> Additive:
 
 
 @dataclass(frozen=True, eq=False)
-class OwnAdditive:
+class OwnAdditive(OwnData):
     """A party's data and problem, of which only the block of this party, ``number``, has columns."""
 
-    number: int
     model: Additive
-    data: VerticalData
     problem: AdditiveProblem
-    preparation: ColumnPreparation | None = None
-    held_out: Array | None = None
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on the data."""
-        return self.data.notes
 
     def held_out_outputs(self, theta: Any) -> Array:
         """The representation of the held-out samples."""
@@ -87,30 +77,33 @@ def own_additive(
     number, data = own.number, own.data
     if not model.family(config.name).keeps_missing:
         data.check_complete("its model")
+    problem = _problem(config, model, labels, weights, {number: data.categorical[0]})
+    problem = problem.with_blocks({number: data.blocks[0]})
+    return OwnAdditive(number, data, own.preparation, own.held_out, model, problem)
+
+
+def _problem(
+    config: KitConfig,
+    model: Additive,
+    labels: Labels,
+    weights: Array | None,
+    categorical: Mapping[int, tuple[int, ...]],
+) -> AdditiveProblem:
+    """The problem without blocks."""
     fit, shift, classes = fit_of(model, labels, weights)
-    K, nothing = len(config.parties), np.zeros((len(labels), 0))
-    problem = AdditiveProblem(
-        model.families(config.parties),
-        tuple(data.blocks[0] if k == number else nothing for k in range(K)),
-        tuple(data.categorical[0] if k == number else () for k in range(K)),
-        fit,
-        shift,
-        classes,
-        config.seed,
-    )
-    return OwnAdditive(number, model, data, problem, own.preparation, own.held_out)
+    families = model.families(config.parties)
+    by_party = tuple(categorical.get(k, ()) for k in range(len(families)))
+    return AdditiveProblem(families, (), by_party, fit, shift, classes, config.seed)
 
 
 def additive_server(
     config: KitConfig, samples: int, outputs: int, labels: Labels | None, weights: Array | None
 ) -> AdditiveProblem | LinearProblem:
     """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
-    model, K = additive_of(config), len(config.parties)
+    model = additive_of(config)
     if labels is None:
-        return sized_problem(model.plain_loss, samples, outputs, K)
-    fit, shift, classes = fit_of(model, labels, weights)
-    nothing = (np.zeros((samples, 0)),) * K
-    return AdditiveProblem(model.families(config.parties), nothing, ((),) * K, fit, shift, classes, config.seed)
+        return sized_problem(model.plain_loss, samples, outputs, len(config.parties))
+    return _problem(config, model, labels, weights, {}).with_blocks({})
 
 
 @dataclass(frozen=True, eq=False)

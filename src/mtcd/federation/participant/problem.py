@@ -27,25 +27,31 @@ Labels = NDArray[np.generic]
 
 
 @dataclass(frozen=True, eq=False)
-class OwnPart:
-    """A party's data and problem, with the scaling for new samples.
-
-    The ``problem`` has a block for every client, but only the block of this party, ``number``, has columns.
-    """
+class OwnData:
+    """The data of party ``number`` with its preparation."""
 
     number: int
-    model: Glm
     data: VerticalData
-    problem: LinearProblem
-    scaling: Scaling | None
-    preparation: ColumnPreparation | None = None
-    held_out: Array | None = None
-    """The block of the held-out samples, prepared and scaled as the training samples are."""
+    preparation: ColumnPreparation | None
+    held_out: Array | None
+    """The block of the held-out samples, prepared (and scaled) as the training samples are."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on the data."""
         return self.data.notes
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPart(OwnData):
+    """A party's data and problem, with the scaling for new samples.
+
+    The ``problem`` has a block for every client, but only the block of this party, ``number``, has columns.
+    """
+
+    model: Glm
+    problem: LinearProblem
+    scaling: Scaling | None
 
     def held_out_outputs(self, theta: Array) -> Array:
         """The representation of the held-out samples."""
@@ -107,23 +113,12 @@ def own_part(
     number = own.number
     data, scaling = standardise(own.data) if config.standardise else (own.data, None)
     loss, encoded, classes = model.weighted(labels, weights)
-    K, nothing = len(config.parties), np.zeros((len(labels), 0))
-    blocks = tuple(model.block(k, data.blocks[0]) if k == number else nothing for k in range(K))
-    problem = LinearProblem(loss, encoded, classes, blocks, model.penalties(K))
+    empty = LinearProblem(loss, encoded, classes, (), model.penalties(len(config.parties)))
+    problem = empty.with_blocks({number: model.block(number, data.blocks[0])})
     apart = own.held_out
     if apart is not None:
         apart = np.asarray(model.block(number, apart if scaling is None else scaling.apply((apart,))[0]))
-    return OwnPart(number, model, data, problem, scaling, own.preparation, apart)
-
-
-@dataclass(frozen=True, eq=False)
-class OwnData:
-    """The data of party ``number`` with its preparation, and the values of its held-out samples."""
-
-    number: int
-    data: VerticalData
-    preparation: ColumnPreparation | None
-    held_out: Array | None
+    return OwnPart(number, data, own.preparation, apart, model, problem, scaling)
 
 
 def own_data(
@@ -217,11 +212,10 @@ def server_problem(
 ) -> LinearProblem:
     """The problem at the server: with labels and weights if it may know them, otherwise with sizes only."""
     model, K = glm_of(config), len(config.parties)
-    blocks, penalties = (np.zeros((samples, 0)),) * K, model.penalties(K)
-    if labels is not None:
-        loss, encoded, classes = model.weighted(labels, weights)
-        return LinearProblem(loss, encoded, classes, blocks, penalties)
-    return sized_problem(model.loss, samples, outputs, K, penalties)
+    if labels is None:
+        return sized_problem(model.loss, samples, outputs, K, model.penalties(K))
+    loss, encoded, classes = model.weighted(labels, weights)
+    return LinearProblem(loss, encoded, classes, (), model.penalties(K)).with_blocks({})
 
 
 def sized_problem(
