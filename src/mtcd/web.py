@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import socket
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from email.message import Message
 from http import HTTPStatus
@@ -39,7 +40,23 @@ Answerer = Callable[[str, Message], Answer]
 """Answers a request, given its path and its headers: called in a thread of the server, several at the same time."""
 
 
-class WebServer:
+class Closing(ABC):
+    """A context manager that closes at the end of the context."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Stop serving; a second call does nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class WebServer(Closing):
     """Listens at HOST:PORT (port 0: a free one) and, from ``start`` on, answers. As a context manager, it closes.
 
     ``what`` is served, for errors about the address; ``headers`` go with every answer.
@@ -58,19 +75,10 @@ class WebServer:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop; a second call does nothing."""
         if self._thread is not None:
             self._server.shutdown()
             self._thread.join()
         self._server.server_close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def names_this_machine(headers: Message) -> bool:

@@ -18,12 +18,11 @@ from http import HTTPStatus
 from ipaddress import ip_address
 from threading import Lock
 from time import monotonic, sleep
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from mtcd.errors import MtcdError
 from mtcd.extras import find
-from mtcd.web import NOTHING, Answer, WebServer, names_this_machine
+from mtcd.web import NOTHING, Answer, Closing, WebServer, names_this_machine
 
 LOCAL = "127.0.0.1:0"
 """The default address: this machine alone, a free port."""
@@ -50,7 +49,7 @@ def serve(address: str, document: Document, render: Render | None = None) -> Ser
     return Serving(address, document, render or find("mtcd.report.render").render)
 
 
-class Serving:
+class Serving(Closing):
     """A server in a thread of its own. As a context manager, it closes at the end."""
 
     def __init__(self, address: str, document: Document, render: Render) -> None:
@@ -75,7 +74,6 @@ class Serving:
         return "/" if self._secret is None else f"/{self._secret}/"
 
     def close(self) -> None:
-        """Stop serving; a second call does nothing."""
         self._server.close()
 
     def finish(self, seconds: float = 3.0) -> None:
@@ -87,14 +85,6 @@ class Serving:
         while self._asked < now and monotonic() < now + seconds:
             sleep(0.05)
         sleep(0.2)  # for the answer to be sent
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def answer(self, path: str, headers: Message) -> Answer:
         """The page, the document, or nothing."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import json
 from email.message import Message
 from http import HTTPStatus
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
 from mtcd.federation.node.metrics import PartyCollector
 from mtcd.version import PROTOCOL, VERSION
-from mtcd.web import NOTHING, Answer, WebServer, names_this_machine
+from mtcd.web import NOTHING, Answer, Closing, WebServer, names_this_machine
 
 if TYPE_CHECKING:
     from mtcd.federation.node.node import Node
@@ -27,7 +26,7 @@ SEEN_BY_OTHERS = (
 )
 
 
-class Monitoring:
+class Monitoring(Closing):
     """Serves at HOST:PORT; a port alone is one of 127.0.0.1. As a context manager, it closes at the end."""
 
     def __init__(self, address: str) -> None:
@@ -71,16 +70,7 @@ class Monitoring:
         return HTTPStatus.SERVICE_UNAVAILABLE, {"status": "hangs", "reason": reason, **facts}
 
     def close(self) -> None:
-        """Stop serving."""
         self._server.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _answer(self, path: str, headers: Message) -> Answer:
         if self._server.is_local and not names_this_machine(headers):
