@@ -16,7 +16,7 @@ from boosting import SETTINGS, joint, problem_of, samples, trained
 from mtcd.families.choice import Choice
 from mtcd.families.ensemble import Ensemble, Tree, summed
 from mtcd.model.updates import Gains
-from mtcd.protocol.gain_token import GainToken
+from mtcd.protocol.gain_token import AWAITED, GainToken
 
 OBJECTIVES = [
     ("squared", "values", "regression", {}),
@@ -192,6 +192,17 @@ def test_trees_are_grown_where_they_gain() -> None:
     assert errors[True] < 0.9 * errors[False]
 
 
+def test_trees_do_not_depend_on_where_the_token_starts() -> None:
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, 10))
+    y = 5.0 * X[:, 0] + rng.standard_normal(400)  # the other four parties have noise
+    data = mtcd.split(X, y, 5)
+    for start in range(5):
+        run = trained(data, mtcd.Trees("squared", **SETTINGS), 12, "path", mtcd.STCD(walk="tour", start=start))
+        rounds = [part.forest.rounds for part in run.parts.values()]
+        assert rounds[0] > 0 == sum(rounds[1:])
+
+
 @pytest.mark.parametrize(
     ("others", "gains", "grown"),
     [
@@ -222,3 +233,19 @@ def test_a_token_tells_the_largest_gain_of_other_clients() -> None:
     assert token.gains.tolist() == [-1, 2, -1]
     assert token.known_gains(1).others is None
     assert token.known_gains(0).others == 2.0
+
+
+def test_a_token_waits_for_the_gains_of_all_clients_but_not_for_ever() -> None:
+    token = GainToken(0, 0, 0, np.zeros(2), 0.0, extra=3, gains=np.full(3, AWAITED))
+    assert token.known_gains(0) == Gains(None, awaited=True)
+    token.record(1, Gains(None, 2.0))
+    assert token.known_gains(0) == Gains(2.0, awaited=True)
+    assert token.known_gains(0).awaited
+    token.hop = 6  # two for each client
+    assert token.known_gains(0) == Gains(2.0)
+    token.hop = 5
+    token.record(2, Gains(None))  # a family that does not compare gains
+    assert token.known_gains(0) == Gains(2.0)
+    measured = Gains(2.0, awaited=True)
+    assert not Choice(1, measured).accepts(0, 9.0)
+    assert measured.own == 9.0

@@ -14,7 +14,7 @@ import mtcd
 from boosting import SETTINGS, joint, samples, trained
 from mtcd.errors import ConfigError, MtcdError
 
-FEW = {"max_iter": 6, "learning_rate": 0.5}
+FEW = {"max_iter": 10, "learning_rate": 0.5}
 
 
 @pytest.mark.long

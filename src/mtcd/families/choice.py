@@ -12,7 +12,8 @@ class Choice:
     """Q trees where nothing is known of others. Otherwise none where others gain far more, and more where none does.
 
     It is greedy coordinate descent (the Gauss-Southwell rule) with what a token knows: the gains of others are those
-    of their last visits.
+    of their last visits. A token that roams without syncs learns the gains of all parties before the first tree: trees
+    of weak columns fit noise in proportion to the residuals, which are largest at the start.
     """
 
     def __init__(self, Q: int, gains: Gains | None) -> None:
@@ -32,6 +33,8 @@ class Choice:
         """Whether to grow tree number ``place`` of the visit, which gains so much; the token remembers the gain."""
         assert self.gains is not None
         self.gains.own, others = gain, self.gains.others
+        if self.gains.awaited:
+            return False
         if others is None:
             return place < self.Q
         if place < self.Q:

@@ -17,7 +17,7 @@ from mtcd.methods.combine import Combine
 from mtcd.methods.roaming import Roaming
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.protocol.batches import Batches
-from mtcd.protocol.gain_token import UNKNOWN, GainToken
+from mtcd.protocol.gain_token import AWAITED, UNKNOWN, GainToken
 from mtcd.protocol.model import Fit
 from mtcd.protocol.party import MONITOR, SERVER, Client, Message, send
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
@@ -123,7 +123,7 @@ class Plan:
         """A token that sets out in iteration t; it has met no client."""
         if not self.gains:
             return Token(index, t, 0, aggregate, penalty, instruction=instruction, extra=instruction.floats)
-        unknown = np.full(self.gains, UNKNOWN)
+        unknown = np.full(self.gains, AWAITED if self.hops is None else UNKNOWN)
         return GainToken(index, t, 0, aggregate, penalty, extra=self.gains, gains=unknown)
 
     def lone_token(self, token: Token | None = None) -> list[Message]:

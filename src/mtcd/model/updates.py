@@ -13,11 +13,13 @@ class Gains:
     """What a token knows about gains, the decreases of the loss that a party's next update promises.
 
     ``others``: the largest latest gain of the other parties; None if the token has met none. ``own``: written by the
-    visit, for the parties that follow; None if the family does not compare gains.
+    visit, for the parties that follow; None if the family does not compare gains. ``awaited``: whether the visit is to
+    measure its gain only, since the token has yet to learn those of other parties.
     """
 
     others: float | None
     own: float | None = None
+    awaited: bool = False
 
 
 class LocalUpdates(NamedTuple):
