@@ -81,8 +81,8 @@ def visit_row(found: Mapping[str, Any]) -> str:
     if not found["compares_gains"]:
         return f"{Q} round(s) of boosting, {other}"
     return (
-        f"{Q} round(s) of boosting, {other}; none before the gains are compared, or where the gain is below {SHARE:.0%} of the largest of other parties, "
-        f"up to {Q * MOST} while it is the largest (adaptive)"
+        f"{Q} round(s) of boosting, {other}; none before all gains are known, or where the gain is below {SHARE:.0%} "
+        f"of the largest of other parties, up to {Q * MOST} while it is the largest (adaptive)"
     )
 
 
