@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from boosting import SETTINGS, joint, problem_of, samples, trained
+from boosting import SETTINGS, joint, plain_token_boosting, problem_of, samples, trained
 from mtcd.families.choice import Choice
 from mtcd.families.ensemble import Ensemble, Tree, summed
 from mtcd.model.updates import Gains
@@ -190,6 +190,20 @@ def test_trees_are_grown_where_they_gain() -> None:
     assert rounds[False] == [20] * 5
     assert rounds[True][0] > 2 * max(rounds[True][1:])
     assert errors[True] < 0.9 * errors[False]
+
+
+@pytest.mark.parametrize(
+    ("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])]
+)
+def test_the_choice_is_that_of_a_plain_loop(network: str, start: int, tour: list[int]) -> None:
+    X, y = samples("values", d=8)
+    method = mtcd.STCD(walk="tour", start=start)
+    run = trained(mtcd.split(X, y, 4), mtcd.Trees("squared", **SETTINGS), 60, network, method)
+    order = list(itertools.islice(itertools.cycle(tour), 60))
+    predicted, grown = plain_token_boosting([X[:, 2 * k : 2 * k + 2] for k in range(4)], y, order)
+    assert [part.forest.rounds for part in run.parts.values()] == grown
+    assert min(grown) < max(grown)
+    np.testing.assert_allclose(run.predict(X), predicted, rtol=1e-9, atol=1e-12)
 
 
 def test_trees_do_not_depend_on_where_the_token_starts() -> None:
