@@ -1,4 +1,4 @@
-"""The plan of an additive model: candidates train for as many visits each, and the cheapest to a held-out loss wins.
+"""The plan of an additive model: candidates train for as many trees each, and the cheapest to a held-out loss wins.
 
 There is no optimum to measure a gap from, and a lower training loss may be overfitting. So the target is the best
 held-out loss of all candidates but for a small share, and each candidate is charged what it cost to get there.
@@ -26,7 +26,7 @@ from mtcd.training import train
 
 HOLDOUT = 0.25
 SLACK = 0.01  # the target is the best held-out loss, and this share of it
-VISITS = 200  # of a candidate, unless the config says how many
+TREES = 200  # of a candidate, unless the config says how many
 
 Watch = Callable[[str, float], None]
 
@@ -125,11 +125,18 @@ def candidates(own: Method, network: Network) -> Sequence[Method]:
 
 
 def _iterations(setup: Setup, method: Method) -> int:
-    """As many visits for all candidates: several tokens share them."""
-    visits = setup.stop.iterations or VISITS
-    tokens = method.tokens or 1 if isinstance(method, MTCD) else 1
-    own = setup.method.tokens or 1 if isinstance(setup.method, MTCD) else 1
-    return max(1, visits * own // (tokens * method.local_updates))
+    """As many trees for all candidates, if each visit grows Q of them."""
+    trees = TREES if setup.stop.iterations is None else setup.stop.iterations * _trees(setup.method, setup)
+    return max(1, trees // _trees(method, setup))
+
+
+def _trees(method: Method, setup: Setup) -> int:
+    """Those of an iteration, which is a hop of a lone token, and S hops of every token with syncs."""
+    if not isinstance(method, MTCD):
+        return method.local_updates
+    clusters = method.token_clusters(setup.network, setup.config.seed)
+    tokens = (method.tokens or 1) if clusters is None else len(clusters)
+    return tokens * (method.hops or 1) * method.local_updates
 
 
 def _candidate(
