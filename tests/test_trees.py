@@ -192,9 +192,7 @@ def test_trees_are_grown_where_they_gain() -> None:
     assert errors[True] < 0.9 * errors[False]
 
 
-@pytest.mark.parametrize(
-    ("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])]
-)
+@pytest.mark.parametrize(("network", "start", "tour"), [("path", 2, [2, 3, 2, 1, 0, 1]), ("complete", 1, [1, 2, 3, 0])])
 def test_the_choice_is_that_of_a_plain_loop(network: str, start: int, tour: list[int]) -> None:
     X, y = samples("values", d=8)
     method = mtcd.STCD(walk="tour", start=start)
