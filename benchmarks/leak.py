@@ -24,7 +24,8 @@ from benchmarks.leak_attacks import (
     overlap,
     squared_correlation,
 )
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import STCD
 from mtcd.methods.sealed.settings import SealedTours

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.leak import HOLDER, A, Recording
 from benchmarks.leak_attacks import basis_of, overlap
 from benchmarks.sealed import from_file, stand_in
-from mtcd.data.vertical import split
+from mtcd.data.splitting import split
 from mtcd.methods.sealed.settings import SealedTours
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from hypothesis import strategies as st
 
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges

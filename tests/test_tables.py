@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from mtcd.data.splitting import split
 from mtcd.data.table_files import read_table
 from mtcd.data.tables import read_tables
-from mtcd.data.vertical import split
 from table_files import MAIN, refused
 
 

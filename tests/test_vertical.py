@@ -13,7 +13,8 @@ from sklearn.preprocessing import StandardScaler
 
 from mtcd.data.scaling import Scaling, standardise
 from mtcd.data.shares import check_owned_once, even_shares
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError
 
 LABELS = [0, 1, 1, 0]

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from mtcd.data.datasets.catalogue import load_dataset
     from mtcd.data.datasets.entry import Forecast
     from mtcd.data.sources import BlockSources, made_blocks, parquet_blocks, svmlight_blocks
+    from mtcd.data.splitting import split
     from mtcd.data.svmlight import read_svmlight
     from mtcd.data.synthetic import synthetic
     from mtcd.data.tables import TableShare, read_tables
-    from mtcd.data.vertical import VerticalData, split
+    from mtcd.data.vertical import VerticalData
     from mtcd.engines.ray.settings import Ray
     from mtcd.errors import MtcdError
     from mtcd.estimators.classifier import MTCDClassifier
@@ -111,7 +112,7 @@ _HOMES = {
     "read_network": "mtcd.network.edges",
     "read_svmlight": "mtcd.data.svmlight",
     "read_tables": "mtcd.data.tables",
-    "split": "mtcd.data.vertical",
+    "split": "mtcd.data.splitting",
     "sweep": "mtcd.sweeps.sweep",
     "svmlight_blocks": "mtcd.data.sources",
     "synthetic": "mtcd.data.synthetic",

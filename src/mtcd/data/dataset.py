@@ -15,10 +15,11 @@ from mtcd.arrays import Rows
 from mtcd.checks import check_whole
 from mtcd.data.checks import check_labels
 from mtcd.data.draws import drawn_holdout
+from mtcd.data.labels import as_labels
 from mtcd.data.samples import as_samples, check_samples, is_array, sample_shape, take
 from mtcd.data.sparse import is_sparse
 from mtcd.data.tensors import plain
-from mtcd.data.vertical import VerticalData, as_labels
+from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
 

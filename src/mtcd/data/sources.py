@@ -17,9 +17,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.checks import check_values
+from mtcd.data.labels import as_labels
 from mtcd.data.sparse import is_sparse
 from mtcd.data.svmlight import read_svmlight
-from mtcd.data.vertical import Block, VerticalData, as_labels
+from mtcd.data.vertical import Block, VerticalData
 from mtcd.errors import DataError, did_you_mean
 from mtcd.own_code import imported
 

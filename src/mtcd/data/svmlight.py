@@ -15,7 +15,8 @@ import scipy  # its parts are loaded when they are used
 
 from mtcd.arrays import Array
 from mtcd.checks import check_whole
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError
 
 ENDINGS = (".svm", ".libsvm", ".svmlight")

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.arrays import Array
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, did_you_mean
 from mtcd.seeding import stream
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mtcd.arrays import Array
 from mtcd.data.checks import check_labels
-from mtcd.data.vertical import as_labels
+from mtcd.data.labels import as_labels
 from mtcd.errors import DataError
 from mtcd.metrics import class_numbers
 

@@ -21,7 +21,8 @@ from mtcd.data.datasets.gisette import GISETTE
 from mtcd.data.datasets.gisette_like import GISETTE_LIKE
 from mtcd.data.datasets.modelnet10 import MODELNET10
 from mtcd.data.datasets.pictures import vertical
-from mtcd.data.vertical import VerticalData, split
+from mtcd.data.splitting import split
+from mtcd.data.vertical import VerticalData
 from mtcd.errors import DataError, did_you_mean, listing
 from mtcd.seeding import stream
 

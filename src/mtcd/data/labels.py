@@ -1,0 +1,47 @@
+"""Labels and weights of samples as arrays, whatever they are given in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mtcd.arrays import Array
+from mtcd.data.frames import as_frame, as_numbers, check_row_order
+from mtcd.data.tensors import plain
+from mtcd.errors import DataError, listing
+
+
+def as_labels(y: ArrayLike, what: str = "labels") -> NDArray[np.generic]:
+    """Labels (or ``what``) as an array, of whatever kind they are; also those in a frame of one column."""
+    if isinstance(y, str):
+        raise DataError(
+            f"The {what} are the text {y!r}: give the {what} themselves, frame[{y!r}], and the features without them."
+        )
+    frame = as_frame(y)
+    if frame is not None:
+        if len(frame.labels) != 1:
+            names = listing([repr(name) for name in frame.names])
+            raise DataError(f"The {what} are a table of {len(frame.labels)} columns ({names}): give one of them.")
+        y = frame.table[frame.labels[0]]
+    try:
+        labels = np.asarray(plain(y))
+    except ValueError as error:
+        raise DataError(f"The {what} are not one number (or class) per sample: {error}.") from None
+    labels = labels[:, 0] if labels.ndim == 2 and labels.shape[1] == 1 else labels
+    if labels.dtype.kind == "O" and labels.ndim == 1:  # as data frames keep texts, and numbers of which some may lack
+        if all(isinstance(label, str) for label in labels):
+            return labels.astype(str)
+        numbers = as_numbers(labels)
+        return labels if numbers is None else numbers if np.isnan(numbers).any() else np.array(labels.tolist())
+    return labels
+
+
+def as_weights(X: Any, weights: ArrayLike) -> Array:
+    """The weights of samples as an array of numbers."""
+    check_row_order(X, weights, "weights")
+    numbers = as_numbers(as_labels(weights, "weights"))
+    if numbers is None:
+        raise DataError("The weights are not numbers: give a number of 0 or more per sample.")
+    return numbers
