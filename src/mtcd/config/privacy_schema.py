@@ -36,10 +36,12 @@ class PrivacySection(Section):
     """`open`: every party reads the tokens that visit it, and the labels. `sealed`: the token is encrypted, and a
     party learns its own gradients only; `mtcd` (the server keeps the key) or `stcd` (the label holder does) with
     `walk: tour`, for `ridge`, `linear` and `logistic` without l1"""
-    aggregation: Literal["plain", "masked"] = "plain"
+    aggregation: Literal["plain", "masked", "double-masked"] = "plain"
     """`plain`: the server reads what each client uploads at a sync. `masked`: it learns the sum only; `svfl`, and
     `mtcd` with `batch`, `combine: average` or `combine: cluster`, with 3 clients or more
-    ([privacy.md](privacy.md#masked-aggregation))"""
+    ([privacy.md](privacy.md#masked-aggregation)). `double-masked`: the same for `svfl` and `mtcd` with `batch`, with 4
+    clients or more, and a federation goes on without parties that are down, for one more message from and to each
+    client per sync ([privacy.md](privacy.md#double-masks))"""
     dp: DpSection | None = None
     """differential privacy: noise on the gradients of a sealed training, for `mtcd` and `logistic`
     ([differential-privacy.md](differential-privacy.md)). Not for `mode: open`: noise on open tokens helps nobody"""

@@ -68,16 +68,16 @@ class PairMasks:
         for other, holder in enumerate(holders):
             if other != place:
                 first, second = sorted((place, other))
-                mask = _stream(self._keys[holder], COUNTER.pack(sync, first, second), found)
+                mask = stream(self._keys[holder], found, COUNTER.pack(sync, first, second))
                 (np.add if place < other else np.subtract)(found, mask, out=found)
         return found
 
 
-def _stream(key: bytes, counter: bytes, like: Words) -> Words:
-    """Pseudorandom words, as many as in an array and of the same type."""
+def stream(key: bytes, like: Words, counter: bytes = bytes(16)) -> Words:
+    """Pseudorandom words, as many as in an array and of the same type: AES in counter mode, from a counter on."""
     cipher = _cipher()
-    stream = cipher.Cipher(cipher.algorithms.AES(key), cipher.modes.CTR(counter)).encryptor()
-    return np.frombuffer(stream.update(_zeros(like.nbytes)), like.dtype).reshape(like.shape)
+    encryptor = cipher.Cipher(cipher.algorithms.AES(key), cipher.modes.CTR(counter)).encryptor()
+    return np.frombuffer(encryptor.update(_zeros(like.nbytes)), like.dtype).reshape(like.shape)
 
 
 @lru_cache(maxsize=1)

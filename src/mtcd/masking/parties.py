@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -27,10 +27,10 @@ from mtcd.masking.payloads import (
     joined,
     separated,
 )
+from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Theta
-from mtcd.protocol.party import SERVER, Begin, Checkpointed, Client, Message, OnDemand, Parties, Party
-from mtcd.protocol.state import Snapshot
+from mtcd.protocol.party import SERVER, Begin, Client, Message, Party
 from mtcd.protocol.token import Token
 
 NO_KEYS: Words = np.zeros((0, KEY_WORDS), np.dtype("<i8"))
@@ -48,18 +48,46 @@ class Identity(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Numbered:
+    """The syncs of a run have the numbers of their batches. ``batch_of``: the batch whose upload a message requests."""
+
+    batches: Batches
+    batch_of: Callable[[Any], int | None]
+
+    def places(self, batch: int, width: int) -> Any:
+        """Of the numbers of a batch and of the penalty, in those of all samples, which the penalty follows."""
+        rows = self.batches.rows(batch)
+        if rows is None:
+            return slice(None)
+        return np.append(np.add.outer(rows * width, np.arange(width)).ravel(), self.batches.samples * width)
+
+
 @dataclass(frozen=True, eq=False)
 class Masking:
     """What all parties know of the masked sums of a run.
 
     ``like``: an aggregate, whose kind and shape sums have. ``token_holders``: by iteration, the client from which each
-    token returns to the server; None where clients upload representations instead.
+    token returns to the server; None where clients upload representations instead. ``numbered``: the syncs, where
+    masks are double.
     """
 
     clients: int
     numbers: FixedPoint
     like: Any
     token_holders: Callable[[int], Sequence[int]] | None = None
+    numbered: Numbered | None = None
+
+    @property
+    def width(self) -> int:
+        """The numbers of one sample."""
+        return math.prod(self.like.shape[1:])
+
+    @property
+    def all_zeros(self) -> Words:
+        """Of all samples, and of the penalty."""
+        assert self.numbered is not None
+        return np.zeros(self.numbered.batches.samples * self.width + 1, self.numbers.dtype)
 
     def encoded(self, array: Any, penalty: float, summands: int) -> Words:
         """An array or tensor and a penalty, as words; no words if they are too large: the training has diverged."""
@@ -85,7 +113,7 @@ class Masking:
 class MaskingClient(Client):
     """Client ``number``. What reaches it before the keys of the others is processed when they arrive."""
 
-    state_fields = ("client", "private", "public", "uploads", "early")
+    state_fields: ClassVar[tuple[str, ...]] = ("client", "private", "public", "uploads", "early")
 
     def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
         self.number, self.client, self.masking = number, client, masking
@@ -139,11 +167,11 @@ class MaskingClient(Client):
         out = [message] if from_here else self.client.receive(message)
         for one in out:
             if one.to == SERVER:
-                self._mask(one)
+                self._mask(one, message)
         return out
 
-    def _mask(self, message: Message) -> None:
-        """Put masks on what the server sums."""
+    def _mask(self, message: Message, cause: Message) -> None:
+        """Put masks on what the server sums; ``cause``: the message that this one answers."""
         payload, masking = message.payload, self.masking
         if isinstance(payload, Fresh):
             holders = range(masking.clients)
@@ -168,27 +196,32 @@ class MaskingClient(Client):
 class MaskingServer(Party):
     """The server. It holds back the first messages of the training until it has sent the keys."""
 
-    state_fields = ("server", "public", "opening", "arrived", "total")
+    state_fields: ClassVar[tuple[str, ...]] = ("server", "public", "opening", "arrived", "total")
 
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
-        self.server, self.masking, self.opening = server, masking, opening
+        self.server, self.masking = server, masking
+        self.begin(opening)
+
+    def begin(self, opening: Sequence[Message]) -> None:
+        """Begin a training with these messages, once all keys are here."""
+        self.opening = list(opening)
         self.public: dict[int, Words | SignedKey] = {}
         """The keys of clients, as they sent them."""
         self.arrived: list[int] = []
         """The clients, or the tokens, whose words are in the total."""
-        self.total: Words = masking.no_words
+        self.total: Words = self.masking.no_words
 
     def receive(self, message: Message) -> Sequence[Message]:
         payload, masking = message.payload, self.masking
         if isinstance(payload, PublicKey | SignedKey):
             return self._collect(message.sender, payload)
         if isinstance(payload, MaskedUpload):
-            total = self._add(message.sender, payload.words, masking.clients)
+            total = self._sum(message.sender, payload.words, masking.clients)
             return [] if total is None else self._pass_on(self._uploads(total))
         if isinstance(payload, MaskedToken):
             assert masking.token_holders is not None
             holders = masking.token_holders(payload.t)
-            total = self._add(payload.index, payload.words, len(holders))
+            total = self._sum(payload.index, payload.words, len(holders))
             return [] if total is None else self._pass_on(self._tokens(total, payload.t, holders))
         return self.server.receive(message)
 
@@ -205,16 +238,19 @@ class MaskingServer(Party):
         opening, self.opening = self.opening, []
         return [*(Message(SERVER, k, keys) for k in clients), *opening]
 
-    def _add(self, place: int, words: Words, places: int) -> Words | None:
+    def _sum(self, place: int, words: Words, places: int) -> Words | None:
         """Add to the total. Returns it once all have arrived, and starts anew."""
-        assert place not in self.arrived
-        fit = words.size and (self.total.size or not self.arrived)
-        self.total = (self.total + words if self.arrived else words) if fit else self.masking.no_words
-        self.arrived.append(place)
+        self._add(place, words)
         if len(self.arrived) < places:
             return None
         self.arrived = []
         return self.total
+
+    def _add(self, place: int, words: Words) -> None:
+        assert place not in self.arrived
+        fit = words.size and (self.total.size or not self.arrived)
+        self.total = (self.total + words if self.arrived else words) if fit else self.masking.no_words
+        self.arrived.append(place)
 
     # The server below sums what it receives: it gets the total in the first place, and zeros in all others.
 
@@ -234,43 +270,3 @@ class MaskingServer(Party):
 
     def last_sync(self) -> tuple[int, int] | None:
         return self.server.last_sync()
-
-
-@dataclass(frozen=True)
-class MaskedCheckpoints:
-    """Checkpoints of parties that are kept without their keys: a training that resumes begins with new ones."""
-
-    parties: Checkpointed
-    reset: Callable[[Sequence[Message]], Sequence[Message]]
-
-    def snapshot(self) -> Snapshot:
-        """That of the parties."""
-        return self.parties.snapshot()
-
-    def resume(self, snapshot: Snapshot) -> Sequence[Message]:
-        """Exchange keys, then continue."""
-        return self.reset(self.parties.resume(snapshot))
-
-
-def masked(parties: Parties, masking: Masking) -> Parties:
-    """The same parties, with masks on what the server sums."""
-    assert parties.server is not None
-    server, size = parties.server, masking.clients
-    of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
-    requests = [Message(SERVER, k, Begin()) for k in range(size)]
-    clients = OnDemand(size, lambda k: MaskingClient(k, parties.clients[k], masking, of[k]))
-    masking_server = MaskingServer(server, masking, of[SERVER])
-
-    def reset(opening: Sequence[Message]) -> Sequence[Message]:
-        masking_server.opening = list(opening)
-        return requests
-
-    gather = parties.gather
-    return replace(
-        parties,
-        clients=clients,
-        server=masking_server,
-        opening=requests,
-        gather=None if gather is None else lambda clients, masked_server: gather(parties.clients, server),
-        checkpointed=None if parties.checkpointed is None else MaskedCheckpoints(parties.checkpointed, reset),
-    )

@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtcd.errors import WireError
+from mtcd.masking.double_masks import SEED_WORDS, Opened
 from mtcd.masking.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.masking.pair_masks import I8, KEY_WORDS
 from mtcd.schema.arrays import array_bytes
 from mtcd.schema.bounds import F4, Bounds, Shape
-from mtcd.schema.fields import Field, Octets
+from mtcd.schema.fields import ClientSet, Field, Octets
 from mtcd.schema.payloads import Payload, payload
 from mtcd.schema.reading import NOT_FINITE, Chunks, Reader, description, put_numbers
-from mtcd.schema.types import Iteration, TokenIndex
+from mtcd.schema.types import Count, Iteration, TokenIndex
 
 
 def fixed_point_of(bounds: Bounds) -> FixedPoint:
@@ -53,6 +54,8 @@ def _summed(bounds: Bounds) -> Shape:
 MaskedWords = Annotated[Words, WordsField(_summed, lambda bounds: fixed_point_of(bounds).dtype)]
 PublicKeyWords = Annotated[Words, WordsField(lambda bounds: (KEY_WORDS,), lambda bounds: I8)]
 AllPublicKeys = Annotated[Words, WordsField(lambda bounds: (bounds.clients, KEY_WORDS), lambda bounds: I8)]
+Seeds = Annotated[Words, WordsField(lambda bounds: (bounds.clients, SEED_WORDS), lambda bounds: I8)]
+Clients = Annotated[tuple[int, ...], ClientSet(tuple, "clients")]
 LONGEST_SIGNATURE, SIZE_BYTES = 4096, 4
 """Bytes of a signature, with the certificate that it is checked by, and of its size."""
 Signature = Annotated[NDArray[np.uint8], Octets(LONGEST_SIGNATURE)]
@@ -136,3 +139,55 @@ class SignedKeys(Payload):
 
     keys: AllPublicKeys
     signatures: AllSignatures
+
+
+@payload(42, "c>s")
+@dataclass(frozen=True, slots=True)
+class DoubleMaskedUpload(Payload):
+    """The change of a client's representation on batch ``t``, and of its penalty, with double masks."""
+
+    t: Iteration
+    words: MaskedWords
+
+    @property
+    def floats(self) -> int:
+        return max(0, int(self.words.size) - 1)
+
+
+@payload(43, "s>c")
+@dataclass(frozen=True, slots=True)
+class OpenMasks(Payload):
+    """Uploads for batch ``t`` have ``arrived`` from these clients, of which those ``gone`` are down since.
+
+    ``participants``: the clients of the next sync. ``included``: one more than the last batch for which the server has
+    summed an upload of the receiver; 0 for none.
+    """
+
+    t: Iteration
+    arrived: Clients
+    gone: Clients
+    participants: Clients
+    included: Count
+
+    @property
+    def floats(self) -> int:
+        return len(self.arrived) + len(self.gone) + len(self.participants)
+
+
+@payload(44, "c>s")
+@dataclass(frozen=True, slots=True)
+class OpenedMasks(Payload):
+    """The seeds that a client opens for the sum over batch ``t``: see ``Opened``."""
+
+    t: Iteration
+    theirs: Seeds
+    mine: Seeds
+
+    @property
+    def floats(self) -> int:
+        return int(self.theirs.size + self.mine.size)
+
+    @property
+    def opened(self) -> Opened:
+        """For the sum."""
+        return Opened(self.theirs, self.mine)

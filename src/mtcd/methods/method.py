@@ -10,14 +10,26 @@ from typing import Any, Literal, TypeVar
 from mtcd.checks import check_number, check_whole
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
+from mtcd.masking.double_masks import SEED_WORDS
 from mtcd.masking.fixed_point import NARROW, WIDE
+from mtcd.masking.masked import masked
 from mtcd.masking.pair_masks import MOST_PLACES
-from mtcd.masking.parties import Masking, masked
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys, SignedKey, SignedKeys
+from mtcd.masking.parties import Masking, Numbered
+from mtcd.masking.payloads import (
+    DoubleMaskedUpload,
+    MaskedToken,
+    MaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKey,
+    PublicKeys,
+    SignedKey,
+    SignedKeys,
+)
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
-from mtcd.privacy import DP, MASKED, PLAIN, Privacy
+from mtcd.privacy import DOUBLE_MASKED, DP, MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
@@ -107,12 +119,24 @@ class Method(ABC):
         bounds = self.message_bounds(general, network, seed, samples)
         if self.aggregation == PLAIN:
             return bounds
-        uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
         keys = {Begin, PublicKey, PublicKeys, SignedKey, SignedKeys}
+        if self.aggregation == DOUBLE_MASKED:
+            double = {DoubleMaskedUpload, OpenMasks, OpenedMasks}
+            return replace(bounds, kinds=bounds.kinds - {Fresh} | double | keys, masks=self._opened_words(network))
+        uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
         return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | keys)
 
-    def check_split_transport(self) -> None:
-        """Reject a transport: split networks always send float32."""
+    def _opened_words(self, network: Network) -> int:
+        """The most words of seeds, or of numbers of clients, in a message about double masks."""
+        return 2 * SEED_WORDS * network.size
+
+    def check_split(self) -> None:
+        """Reject settings that are for linear models."""
+        if self.aggregation == DOUBLE_MASKED:
+            raise ConfigError(
+                "privacy.aggregation: double-masked is for linear models: the parties of a split network wait for one "
+                "that is down. Use masked."
+            )
         if self.transport != DEFAULT:
             raise ConfigError("method.transport: split networks always send float32: leave it out.")
 
@@ -121,11 +145,17 @@ class Method(ABC):
         """Whether f follows from a received aggregate."""
         return self.batch is None and TRANSPORTS[self.transport].reads_objective
 
-    def equip(self, parties: Parties, holders: Callable[[int], Sequence[int]] | None = None) -> Parties:
-        """The same parties, each with its own transport, and with masks. ``holders``: see ``Masking``."""
-        if self.aggregation == MASKED:
+    def equip(
+        self,
+        parties: Parties,
+        holders: Callable[[int], Sequence[int]] | None = None,
+        numbered: Numbered | None = None,
+    ) -> Parties:
+        """The same parties, each with its own transport, and with masks. ``holders``, ``numbered``: see ``Masking``."""
+        if self.aggregation != PLAIN:
             server: Any = parties.server
-            parties = masked(parties, Masking(len(parties.clients), WIDE, server.aggregate, holders))
+            syncs = numbered if self.aggregation == DOUBLE_MASKED else None
+            parties = masked(parties, Masking(len(parties.clients), WIDE, server.aggregate, holders, syncs))
         if self.transport == DEFAULT:
             return parties
 
@@ -148,12 +178,14 @@ class Method(ABC):
                 f"network.changes: with method.batch {self.kind} needs every client in every iteration, for its "
                 "representation on the next batch. Leave batch out, or the changes."
             )
-        if self.aggregation == MASKED and network.changes:
+        if self.aggregation != PLAIN and network.changes:
             raise ConfigError("privacy.aggregation: masks cancel if all clients take part: leave network.changes out.")
-        if self.aggregation == MASKED and not FEWEST_MASKED <= network.size <= MOST_PLACES:
+        least = FEWEST_MASKED + (self.aggregation == DOUBLE_MASKED)
+        if self.aggregation != PLAIN and not least <= network.size <= MOST_PLACES:
+            without = "" if self.aggregation == MASKED else "also without one client, "
             raise ConfigError(
-                f"privacy.aggregation: masked needs at least {FEWEST_MASKED} clients and at most {MOST_PLACES}, but "
-                f"there are {network.size}: in a sum of two, each client would find the other's part."
+                f"privacy.aggregation: {self.aggregation} needs at least {least} clients and at most {MOST_PLACES}, "
+                f"but there are {network.size}: {without}in a sum of two, each client would find the other's part."
             )
 
     def check_problem(self, problem: Problem) -> None:  # noqa: B027 - most methods have nothing to refuse
@@ -170,16 +202,16 @@ class Method(ABC):
             "(the label holder does) with walk: tour."
         )
 
-    def masked(self) -> Method:
+    def masked(self, aggregation: str = MASKED) -> Method:
         """The same training with masked uploads, of which the server learns the sum."""
         raise ConfigError(
             f"privacy.aggregation: {self.kind} has no sums at a server that could be masked. Use mtcd or svfl."
         )
 
     def _check_masked(self) -> None:
-        if self.aggregation == MASKED and self.transport != DEFAULT:
+        if self.aggregation != PLAIN and self.transport != DEFAULT:
             raise ConfigError(
-                f"privacy.aggregation: masked sends integers: leave method.transport: {self.transport} out."
+                f"privacy.aggregation: {self.aggregation} sends integers: leave method.transport: {self.transport} out."
             )
 
     def notes(self, network: Network) -> tuple[str, ...]:
@@ -213,6 +245,13 @@ class Method(ABC):
 
         ``sizes`` are those of its messages, for costs per float.
         """
+
+    def opening_cost(self, network: Network, costs: Costs) -> float:
+        """The cost of opening double masks at a sync, where no client is down; 0 without them."""
+        if self.aggregation != DOUBLE_MASKED:
+            return 0.0
+        K = network.size
+        return K * (costs.with_server(2 * K) + costs.with_server(self._opened_words(network)))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """The sizes of the messages of a linear model, without the few numbers that acceleration adds."""
@@ -261,7 +300,7 @@ def with_privacy(method: Method, privacy: Privacy, split: bool) -> Method:
             "mtcd with method.batch, privacy: {aggregation: masked} hides what parties upload from the server."
         )
     method = method.sealed(privacy.dp) if privacy.sealed else method
-    return method.masked() if privacy.aggregation == MASKED else method
+    return method if privacy.aggregation == PLAIN else method.masked(privacy.aggregation)
 
 
 def check_connected(network: Network, kind: str) -> None:

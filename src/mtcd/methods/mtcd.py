@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Sizes
 from mtcd.masking.pair_masks import MOST_PLACES
+from mtcd.masking.parties import Numbered
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.first_pass import Collecting, first_messages
 from mtcd.methods.hosting import Done, Plan, Share
@@ -40,6 +41,7 @@ from mtcd.protocol.model import Problem, SplitProblem
 from mtcd.protocol.party import OnDemand, Parties, Progress
 from mtcd.protocol.token import SURVEYED, Token
 from mtcd.schema.bounds import MOST, Bounds
+from mtcd.schema.payloads import Payload
 from mtcd.transports import DEFAULT
 
 
@@ -170,7 +172,8 @@ class MTCD(TokenSettings):
                 "itself: use two tokens or more, or batch."
             )
         holders = plan.last_clients if plan.tokens_return else None
-        return self.equip(Parties(clients, server, opening(server, clients, problem)), holders)
+        parties = Parties(clients, server, opening(server, clients, problem))
+        return self.equip(parties, holders, Numbered(plan.batches, _requested_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])
@@ -192,7 +195,7 @@ class MTCD(TokenSettings):
         )
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
-        self.check_split_transport()
+        self.check_split()
         if self._rule.server_chooses or self.acceleration or network.changes or self.local_solver != GRADIENT:
             raise ConfigError(
                 "combine: optimal, acceleration, local_solver and network.changes rest on linear representations: "
@@ -251,6 +254,11 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         transport=transport,
         local_solver=local_solver,
     )
+
+
+def _requested_batch(payload: Payload) -> int | None:
+    """The batch whose representation a message requests."""
+    return payload.t if isinstance(payload, Share) else None
 
 
 def _payloads(plan: Plan, split: bool) -> frozenset[type]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from mtcd.errors import ConfigError, MtcdError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.masking.fixed_point import NARROW
-from mtcd.masking.parties import Masking, masked
+from mtcd.masking.masked import masked
+from mtcd.masking.parties import Masking
 from mtcd.methods.hosting import Plan
 from mtcd.methods.split_parties import FusionPlan, SplitClient, SplitServer, SplitToken, lone_progress
 from mtcd.protocol.model import SplitStage, State, Tensor

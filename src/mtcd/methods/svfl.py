@@ -9,6 +9,7 @@ from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
+from mtcd.masking.parties import Numbered
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.hosting import Plan
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize
@@ -78,8 +79,8 @@ class SVFL(Method):
     def with_stepsize(self, stepsize: float) -> SVFL:
         return replace(self, stepsize=stepsize)
 
-    def masked(self) -> SVFL:
-        return replace(self, aggregation=MASKED)
+    def masked(self, aggregation: str = MASKED) -> SVFL:
+        return replace(self, aggregation=aggregation)
 
     warm_starts = True
 
@@ -87,7 +88,8 @@ class SVFL(Method):
         return theorem_limit(smoothness, 1, self.local_updates, self.batch)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        return network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
+        round_ = network.size * (costs.with_server(sizes.uplink) + costs.with_server(sizes.downlink))
+        return round_ + self.opening_cost(network, costs)
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
         self.check_network(network)
@@ -96,8 +98,8 @@ class SVFL(Method):
         server = SVFLServer(network, batches.zeros(problem.outputs), batches)
         if problem.warm:  # the round before the first: K uploads
             server.round = -1
-            return self.equip(Parties(clients, server, [client.upload(0) for client in clients]))
-        return self.equip(Parties(clients, server, server.start_round()))
+        opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
+        return self.equip(Parties(clients, server, opening), numbered=Numbered(batches, _next_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:
@@ -106,7 +108,7 @@ class SVFL(Method):
 
     def split(self, problem: SplitProblem, network: Network, seed: int) -> SplitParties:
         """MTCD with one token per client, which stays there, and a sync after each visit."""
-        self.check_split_transport()
+        self.check_split()
         self.check_network(network)
         if network.changes:
             raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
@@ -125,6 +127,11 @@ class SVFL(Method):
         )
         steps = self.fusion_updates or self.local_updates
         return split_parties(problem.stage(plan.batches, K), plan, FusionPlan(steps), self.aggregation == MASKED)
+
+
+def _next_batch(payload: Payload) -> int | None:
+    """The batch whose representation a message requests."""
+    return payload.round + 1 if isinstance(payload, Shared) else None
 
 
 class SVFLClient(Client):

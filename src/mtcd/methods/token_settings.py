@@ -17,7 +17,7 @@ from mtcd.methods.schedule import Schedule
 from mtcd.network.changes import in_pieces
 from mtcd.network.topology import Network
 from mtcd.network.walks import WALKS
-from mtcd.privacy import MASKED, PLAIN
+from mtcd.privacy import DOUBLE_MASKED, MASKED, PLAIN
 from mtcd.theory.stepsize import Smoothness, StepsizeRule, descent_limit, theorem_limit
 from mtcd.transports import DEFAULT
 
@@ -85,14 +85,19 @@ class TokenSettings(Method):
 
         self._check_masked()
         summed = self.batch is not None or (self._rule.same_everywhere and not self._rule.server_chooses)
-        if self.aggregation == MASKED and (self._accelerated or not summed):
+        if self.aggregation == DOUBLE_MASKED and self.batch is None:
+            raise ConfigError(
+                "privacy.aggregation: double-masked is for uploads of representations: use svfl, or mtcd with batch. "
+                "Where tokens return to the server, use masked."
+            )
+        if self.aggregation != PLAIN and (self._accelerated or not summed):
             raise ConfigError(
                 "privacy.aggregation: masked is for syncs that need the sum of tokens or uploads only: use batch, or "
                 "combine: average or cluster, without acceleration."
             )
 
-    def masked(self) -> Method:
-        return replace(self, aggregation=MASKED) if self.has_server else super().masked()
+    def masked(self, aggregation: str = MASKED) -> Method:
+        return replace(self, aggregation=aggregation) if self.has_server else super().masked()
 
     def _check_acceleration(self) -> None:
         if self.depth is not None:
@@ -191,7 +196,7 @@ class TokenSettings(Method):
             return hop
         uplinks = tokens if self.batch is None else network.size
         server = uplinks * costs.with_server(sizes.uplink) + tokens * costs.with_server(sizes.downlink)
-        return server + self.hops * tokens * hop
+        return server + self.hops * tokens * hop + self.opening_cost(network, costs)
 
     def check_network(self, network: Network) -> None:
         super().check_network(network)

@@ -2,6 +2,6 @@
 ``budget.py`` the accounting of differential privacy, ``noise.py`` its noise.
 """
 
-from mtcd.privacy.settings import DP, MASKED, OPEN, PLAIN, SEALED, Aggregation, Mode, Privacy
+from mtcd.privacy.settings import DOUBLE_MASKED, DP, MASKED, OPEN, PLAIN, SEALED, Aggregation, Mode, Privacy
 
-__all__ = ["DP", "MASKED", "OPEN", "PLAIN", "SEALED", "Aggregation", "Mode", "Privacy"]
+__all__ = ["DOUBLE_MASKED", "DP", "MASKED", "OPEN", "PLAIN", "SEALED", "Aggregation", "Mode", "Privacy"]

@@ -11,8 +11,8 @@ from mtcd.errors import ConfigError, did_you_mean
 
 Mode = Literal["open", "sealed"]
 OPEN, SEALED = "open", "sealed"
-Aggregation = Literal["plain", "masked"]
-PLAIN, MASKED = "plain", "masked"
+Aggregation = Literal["plain", "masked", "double-masked"]
+PLAIN, MASKED, DOUBLE_MASKED = "plain", "masked", "double-masked"
 MOST_EPSILON = 100.0
 MOST_CLIP = 1e3
 
@@ -76,8 +76,9 @@ class Privacy:
     """The privacy of a training, named by what it promises: see docs/privacy.md.
 
     ``mode``: 'open' (tokens and labels are readable by every party that they visit) or 'sealed' (the token is
-    encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the server reads every upload), or
-    'masked' (it learns the sum of all uploads only). ``dp``: noise on the gradients of a sealed training.
+    encrypted; a party learns its own gradients only). ``aggregation``: 'plain' (the server reads every upload),
+    'masked' (it learns the sum of all uploads only) or 'double-masked' (the same, and a federation goes on without
+    parties that are down). ``dp``: noise on the gradients of a sealed training.
 
     >>> Privacy().mode
     'open'
@@ -92,7 +93,7 @@ class Privacy:
             known = get_args(choices)
             if given not in known:
                 raise ConfigError(f"privacy.{name}: unknown {name} {given!r}: {did_you_mean(str(given), known)}")
-        if self.sealed and self.aggregation == MASKED:
+        if self.sealed and self.aggregation != PLAIN:
             raise ConfigError(
                 "privacy: sealed tokens have no plain sums at the server that could be masked: leave aggregation out."
             )

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, TypeVar, overload
+from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, overload
 
 from mtcd.arrays import Array
 from mtcd.protocol.model import EpochLoss, Theta
@@ -97,7 +97,7 @@ class Party(Stateful, ABC):
 
     transport: Transport | None = None
     """The transform of arrays that this party sends and receives; None: no transform."""
-    recovery: ClassVar[Recovery] = Recovery.WAIT
+    recovery: Recovery = Recovery.WAIT
     """A subclass does not inherit RESTART: it may have state that its base cannot undo."""
 
     def __init_subclass__(cls) -> None:
@@ -119,6 +119,10 @@ class Party(Stateful, ABC):
     @abstractmethod
     def receive(self, message: Message) -> Sequence[Message]:
         """Process a message; returns the messages to send, in order."""
+
+    def is_early(self, payload: Payload) -> bool:
+        """Whether a message must wait for an earlier one, which links may deliver after it."""
+        return False
 
     def last_sync(self) -> tuple[int, int] | None:
         """The iteration of the last sync, and hops per token until then; None for parties without that record."""

@@ -56,6 +56,8 @@ class Bounds:
     """Of sealed tours: the most bytes of the public keys."""
     gains: int = 0
     """The gains that a token carries: one for each client, where parties compare them."""
+    masks: int = 0
+    """The most words of a message about double masks."""
     windows: bool = False
     """Whether a token carries what the plateau rule remembers."""
     parameters: int = 0
@@ -110,7 +112,7 @@ class Bounds:
     def most_floats(self) -> int:
         """The most numbers that any message can be charged for."""
         sealed = (self.sealed_keys + 2 * self.sealed_bytes) // 8
-        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed
+        return (2 if self.carries_change else 1) * math.prod(self.shape) + self.extra + sealed + self.masks
 
     def representation(self, client: int) -> Shape:
         """The shape of h_k on a batch."""

@@ -50,7 +50,7 @@ class RecoveryPolicy:
 
     def must_defer(self, envelope: Envelope) -> bool:
         """Whether the envelope cannot be processed now. It is not acknowledged, so it will be sent again."""
-        return False
+        return self.delivery.party.is_early(envelope.message.payload)
 
     def process(self, envelope: Envelope) -> list[Message]:
         """Process an envelope that is neither a duplicate nor stale. Returns the reports for the monitor."""
