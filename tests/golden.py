@@ -19,7 +19,17 @@ from mtcd.federation.delivery.journal import MAGIC
 from mtcd.federation.delivery.records import pack
 from mtcd.federation.frame import FORMAT, Header, encode
 from mtcd.ledger.ledger import Ledger
-from mtcd.masking.payloads import MaskedToken, MaskedUpload, PublicKey, PublicKeys, SignedKey, SignedKeys
+from mtcd.masking.payloads import (
+    DoubleMaskedUpload,
+    MaskedToken,
+    MaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKey,
+    PublicKeys,
+    SignedKey,
+    SignedKeys,
+)
 from mtcd.methods.dcpa import Offer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.sealed.payloads import NextTour, SealedAnswer, SealedEnd, SealedKeys, SealedRequest, SealedToken
@@ -76,6 +86,9 @@ PAYLOADS: tuple[Payload, ...] = (
     SignedKey(np.arange(4, dtype="<i8"), BYTES),
     SignedKeys(np.arange(8, dtype="<i8").reshape(2, 4), BYTES),
     GainToken(1, 2, 3, Z, 0.5, extra=3, gains=np.array([0.5, -1.0, 0.0])),
+    DoubleMaskedUpload(2, WORDS),
+    OpenMasks(2, (0, 1, 3), (3,), (0, 1), 2),
+    OpenedMasks(2, np.arange(8, dtype="<i8").reshape(4, 2), np.zeros((4, 2), "<i8")),
 )
 
 

@@ -48,6 +48,7 @@ ROUNDS = {"kind": "svfl", "local_updates": 2, "stepsize": 0.005}
 IN_ANY_ORDER = ("mtcd visitors", "mtcd optimal", "dcpa")  # sums are of the same numbers, not in the same order
 AT_SERVER = {"labels__shared_with": ["parties", "server"]}
 MASKED = {"privacy": {"aggregation": "masked"}}
+DOUBLE_MASKED = {"privacy": {"aggregation": "double-masked"}}
 SEALED = {"privacy": {"mode": "sealed"}, "labels__shared_with": None}
 TRAININGS = [
     EngineCase("stcd", LOGISTIC, ALONE, "cycle"),
@@ -62,6 +63,7 @@ TRAININGS = [
     EngineCase("masked tokens", LOGISTIC, {**TOKENS, "combine": "cluster"}, "path", changes=MASKED),
     EngineCase("masked batches", LOGISTIC, {**TOKENS, "combine": "cluster", "batch": 7}, changes=MASKED),
     EngineCase("masked rounds", RIDGE, ROUNDS, changes=MASKED),
+    EngineCase("double-masked rounds", RIDGE, ROUNDS, changes=DOUBLE_MASKED),
     EngineCase("sealed", LOGISTIC, {"kind": "mtcd", "walk": "tour"}, "path", 3, changes=SEALED),
     EngineCase("dcpa", RIDGE, {"kind": "dcpa", "stepsize": 0.01}, "cycle"),
     EngineCase("accelerated", RIDGE, {**ALONE, "walk": "tour", "acceleration": "momentum"}, "cycle"),

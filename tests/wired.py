@@ -63,6 +63,7 @@ PRIVATE: dict[str, tuple[Glm, Method]] = {
     "sealed, alone": (RIDGE, SealedTours(server=False, depth=2, scheme="clear")),
     "masked tokens": (RIDGE, MTCD(tokens=2, hops=3, stepsize=1e-2, combine="cluster").masked()),
     "masked uploads": (RIDGE, SVFL(stepsize=1e-2, batch=4).masked()),
+    "double-masked uploads": (RIDGE, MTCD(2, 3, stepsize=1e-2, batch=4).masked("double-masked")),
 }
 SPLIT: dict[str, tuple[str, Method]] = {
     "clusters": ("concat", MTCD(tokens=2, hops=3, stepsize=0.03, combine="cluster")),

@@ -34,7 +34,7 @@ SPLIT_MTCD = {"kind": "mtcd", "tokens": 2, "hops": 8, "clusters": "auto", "steps
 SVFL = {"kind": "svfl", "local_updates": 2, "stepsize": 0.003}  # auto is smaller where nobody knows all data
 TREES = {"kind": "trees", "loss": "logistic", "min_samples": 5, "learning_rate": 0.1, "depth": 3}
 GRID, CYCLE, COMPLETE, PATH = {"kind": "grid"}, {"kind": "cycle"}, {"kind": "complete"}, {"kind": "path"}
-MASKED = {"aggregation": "masked"}
+MASKED, DOUBLE_MASKED = {"aggregation": "masked"}, {"aggregation": "double-masked"}
 
 
 def chords(parties: int) -> dict[str, Any]:
@@ -109,6 +109,11 @@ SUITE: dict[str, Run] = {
     "masked, mtcd, mini-batches, K=8": _struck(
         plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=MASKED), 12, 24
     ),
+    "double-masked, svfl, K=8": _struck(plan(SVFL, CYCLE, 8, RIDGE, privacy=DOUBLE_MASKED), 16, 27),
+    "double-masked, mtcd, mini-batches, K=8": _struck(
+        plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=DOUBLE_MASKED), 16, 28
+    ),
+    "double-masked, svfl, two never come back": _away(plan(SVFL, CYCLE, 8, RIDGE, privacy=DOUBLE_MASKED), (3, 6)),
     "sealed, the server has the key, K=4": _sealed({"kind": "mtcd"}, COMPLETE, 4, 15, 25, iterations=60),
     "sealed, the label holder has the key, K=3": _sealed(STCD, PATH, 3, 10, 26, iterations=40, features=80),
     "trees, stcd, cycle, K=4": _trees(STCD, CYCLE, 8, 20),

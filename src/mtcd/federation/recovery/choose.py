@@ -13,6 +13,7 @@ from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
+from mtcd.masking.double_parties import DoubleMaskingClient, DoubleMaskingServer
 from mtcd.network.topology import Network
 from mtcd.protocol.party import SERVER, Parties, Recovery
 
@@ -35,10 +36,13 @@ def choose_policy(number: int, party: Any, has_server: bool, network: Network) -
     kind: Recovery = party.recovery
     if kind is Recovery.IN_STEP:
         return InStep(party)
-    if kind is Recovery.ROUNDS:
-        return RoundServer(party) if number == SERVER else Wait(needs=frozenset({SERVER}))
-    if kind is Recovery.WAIT or network.changes:
+    if kind is Recovery.WAIT or (network.changes and kind is Recovery.RESTART):
         return Wait()
     if number == SERVER:
-        return IterationServer(party)
-    return IterationClient(party, network) if has_server else LoneToken(party, network)
+        masked = party if isinstance(party, DoubleMaskingServer) else None
+        server: Any = party if masked is None else masked.server
+        return RoundServer(server, masked) if kind is Recovery.ROUNDS else IterationServer(server, masked)
+    if kind is Recovery.ROUNDS:
+        return Wait(needs=frozenset({SERVER}))
+    client: Any = party.client if isinstance(party, DoubleMaskingClient) else party
+    return IterationClient(client, network) if has_server else LoneToken(client, network)

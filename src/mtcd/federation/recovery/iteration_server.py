@@ -7,25 +7,31 @@ from typing import Any
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
 from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over
+from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
+from mtcd.masking.double_parties import DoubleMaskingServer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenServer
-from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import MONITOR, Message
 from mtcd.protocol.token import Token
 from mtcd.seeding import uniform
 
 
 class IterationServer(RecoveryPolicy):
-    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``."""
+    """The policy of the server of MTCD. With mini-batches it also keeps ``uploads``; ``masked``: the party around the
+    server, if they have double masks."""
 
     state_fields = ("tokens_out", "uploaders")
 
-    def __init__(self, party: TokenServer) -> None:
+    def __init__(self, party: TokenServer, masked: DoubleMaskingServer | None = None) -> None:
         self.party = party
-        self.uploads = None if party.plan.tokens_return else Uploads(self, party, party.plan.batches)
-        self.tokens_out = True
-        """Whether tokens are under way, and not requests for uploads."""
+        self.uploads: Uploads | MaskedUploads | None = None
+        if masked is not None:
+            self.uploads = MaskedUploads(self, masked)
+        elif not party.plan.tokens_return:
+            self.uploads = Uploads(self, party, party.plan.batches)
+        self.tokens_out = masked is None
+        """Whether tokens are under way, and not requests for uploads, or for keys."""
         self.uploaders: dict[int, int] = {}
         """By index, the client that uploaded each token that is back."""
         self.latest: dict[int, int] = {}
@@ -36,6 +42,8 @@ class IterationServer(RecoveryPolicy):
     @property
     def waits_for(self) -> frozenset[int]:
         """The server needs at least one client."""
+        if self.uploads is not None and self.is_gathering:
+            return self.uploads.waits_for
         down = self.delivery.down
         return down if len(down) == self.party.clients else frozenset()
 
@@ -104,8 +112,8 @@ class IterationServer(RecoveryPolicy):
 
     def process(self, envelope: Envelope) -> list[Message]:
         payload, t = envelope.message.payload, self.party.t
-        if isinstance(payload, Fresh) and self.uploads is not None:
-            return self.uploads.receive(envelope, payload)
+        if self.uploads is not None and isinstance(payload, self.uploads.kinds):
+            return self.uploads.receive(envelope)
         if isinstance(payload, Undeliverable | HolderLost):
             is_lost = isinstance(payload, Undeliverable) or payload.client in self.delivery.down  # or it will be
             if envelope.iteration == t and is_lost:  # and of the current term
@@ -157,7 +165,8 @@ class IterationServer(RecoveryPolicy):
     def route(self, message: Message) -> Message | None:
         """Tokens set out from clients that are up. If all of a cluster are down, its token stays at the server."""
         token, party, down = message.payload, self.party, self.delivery.down
-        self.tokens_out = not isinstance(token, Share)
+        if isinstance(token, Token | Share):
+            self.tokens_out = isinstance(token, Token)
         if self.uploads is not None and not self.tokens_out:
             return self.uploads.route(message)
         if isinstance(token, Token) and message.to in down:

@@ -38,10 +38,12 @@ before each speculative term, and roll back to it if the term was not synced.
 from __future__ import annotations
 
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
+from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks
 from mtcd.methods.hosting import Done, Share
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.token import Token
 
+OF_UPLOADS = (Share, Fresh, DoubleMaskedUpload, OpenMasks, OpenedMasks)
 SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative terms."""
 
@@ -63,7 +65,7 @@ def is_over(envelope: Envelope, t: int, term: int) -> bool:
     depend on tokens.
     """
     payload = envelope.message.payload
-    if isinstance(payload, Share | Fresh):
+    if isinstance(payload, OF_UPLOADS):
         return False
     if envelope.iteration < t and isinstance(payload, Token | Done | Undeliverable | HolderLost | ResendTokens):
         return True

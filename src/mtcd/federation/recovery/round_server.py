@@ -6,25 +6,25 @@ from typing import Any
 
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.policy import RecoveryPolicy
+from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
+from mtcd.masking.double_parties import DoubleMaskingServer
 from mtcd.methods.svfl import Shared, SVFLServer
-from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Message
 
 
 class RoundServer(RecoveryPolicy):
-    """The policy of the server of SVFL."""
+    """The policy of the server of SVFL; ``masked``: the party around it, if uploads have double masks."""
 
     is_gathering = True
 
-    def __init__(self, party: SVFLServer) -> None:
-        self.party, self.uploads = party, Uploads(self, party, party.batches)
+    def __init__(self, party: SVFLServer, masked: DoubleMaskingServer | None = None) -> None:
+        self.party = party
+        self.uploads = Uploads(self, party, party.batches) if masked is None else MaskedUploads(self, masked)
 
     @property
     def waits_for(self) -> frozenset[int]:
-        """The server needs at least one client."""
-        down = self.delivery.down
-        return down if len(down) == self.party.clients else frozenset()
+        return self.uploads.waits_for
 
     @property
     def now(self) -> int:
@@ -52,9 +52,7 @@ class RoundServer(RecoveryPolicy):
         self.uploads.restore(record)
 
     def process(self, envelope: Envelope) -> list[Message]:
-        upload = envelope.message.payload
-        assert isinstance(upload, Fresh)
-        return self.uploads.receive(envelope, upload)
+        return self.uploads.receive(envelope)
 
     def route(self, message: Message) -> Message | None:
         return self.uploads.route(message)

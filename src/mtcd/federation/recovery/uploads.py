@@ -53,6 +53,8 @@ class Gatherer(Protocol):
 class Uploads:
     """Of one server. The policy calls its methods in place of its own."""
 
+    kinds = (Fresh,)
+    """The payloads that it processes."""
     array: Array
     """The last known h_k on all samples, client by client."""
 
@@ -61,6 +63,12 @@ class Uploads:
         self.penalties = [0.0] * party.clients
         self.requested: dict[int, int] = {}
         """By client, the sequence number of the request that it has not answered."""
+
+    @property
+    def waits_for(self) -> frozenset[int]:
+        """The server needs at least one client."""
+        down = self.policy.delivery.down
+        return down if len(down) == self.party.clients else frozenset()
 
     # The journal
 
@@ -97,9 +105,10 @@ class Uploads:
         rows = self.batches.rows(self.policy.batch_of(iteration))
         return slice(None) if rows is None else rows
 
-    def receive(self, envelope: Envelope, fresh: Fresh) -> list[Message]:
+    def receive(self, envelope: Envelope) -> list[Message]:
         """Process an upload. Returns the reports for the monitor."""
-        policy, here, k = self.policy, self.party.gathering.here, envelope.sender
+        policy, here, k, fresh = self.policy, self.party.gathering.here, envelope.sender, envelope.message.payload
+        assert isinstance(fresh, Fresh)
         self._remember(k, envelope.iteration, fresh)
         self.requested.pop(k, None)
         reports: list[Message] = []
