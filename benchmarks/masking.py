@@ -1,4 +1,4 @@
-"""The masks of one upload: CPU time per sync and client, against the same upload without masks."""
+"""The masks of one upload: CPU time per sync and client, against the same upload without masks; double masks too."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from time import process_time
 
 import numpy as np
 
+from mtcd.masking.double_masks import DoubleMasks, unmasked
 from mtcd.masking.fixed_point import WIDE
 from mtcd.masking.pair_masks import PairMasks, new_private_key, public_key, shared_keys
 
@@ -38,6 +39,21 @@ def masks(clients: int, samples: int) -> tuple[float, float, float]:
     return rounded, masked, process_time() - start
 
 
+def double_masks(clients: int, samples: int) -> tuple[float, float, float]:
+    """Seconds to put double masks on an upload, to open masks, both of a client, and to take them off the sum."""
+    private = [new_private_key() for _ in range(clients)]
+    public = np.stack([public_key(one) for one in private])
+    everyone = tuple(range(clients))
+    all_masks = [DoubleMasks(k, private[k], public) for k in everyone]
+    words = WIDE.encode(np.random.default_rng(0).standard_normal(samples + 1), clients)
+    opened = {k: all_masks[k].opened(0, everyone, everyone, ()) for k in everyone}
+    return (
+        cpu_seconds(lambda sync: all_masks[0].masked(words, sync, everyone)),
+        cpu_seconds(lambda sync: all_masks[0].opened(sync, everyone, everyone, ())),
+        cpu_seconds(lambda sync: unmasked(words, everyone, everyone, opened)),
+    )
+
+
 def main() -> None:
     """A few sizes."""
     for clients, samples in ((3, 5000), (8, 5000), (8, 500), (32, 5000), (8, 100_000)):
@@ -45,6 +61,11 @@ def main() -> None:
         print(
             f"K={clients:3} N={samples:7}: {masked * 1e3:7.3f} ms a sync and client, of which {rounded * 1e3:6.3f} ms "
             f"fixed point; keys, once {keys * 1e3:6.2f} ms"
+        )
+        masked, opened, server = double_masks(clients, samples)
+        print(
+            f"    double: {masked * 1e3:7.3f} ms a sync and client, {opened * 1e3:6.3f} ms to open masks; "
+            f"server {server * 1e3:7.3f} ms a sync"
         )
 
 

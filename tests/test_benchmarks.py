@@ -25,6 +25,7 @@ def test_tokens_as_bytes_are_reported_as_ratios(capsys: pytest.CaptureFixture[st
 def test_masks_are_timed() -> None:
     rounded, masked, keys = masking.masks(3, 20)
     assert 0 < rounded < masked
+    assert min(masking.double_masks(4, 20)) > 0
     assert keys > 0
 
 

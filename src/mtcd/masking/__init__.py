@@ -4,9 +4,8 @@ Each pair of clients shares a key (X25519, HKDF), from which both compute the sa
 counter mode). One adds it to its upload and the other subtracts it, so the masks cancel in the sum of all uploads. Sums
 are exact: numbers are rounded to fixed point once (``fixed_point.py``), and added modulo 2^64.
 
-**A party that is down.** No key and no mask is ever opened to the server. If all uploads together reveal their sum
-without another message, then an upload that arrives late still completes it; a sum over the other clients, opened in
-the meantime, would leave the late one alone. Double masking (Bonawitz et al. 2017) avoids this with a second round of
-messages in every sync. Here the training waits for the party instead: its block of features is part of the model, so
-a sum without it would be of no use, and its journal brings it back to the same upload.
+**A party that is down.** If all uploads together reveal their sum without another message, then an upload that arrives
+late still completes it; a sum over the other clients, opened in the meantime, would leave the late one alone. So with
+simple masks no key and no mask is ever opened to the server, and the training waits for the party (``parties.py``).
+With double masks (Bonawitz et al. 2017) it continues, for another exchange in every sync (``double_parties.py``).
 """
