@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -12,14 +13,16 @@ from hypothesis import strategies as st
 
 import mtcd
 from mtcd.errors import ConfigError, WireError
+from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.recovery.iterations import is_over
 from mtcd.masking.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
 from mtcd.masking.double_parties import fewest
 from mtcd.masking.pair_masks import new_private_key, public_key
 from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks
 from mtcd.methods.method import Method, with_privacy
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.svfl import SVFL
-from mtcd.protocol.party import SERVER, Message
+from mtcd.methods.svfl import SVFL, Shared
+from mtcd.protocol.party import SERVER, Begin, Message
 from test_masking import DATA, METHODS, MODEL, delivered, p_value, train_with
 
 UPLOADING = {name: METHODS[name] for name in ("mini-batches", "svfl", "svfl, mini-batches")}
@@ -163,6 +166,48 @@ def test_a_training_that_leaves_the_range_has_diverged() -> None:
     assert run.status == "diverged"
 
 
+# Who takes part
+
+
+def announced(name: str, down: frozenset[int], after: int) -> OpenMasks:
+    """The announcement of a sum, made while these clients are down, though all have uploaded."""
+    method = doubly(UPLOADING[name])
+    parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
+    waiting = deque(parties.opening)
+    while True:
+        message = waiting.popleft()
+        server: Any = parties.server
+        if server.batch == after and len(server.arrived) == 4:
+            server.down = down
+        if isinstance(message.payload, OpenMasks) and message.payload.t == after:
+            return message.payload
+        party = server if message.to == SERVER else parties.clients[message.to] if message.to >= 0 else None
+        waiting += [] if party is None else party.receive(message)
+
+
+@pytest.mark.parametrize(
+    ("name", "down", "after", "participants"),
+    [
+        ("svfl", {4}, 3, (0, 1, 2, 3)),
+        ("svfl", {1, 4}, 3, (0, 2, 3)),
+        ("svfl", {0, 1, 4}, 3, (0, 1, 2, 3, 4)),  # two are too few: all, so the next sync waits
+        ("svfl, mini-batches", {4}, 2, (0, 1, 2, 3, 4)),  # the first epoch: all must be there once
+        ("svfl, mini-batches", {4}, 9, (0, 1, 2, 3)),
+    ],
+)
+def test_the_clients_that_are_up_take_part_in_the_next_sync(
+    name: str, down: set[int], after: int, participants: tuple[int, ...]
+) -> None:
+    found = announced(name, frozenset(down), after)
+    assert found.arrived == (0, 1, 2, 3, 4)
+    assert found.participants == participants
+
+
+@pytest.mark.parametrize("clients", range(4, 12))
+def test_a_sum_has_three_clients_or_more_and_more_than_half(clients: int) -> None:
+    assert fewest(clients) == min(n for n in range(3, clients) if 2 * n > clients)
+
+
 # A server that asks for more than it may
 
 
@@ -208,9 +253,46 @@ def test_a_request_that_would_reveal_too_much_is_refused(asked: Any, changed: An
         client.receive(request(payload, **changed))
 
 
+def test_a_client_uploads_once_for_a_batch_and_only_if_it_takes_part(asked: Any) -> None:
+    """Two uploads with the same masks would differ by what is masked."""
+    client, payload = asked
+    shared = Message(SERVER, 2, Shared(payload.t - 1, np.ones(60)))
+    assert client.receive(shared) == []
+    client.receive(request(payload, participants=(0, 1, 3, 4)))
+    assert client.receive(Message(SERVER, 2, Shared(payload.t, np.ones(60)))) == []
+
+
+def test_an_announcement_that_was_overtaken_changes_nothing(asked: Any) -> None:
+    client, payload = asked
+    client.receive(request(payload))
+    client.receive(request(payload, t=payload.t + 1, arrived=(0, 1, 3), participants=(0, 2, 3)))
+    known = client.known
+    assert client.receive(request(payload)) == []
+    assert client.known == known == (payload.t + 2, (0, 2, 3))
+    later, early = (Shared(payload.t + ahead, np.ones(60)) for ahead in (2, 1))
+    assert client.is_early(later)
+    assert not client.is_early(early)
+
+
+def test_a_training_that_begins_again_has_new_keys(asked: Any) -> None:
+    client, _ = asked
+    [first], [second] = (client.receive(Message(SERVER, 2, Begin())) for _ in range(2))
+    assert not np.array_equal(first.payload.key, second.payload.key)
+    assert client.is_early(Shared(0, np.ones(60)))
+    assert not client.is_early(Begin())
+
+
 def test_a_client_that_is_left_out_opens_nothing(asked: Any) -> None:
     client, payload = asked
     assert client.receive(request(payload, arrived=(0, 1, 3, 4), included=0)) == []
+
+
+def test_messages_about_masks_are_never_stale() -> None:
+    """They do not depend on tokens: an iteration that restarts must not take them back."""
+    seeds = np.ones((4, 2), "<i8")
+    for payload in (DoubleMaskedUpload(2, seeds[0]), OpenMasks(2, (), (), (), 0), OpenedMasks(2, seeds, seeds)):
+        envelope = Envelope(0, SERVER, 0, 2, 0, {}, Message(0, SERVER, payload))
+        assert not is_over(envelope, 5, 4096)
 
 
 # Settings

@@ -160,6 +160,8 @@ def test_training_continues_without_a_client_and_with_it_again(name: str) -> Non
         assert (np.abs(held[k] - before[k]).max() > 1e-4) == (k not in (1, 3))
     assert world.objective() < at_first
     assert world.sums[-1][1] == (0, 2, 4)
+    waiting = world.parties[SERVER].unacknowledged()
+    assert sum(one.to in (1, 3) for one in waiting) < 8  # however many syncs they have missed
     for k in (1, 3):
         world.start(k)
         world.believe(k, gone=False)
@@ -266,6 +268,20 @@ def test_two_that_are_down_after_their_uploads_are_waited_for() -> None:
     world.believe(slow[0], gone=False)
     world.run(5)
     assert world.revealed() == []
+
+
+def test_the_smallest_sum_cannot_do_without_one_of_its_clients() -> None:
+    world = world_of("rounds", 7, Faults())
+    world.run(6)
+    for k in (0, 3):
+        world.crash(k)
+        world.believe(k, gone=True)
+    world.run(4)
+    server = until_one_has_opened(world)
+    slow = next(k for k in server.arrived if k not in server.opened)
+    world.crash(slow)
+    world.believe(slow, gone=True)
+    assert stuck(world) == {slow}
 
 
 def test_a_client_that_never_sent_its_key_is_waited_for() -> None:

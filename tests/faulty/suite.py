@@ -113,7 +113,6 @@ SUITE: dict[str, Run] = {
     "double-masked, mtcd, mini-batches, K=8": _struck(
         plan({**CLUSTERS, "batch": 20}, COMPLETE, 8, RIDGE, privacy=DOUBLE_MASKED), 16, 28
     ),
-    "double-masked, svfl, two never come back": _away(plan(SVFL, CYCLE, 8, RIDGE, privacy=DOUBLE_MASKED), (3, 6)),
     "sealed, the server has the key, K=4": _sealed({"kind": "mtcd"}, COMPLETE, 4, 15, 25, iterations=60),
     "sealed, the label holder has the key, K=3": _sealed(STCD, PATH, 3, 10, 26, iterations=40, features=80),
     "trees, stcd, cycle, K=4": _trees(STCD, CYCLE, 8, 20),

@@ -43,8 +43,9 @@ Participants = tuple[int, ...]
 
 
 def fewest(clients: int) -> int:
-    """The clients of the smallest sum: of two, each would find the other's part; half of all could be another half."""
-    return max(3, clients // 2 + 1)
+    """The clients of the smallest sum: more than half of four or more, so at least three. In a sum of two, each would
+    find the other's part."""
+    return clients // 2 + 1
 
 
 class DoubleMaskingClient(MaskingClient):
