@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import polars as pl
 import pytest
@@ -54,6 +55,15 @@ def test_a_linear_model(model: Glm, standardise: bool, tmp_path: Path) -> None:
     assert ("probabilities" in found) == model.loss.gives_probabilities
     if model.loss.gives_probabilities:
         np.testing.assert_allclose(found["probabilities"], run.predict_proba(X), atol=1e-6)
+
+
+def test_the_file_is_of_the_oldest_format_that_has_its_operators(tmp_path: Path) -> None:
+    """So that older runtimes read it."""
+    model = mtcd.Glm("ridge", l2=1.0)
+    run = mtcd.train(make_data(model, 10, [2, 1], seed=4), model, "path", mtcd.STCD(), mtcd.Stop(iterations=3))
+    run.export_onnx(tmp_path / "model.onnx")
+    file = onnx.load(tmp_path / "model.onnx")
+    assert file.ir_version == onnx.helper.find_min_ir_version_for(file.opset_import)
 
 
 def test_columns_of_several_clients_in_their_given_order_with_large_means(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Plan:
     """Whether the acceleration chooses step sizes and numbers of local updates."""
     majorises: bool = False
     """Whether local updates are steps on a quadratic upper bound of f."""
-    gains: int = 0
+    gains: int = 0  # no mutants: given wherever it matters
     """The gains that a token carries: one for each client, where parties compare them."""
     linear: bool = True
     """Whether representations are linear, so that the average of copies has the average of their representations."""

@@ -1,0 +1,94 @@
+"""The bounds of messages, which parties compute beforehand, against the messages of whole trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from mtcd.methods.mtcd import STCD
+from mtcd.network.topology import make_network
+from mtcd.protocol.party import Message
+from mtcd.protocol.token import Token
+from mtcd.schema.bounds import MOST
+from problems import make_data
+from wired import LINEAR, RIDGE, Wire, _pair, followed, linear, split, wired
+
+
+@dataclass
+class Seen(Wire):
+    """Also notes what travels, as it is at that time."""
+
+    kinds: set[type] = field(default_factory=set)
+    tokens: list[dict[str, Any]] = field(default_factory=list)
+
+    def carry(self, message: Message) -> Message:
+        payload = message.payload
+        self.kinds.add(type(payload))
+        if isinstance(payload, Token):
+            instruction, tally = payload.instruction, payload.tally
+            self.tokens.append(
+                {
+                    "index": payload.index,
+                    "hop": payload.hop,
+                    "snapshots": max(len(instruction.weights), instruction.keep),
+                    "products": len(tally.products),
+                    "past": len(payload.past),
+                    "carries_change": payload.sync_change is not None,
+                    "extra": payload.extra,
+                }
+            )
+        return super().carry(message)
+
+    def most(self, name: str) -> Any:
+        return max((token[name] for token in self.tokens), default=0)
+
+
+def check(ours: Any, bounds: Any, moments: int = 20, exactly: Sequence[str] = ()) -> Seen:
+    seen = Seen(bounds)
+    list(followed(wired(ours, seen), moments))
+    assert seen.kinds == bounds.kinds
+    assert sorted({token["index"] for token in seen.tokens}) == list(range(bounds.tokens))
+    assert seen.most("carries_change") == bounds.carries_change
+    assert min((token["hop"] for token in seen.tokens), default=0) == -bounds.first_pass
+    for name in ("snapshots", "products", "past", "extra"):
+        most = getattr(bounds, name)
+        assert seen.most(name) == most if name in exactly else seen.most(name) <= most
+    return seen
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_of_linear_models(name: str) -> None:
+    _, ours, wire = linear(name)
+    bounds = wire.bounds
+    exactly = ["snapshots"] if name in ("mtcd conjugate", "stcd conjugate", "stcd anderson") else []
+    seen = check(ours, bounds, 20, exactly)
+    assert bounds.server == (ours.server is not None)
+    if bounds.snapshots:
+        assert bounds.products == 2 * bounds.snapshots + 1 + 5  # with every snapshot, twice, and a survey
+    elif seen.tokens:
+        assert bounds.products == seen.most("products")
+    assert bounds.past == (6 if "optimal" in name or name == "gains" else 0)  # the number of clients
+    assert bounds.gains == (6 if name == "gains" else 0)
+    if seen.tokens:
+        assert bounds.hops == (3 if name.endswith("batches") else MOST - 1)
+
+
+@pytest.mark.parametrize("name", ["clusters", "clusters, batches", "stcd", "svfl"])
+def test_of_split_networks(name: str) -> None:
+    _, ours, wire, *_ = split(name)
+    bounds = wire.bounds
+    check(ours, bounds, 4, ["snapshots", "products", "past"])
+    assert bounds.first_pass == (3 if name == "stcd" else 0)  # along the cycle of four
+    roams_on = name in ("clusters", "stcd")
+    assert bounds.hops == (MOST - 1 if roams_on else 1 if name.startswith("svfl") else 3)
+
+
+def test_of_a_lone_token_that_carries_gains() -> None:
+    data = make_data(RIDGE, 12, [2, 1, 3], seed=3)
+    method = replace(STCD(stepsize=1e-2), compares_gains=True)
+    _, ours, wire = _pair(RIDGE.problem(data), make_network("path", data.clients), method)
+    check(ours, wire.bounds)
+    assert wire.bounds.gains == 3
