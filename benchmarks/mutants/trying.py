@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import cProfile
 import hashlib
 import json
@@ -119,13 +120,20 @@ class Bench:
 
     def __init__(self, root: Path, place: Path, preloaded: str = PRELOADED) -> None:
         self.root, self.place, self.source = root, place, place / "src"
+        self._known: dict[str, Known] = {}
         shutil.rmtree(self.source, ignore_errors=True)
         shutil.copytree(root / "src", self.source, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        compileall.compile_dir(self.source, quiet=1)  # once, and not in every fork
         for name in preloaded.split():
             __import__(name)
 
     def knows(self, test: str) -> Known:
         """What each test of a file calls; kept until the file changes."""
+        if test not in self._known:
+            self._known[test] = self._recorded(test)
+        return self._known[test]
+
+    def _recorded(self, test: str) -> Known:
         content = (self.root / test).read_bytes()
         kept = self.place / "tests" / f"{Path(test).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
         if not kept.exists():
@@ -156,9 +164,10 @@ class Bench:
         module = self.place / path
         try:
             module.write_text(source, encoding="utf-8")
+            os.utime(module, (0, 0))  # so that it is compiled anew
             return self._forked(lambda: pytest.main([*files, "-x", *OPTIONS], [Selection(order)]), seconds)
         finally:
-            shutil.copy(self.root / path, module)
+            shutil.copy2(self.root / path, module)
 
     def _forked(self, act: Callable[[], int], seconds: int) -> Outcome:
         """In a process of its own, with so much processor time."""

@@ -1,0 +1,95 @@
+"""How many numbers the messages of sealed tours carry: as counted, as planned for, and as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import mtcd
+from mtcd.engines.local import LocalEngine
+from mtcd.ledger.costs import Costs
+from mtcd.ledger.ledger import Ledger
+from mtcd.methods.sealed.holder import LoneHolder
+from mtcd.methods.sealed.payloads import (
+    NextTour,
+    SealedAnswer,
+    SealedEnd,
+    SealedKeys,
+    SealedRequest,
+    SealedToken,
+    as_block,
+)
+from mtcd.methods.sealed.settings import SealedTours
+from mtcd.protocol.party import SERVER, Message, Payload
+
+BYTES = as_block(bytes(40))  # as many as five numbers
+
+
+@pytest.mark.parametrize(
+    ("payload", "numbers"),
+    [
+        (SealedKeys(1, 0, BYTES), 5),
+        (SealedToken(1, 0, np.ones(4), 1.0, 2.0, BYTES), 4 + 2 + 5),
+        (SealedToken(1, 0, np.ones(0), 1.0, 2.0, as_block(bytes(41))), 2 + 6),
+        (SealedRequest(0, 1, 0, BYTES), 5),
+        (SealedAnswer(0, 1, 0, np.ones(3)), 3),
+        (SealedEnd(1, BYTES, as_block(bytes(8)), 1.0, 2.0, 3.0), 5 + 1 + 3),
+        (NextTour(1), 0),
+    ],
+    ids=lambda given: type(given).__name__ if isinstance(given, Payload) else str(given),
+)
+def test_a_message_counts_its_numbers_and_its_bytes_by_eight(payload: Payload, numbers: int) -> None:
+    assert payload.floats == numbers
+
+
+def test_messages_are_as_large_as_planned_for() -> None:
+    pytest.importorskip("tenseal")
+    data = mtcd.synthetic("logistic", samples=150, features=6, clients=2, seed=3)
+    method, network = SealedTours(depth=2), mtcd.make_network("path", data.clients)
+    parties = method.parties(mtcd.Glm("logistic", l2=1.0).problem(data), network, 0)
+    seen: dict[str, list[int]] = {}
+    for party in (*parties.clients, parties.server):
+        assert party is not None
+        receive = party.receive
+
+        def noted(message: Message, receive=receive):
+            route = "down" if message.sender == SERVER else "up" if message.to == SERVER else "hop"
+            seen.setdefault(f"{type(message.payload).__name__} {route}", []).append(message.payload.floats)
+            return receive(message)
+
+        party.receive = noted  # type: ignore[method-assign]
+    for told in LocalEngine(parties, Ledger()).run():
+        if told.hop == 1:
+            break
+    planned = method.sizes(150, 1, network, 0)
+    assert np.mean(seen["SealedRequest up"]) == pytest.approx(planned.uplink, rel=0.02)
+    assert np.mean(seen["SealedToken down"]) == pytest.approx(planned.downlink, rel=0.02)
+    assert np.mean(seen["SealedToken hop"]) == pytest.approx(planned.hop, rel=0.02)
+
+
+@pytest.mark.parametrize(("server", "ratio"), [(True, 1.0), (True, 10.0), (False, 10.0)])
+def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) -> None:
+    """On a path of three, with the labels at one end: four hops; without a server, ways of one and of two hops."""
+    network, costs = mtcd.make_network("path", ["a", "b", "c"]), Costs(ratio)
+    found = SealedTours(server=server).iteration_cost(network, 1, costs)
+    hop, with_server = costs.between_clients(1.0), costs.with_server(1.0)
+    if server:  # three requests, three answers, the token down; up it goes with the sum over labels
+        assert found == pytest.approx(4 * hop + (3 + 3 + 1) * with_server + costs.with_server(2.0))
+    else:
+        assert found == pytest.approx(4 * hop + (1 + 2) * 2 * hop)
+
+
+def test_a_lone_holder_has_the_parameters_that_are_gathered_from_it() -> None:
+    data = mtcd.synthetic("ridge", samples=80, features=12, clients=3, seed=3)
+    method = SealedTours(server=False, scheme="clear", depth=2)
+    parties = method.parties(mtcd.Glm("ridge", l2=1.0).problem(data), mtcd.make_network("path", data.clients), 0)
+    holder = parties.clients[0]
+    assert isinstance(holder, LoneHolder)
+    found = []
+    for told in LocalEngine(parties, Ledger()).run():
+        np.testing.assert_array_equal(holder.parameters(), parties.parameters()[0])
+        found.append(holder.parameters())
+        if told.hop == 2:
+            break
+    assert not found[0].any()
+    assert (found[1] != found[2]).any()
