@@ -158,7 +158,10 @@ def test_a_tour_whose_change_is_rounding_or_gains_nothing_ends_where_it_is() -> 
     assert at(THETA, small[None] * 1e-13).tolist() == [1.0]
     assert at(THETA, small[None] * 1e-9)[0] not in (0.0, 1.0)
     V = directions(2)
-    assert at(THETA, np.vstack([1e-8 * small, V[0]]))[0] == 0.0  # an earlier start that may be this one but for drift
+    drift = at(THETA, np.vstack([1e-8 * small, V[0]]))  # an earlier start that may be this one but for drift
+    assert drift[0] == 0.0
+    assert drift[1] == pytest.approx(at(THETA, V[:1])[0])
+    assert at(THETA, np.vstack([V[0], 1e-13 * small])).tolist() == [0.0, 1.0]
     assert at(THETA, np.vstack([1e-5 * small, V[0]]))[0] != 0.0
     assert at(there, V).tolist() != [0.0, 0.0]
     assert at(there - 1e-7 * V[1], np.vstack([V[0], 1e-7 * V[1]])).tolist() == [0.0, 1.0]  # nothing more to gain
@@ -218,6 +221,23 @@ def test_the_step_that_a_survey_chooses(kind: str, features: int, factor: float,
     assert step / plain == pytest.approx(factor)
     assert stored == depth
     assert plain == pytest.approx(1 / L, rel=1e-6)
+
+
+@pytest.mark.parametrize("features", [50, 200, 800])
+def test_columns_are_related_where_the_gradient_sees_twice_what_it_could_of_independent_ones(features: int) -> None:
+    rng = np.random.default_rng(9)
+    independent, labels = rng.standard_normal((200, features)), np.random.default_rng(0).standard_normal((200, 1))
+    common = rng.standard_normal((200, 1)) + labels  # so that the gradient sees it
+    largest = np.linalg.norm(independent, 2) ** 2 / (independent**2).sum()
+    found = []
+    for share in np.linspace(0.0, 4.0, 20):
+        table = independent + share * common
+        (_, _, depth), L = surveyed(table, 5, 0.0)
+        ratio = L / (largest * (table**2).sum())
+        if not 1.8 < ratio < 2.2:  # far enough from the limit
+            found.append((ratio > 2, depth == 20))
+    assert {related for related, _ in found} == {True, False}
+    assert all(related == many for related, many in found)
 
 
 def test_a_survey_of_a_tour_that_did_not_move_chooses_nothing() -> None:

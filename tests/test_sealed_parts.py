@@ -63,11 +63,12 @@ def test_the_sums_of_the_penalty_fit_into_half_of_the_modulus(start: float) -> N
     assert 0.44 * s.parameters.half < 8 * start * s.sums < s.parameters.half  # no coarser than need be
 
 
+@pytest.mark.parametrize("finer", [1.0, 8.0])
 @pytest.mark.parametrize("tokens", [1, 2])
-def test_products_of_columns_with_tokens_do_not_wrap_around(tokens: int) -> None:
+def test_products_of_columns_with_tokens_do_not_wrap_around(tokens: int, finer: float) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 4)) * [1.0, 1e-3, 50.0, 0.0]
-    s = scales()
+    s = scales(finer=finer)
     integers, column_scales = s.integers(X, tokens)
     assert all(map(is_power_of_two, column_scales))
     assert integers.shape == (N + s.extras, 4)

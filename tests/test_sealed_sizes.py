@@ -7,6 +7,7 @@ import pytest
 
 import mtcd
 from mtcd.engines.local import LocalEngine
+from mtcd.errors import DataError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.sealed.holder import LoneHolder
@@ -65,6 +66,26 @@ def test_messages_are_as_large_as_planned_for() -> None:
     assert np.mean(seen["SealedRequest up"]) == pytest.approx(planned.uplink, rel=0.02)
     assert np.mean(seen["SealedToken down"]) == pytest.approx(planned.downlink, rel=0.02)
     assert np.mean(seen["SealedToken hop"]) == pytest.approx(planned.hop, rel=0.02)
+
+
+@pytest.mark.parametrize("samples", [150, 5000, 20_000, 60_000])
+def test_a_ciphertext_of_the_largest_size_is_accepted_and_not_many_times_that(samples: int) -> None:
+    network = mtcd.make_network("path", ["a", "b", "c"])
+    method = SealedTours(depth=2)
+    bound = method.bounds("run", network, 0, samples, 1)
+    sent = 8 * method.sizes(samples, 1, network, 0).hop
+    assert sent <= bound.sealed_bytes <= 5 * sent
+    assert (bound.snapshots, bound.past, bound.tokens, bound.server) == (3, 3, 1, True)
+    assert bound.hops == 4  # to the other end and back
+    assert not SealedTours(server=False).bounds("run", network, 0, samples, 1).server
+
+
+def test_a_training_is_refused_whose_columns_single_out_rows() -> None:
+    X = np.random.default_rng(0).standard_normal((60, 4))
+    X[:, 2] = np.arange(60) == 7
+    data, model = mtcd.split(X, np.arange(60) % 2, {"a": [0, 1], "b": [2, 3]}), mtcd.Glm("logistic", l2=1.0)
+    with pytest.raises(DataError, match="Column 1 of client 1 differs from its usual value in 1 rows only"):
+        mtcd.train(data, model, "path", SealedTours(scheme="clear"), mtcd.Stop(iterations=1))
 
 
 @pytest.mark.parametrize(("server", "ratio"), [(True, 1.0), (True, 10.0), (False, 10.0)])
