@@ -149,6 +149,14 @@ def test_an_update_is_the_minimum_over_the_block_and_carries_the_inner_products(
         assert len(block.moves) == len(moves)
 
 
+def test_a_block_without_curvature_is_left_alone() -> None:
+    block, s = SealedBlock(np.zeros((N, 2)), Penalty(), DEPTH), scales()
+    block.use(s)
+    added = block.update(np.zeros(2), 2.0**10, np.full(N, 0.5))
+    assert not block.change.any()
+    assert not added.any()
+
+
 class Tours:
     """The parameters of one client, of which the key holder knows scores and inner products alone."""
 

@@ -27,6 +27,7 @@ SPLIT = [
 ]
 SPLIT_NETWORKS = [
     *SPLIT,
+    "test_column_scaling",
     "test_prepared_data",
     "test_split_details",
     "test_split_errors",
@@ -51,6 +52,7 @@ TOURS = [
     "test_tree_cg",
 ]
 NETWORK = [
+    "test_unreadable_files",
     "test_network_details",
     "test_strange_input",
     "test_geometric",
@@ -74,6 +76,7 @@ THEORY = [
 ]
 STEPSIZES = ["test_stepsize", "test_smoothness", "test_own_stepsize"]
 RECOVERY = [
+    "test_unreadable_files",
     "test_delivery",
     "test_recovery_gathering",
     "test_recovery_choose",
@@ -106,6 +109,7 @@ METHODS = [
     *STEPSIZES,
     "test_best_combination",
     "test_message_bounds",
+    "test_plain_versions",
     "test_party_details",
     "test_small_twins",
     "test_trees",
@@ -125,6 +129,7 @@ METHODS = [
 ]
 SEALED = [
     "test_sealed_parts",
+    "test_sealed_sizes",
     "test_sealed_tours",
     "test_sealed_privacy",
     "test_sealed_faults",

@@ -130,7 +130,8 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
     roaming = plan_roaming(network, tokens, clusters, method.walk, method.start, seed, method.hops)
     roaming = through_changes(roaming, network, clusters)
     batches = Batches(problem.samples, method.batch, seed)
-    S, Q, eta = method.hops or 0, method.local_updates, method.resolved_stepsize()
+    S, Q, eta = method.hops, method.local_updates, method.resolved_stepsize()
+    assert S is not None
     iterates = [zeros(problem)]
     for t in range(T):  # line 2
         theta = iterates[-1]

@@ -52,7 +52,8 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
     """MTCD with a token per cluster, touring from its home, and acceleration at the syncs."""
     clusters = method.token_clusters(network, seed) or ()
     roaming = method.plan(problem.samples, problem.outputs, network, seed).roaming
-    f, S = Objective(problem, None), method.hops or 0
+    f, S = Objective(problem, None), method.hops
+    assert S is not None
 
     def iteration(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
         Z, theta = start
@@ -211,7 +212,7 @@ class PlainConjugate(Scheme):
             sums = np.sum([self.problem.client(k).survey() for k in range(len(s))], axis=0)
             self.survey(Survey(*sums.tolist()), along)
         w = mixing_weights(along)
-        if not w[:-1].any() and w[-1] == 1.0:
+        if w[-1] == 1.0:  # the end of the tour itself
             self.reach = max(self.reach, self.plain)
         theta = [
             s[k] + w[-1] * change[k] + sum(b * way[k] for b, way in zip(w[:-1], ways, strict=True))

@@ -91,8 +91,10 @@ def _whitening(W: Array) -> Array:
 
 def _lowest(space: Subspace) -> Array:
     u = np.zeros(len(space.slope))
+    if not len(u):
+        return u
     start = value = space.value(u)
-    for _ in range(NEWTON_STEPS if len(u) else 0):
+    for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
         if not promised > max(EXACT * (start - value), np.finfo(float).eps * abs(value)):
             break

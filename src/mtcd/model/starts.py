@@ -34,7 +34,7 @@ def starting_at(
     for client, columns in zip(data.clients, data.columns, strict=True):
         thetas.append(_checked(client, own[client], (len(columns), *problem.labels.shape[1:])))
     if model.intercept:
-        last = np.broadcast_to(constant, (1, *thetas[0].shape[1:]))
+        last = np.broadcast_to(constant, (1, *problem.labels.shape[1:]))
         thetas[0] = np.concatenate([thetas[0], last])
     return replace(problem, start=tuple(thetas))
 

@@ -127,7 +127,7 @@ def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
     outside = float(summed_powers(np.array([l2]), Q, eta)[0])
     inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
-    W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s[-1])) @ U.T
+    W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s.max())) @ U.T
     W = rows[:, None] * W * rows
 
     def steps(theta: Array, z: Array) -> Array:

@@ -211,13 +211,14 @@ def stcd(
     if not first_pass:
         parts = [torch.zeros_like(part) for part in parts]
     velocities = dict.fromkeys(fusing, theta_0.velocity)
+    eta = how.stepsize(0)  # no mutants: without syncs there is no schedule
     k, previous = roaming.first(0, 0), NOWHERE
     for s in range(S):
         for _ in range(how.local_updates):
             here, there = f.gradients(k, parts, theta[k].weights, theta_0.weights)
-            theta[k] = theta[k].step(here, how.stepsize(0), how.momentum)
+            theta[k] = theta[k].step(here, eta, how.momentum)
             if k in fusing:
-                theta_0 = Block(theta_0.weights, velocities[k]).step(there, how.stepsize(0), how.momentum)
+                theta_0 = Block(theta_0.weights, velocities[k]).step(there, eta, how.momentum)
                 velocities[k] = theta_0.velocity
         parts[k] = f.h(k, theta[k].weights).detach()
         k, previous = roaming.next(0, 0, s + 1, k, previous), k

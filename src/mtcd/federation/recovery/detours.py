@@ -31,7 +31,8 @@ def next_around(
     piece = [k for level in breadth_first(network.neighbours, here, members) for k in level]
     walk_around = closed_walk(network, tuple(sorted(piece)))
     places = [i for i, k in enumerate(walk_around) if k == here]
-    place = next((i for i in places if walk_around[i - 1] == previous), places[0])
+    anywhere = places[0]  # no mutants: the walk is closed, so that any will do
+    place = next((i for i in places if walk_around[i - 1] == previous), anywhere)
     return walk_around[(place + 1) % len(walk_around)]
 
 

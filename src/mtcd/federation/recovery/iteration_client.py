@@ -8,7 +8,7 @@ from mtcd.errors import NetworkError
 from mtcd.federation.delivery.envelopes import End, Envelope, HolderLost, ResendTokens, Terms, Undeliverable
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.detours import next_around
-from mtcd.federation.recovery.iterations import base_term, has_speculative_term, is_over
+from mtcd.federation.recovery.iterations import base_term, has_speculative_term, is_over, known_term
 from mtcd.methods.token_parties import TokenClient, Visits
 from mtcd.network.topology import Network
 from mtcd.network.walks import NOWHERE
@@ -68,7 +68,7 @@ class IterationClient(RecoveryPolicy):
 
     def roll_back(self) -> None:
         """The iteration is over: undo the speculative terms after the one that was synced."""
-        late = [term for term in self.checkpoints if term > self.delivery.terms.get(self.party.t, 0)]
+        late = [term for term in self.checkpoints if term > known_term(self.delivery.terms, self.party.t)]
         if late:
             self.party.undo_visits(self.checkpoints[min(late)])
         self._forget_iteration()
@@ -80,7 +80,7 @@ class IterationClient(RecoveryPolicy):
 
     def term_of(self, iteration: int) -> int:
         """The latest speculative term in which tokens have been here: none leaves in an earlier one."""
-        known = self.delivery.terms.get(iteration, 0)
+        known = known_term(self.delivery.terms, iteration)
         return max(known, *self.checkpoints) if self.checkpoints and iteration == self.party.t else known
 
     def terms_to_send(self) -> Terms:
@@ -93,12 +93,12 @@ class IterationClient(RecoveryPolicy):
     def learn_terms(self, terms: Terms) -> bool:
         """Copies of an iteration that was restarted are dropped. Only the server restarts one."""
         party, delivery = self.party, self.delivery
-        raised = {t: term for t, term in terms.items() if t >= party.t and term > delivery.terms.get(t, 0)}
+        raised = {t: term for t, term in terms.items() if t >= party.t and term > known_term(delivery.terms, t)}
         if not raised:
             return False
-        known = delivery.terms.get(party.t, 0)  # no mutants: a speculative term of term 0 counts like it
+        known = known_term(delivery.terms, party.t)
         delivery.terms |= raised
-        now = delivery.terms.get(party.t, 0)
+        now = known_term(delivery.terms, party.t)
         if base_term(now) > base_term(known):
             party.undo_visits()
             self._forget_iteration()
@@ -139,7 +139,7 @@ class IterationClient(RecoveryPolicy):
         """The server requests what was uploaded in an earlier speculative term, or to a process that has crashed."""
         terms = self.delivery.terms
         for envelope in list(self.uploaded.values()):
-            if envelope.term < terms.get(envelope.iteration, 0):  # no mutants: the request brought the term
+            if envelope.term < known_term(terms, envelope.iteration):  # no mutants: the request brought the term
                 self._send_again(envelope, replace(envelope.message, floats=0, hop_floats=0))  # it is on the ledger
 
     def _send_again(self, envelope: Envelope, message: Message) -> Envelope:

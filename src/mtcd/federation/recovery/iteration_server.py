@@ -6,7 +6,7 @@ from typing import Any
 
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
 from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
-from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over
+from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over, known_term
 from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
 from mtcd.masking.double_parties import DoubleMaskingServer
@@ -94,10 +94,10 @@ class IterationServer(RecoveryPolicy):
     # Terms
 
     def term_of(self, iteration: int) -> int:
-        return self.delivery.terms.get(iteration, 0)
+        return known_term(self.delivery.terms, iteration)
 
     def is_stale(self, envelope: Envelope) -> bool:
-        return is_over(envelope, self.party.t, self.delivery.terms.get(envelope.iteration, 0))
+        return is_over(envelope, self.party.t, self.term_of(envelope.iteration))
 
     def arriving(self, envelope: Envelope) -> None:
         """A client that sends something of iteration t has completed all earlier ones; their terms can be dropped."""
@@ -210,7 +210,7 @@ class IterationServer(RecoveryPolicy):
 
     def _cancel_iteration(self) -> None:
         terms, t = self.delivery.terms, self.party.t
-        terms[t] = base_term(terms.get(t, 0)) + SPECULATIVE_TERMS
+        terms[t] = base_term(known_term(terms, t)) + SPECULATIVE_TERMS
         self.party.back, self.uploaders, self.suspects = {}, {}, set()
         self.delivery.cancel_stale()
 

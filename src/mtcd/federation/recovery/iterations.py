@@ -37,7 +37,7 @@ before each speculative term, and roll back to it if the term was not synced.
 
 from __future__ import annotations
 
-from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
+from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
 from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks
 from mtcd.methods.hosting import Done, Share
 from mtcd.protocol.gathering import Fresh
@@ -46,6 +46,11 @@ from mtcd.protocol.token import Token
 OF_UPLOADS = (Share, Fresh, DoubleMaskedUpload, OpenMasks, OpenedMasks)
 SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative terms."""
+
+
+def known_term(terms: Terms, iteration: int) -> int:
+    """The term of an iteration; 0 until another is started."""
+    return terms.get(iteration, 0)
 
 
 def base_term(term: int) -> int:
@@ -69,4 +74,4 @@ def is_over(envelope: Envelope, t: int, term: int) -> bool:
         return False
     if envelope.iteration < t and isinstance(payload, Token | Done | Undeliverable | HolderLost | ResendTokens):
         return True
-    return envelope.term != term and base_term(envelope.term) != base_term(term)
+    return base_term(envelope.term) != base_term(term)

@@ -71,7 +71,7 @@ class Conjugate(Acceleration):
         if self._surveying:
             self._adapt(along, Survey(*products[-SURVEYED:].tolist()))
         w = mixing_weights(along)
-        if not w[:-1].any() and w[-1] == 1.0:  # no extrapolation: small steps alone would make no progress
+        if w[-1] == 1.0:  # the end of the tour itself: small steps alone would make no progress
             self.stepsize = max(self.stepsize, self._plain)
         z[...] = along.aggregate(w)
         weights = (*w[:-1].tolist(), 1.0 - float(w.sum()), float(w[-1]))

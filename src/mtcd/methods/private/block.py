@@ -29,7 +29,7 @@ class PrivateBlock(SealedBlock):
     state_fields = ("tour", "theta", "change", "total")
 
     def __init__(self, X: Block, penalty: Penalty, dp: DP) -> None:
-        super().__init__(X, penalty, 0)
+        super().__init__(X, penalty, 0)  # no mutants: it keeps no moves
         self.dp = dp
         self.total = np.zeros_like(self.theta)
         self.length = clipping_length(self.X.shape[1], penalty.free, dp.clip)

@@ -95,7 +95,7 @@ class Scales:
         scales = fix_matrix(padded, self.parameters).scales
         norms = np.sqrt((X**2).sum(axis=0))
         room = self.parameters.half / (1.001 * tokens * self.longest) - 0.5 * math.sqrt(self.samples)
-        scales = np.minimum(scales, np.where(norms > 0, room / np.where(norms > 0, norms, 1.0), 1.0))
+        scales = np.minimum(scales, np.divide(room, norms, out=np.ones_like(norms), where=norms > 0))
         scales = 2.0 ** np.floor(np.log2(scales))
         return np.rint(padded * scales).astype(np.int64), scales
 

@@ -57,7 +57,7 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     >>> stationary(scipy.sparse.csr_array(np.array([[0.5, 0.5], [1.0, 0.0]]))).round(3).tolist()
     [0.667, 0.333]
     """
-    K = P.shape[0]
+    K, _ = P.shape
     if not is_irreducible(P):
         return np.zeros(K)
     share = np.ones(K)
