@@ -1,4 +1,4 @@
-"""Reading of a federation file, and checks across its keys."""
+"""Reading of a federation file; its method and network."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from mtcd.config.schema import (
     AdditiveSection,
     Config,
     GlmSection,
-    PlateauSection,
     PrivacySection,
-    SplitSection,
     StopSection,
     SyntheticData,
 )
@@ -26,12 +24,12 @@ from mtcd.data.synthetic import synthetic
 from mtcd.errors import ConfigError, NetworkError, did_you_mean
 from mtcd.families.problem import AdditiveProblem
 from mtcd.federation.code_files import built_in_only, check_own_names, own_names
+from mtcd.federation.file_checks import check_combinations, check_dial_out
 from mtcd.federation.names import SERVER
-from mtcd.federation.schema import NO_WEIGHTS, Federation
+from mtcd.federation.schema import Federation
 from mtcd.methods.combine import RULES
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
-from mtcd.methods.sealed.settings import SealedTours
 from mtcd.model.linear import Glm
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
@@ -66,14 +64,9 @@ def check_federation(federation: Federation) -> tuple[str, ...]:
     """Refuse invalid combinations of keys; returns notes."""
     check_own_names(federation.model)
     method, notes = method_of(federation)
-    _check_server(federation, method)
-    _check_labels(federation, method)
-    _check_plateau(federation, method)
-    _check_predictions(federation)
-    _check_holdout(federation)
-    _check_given_order(federation)
+    check_combinations(federation, method)
     network = network_of(federation)
-    _check_dial_out(federation, network)
+    check_dial_out(federation, network)
     _rehearse(federation, method, network)
     return (*notes, *_code_notes(federation))
 
@@ -161,143 +154,3 @@ def _rehearse_additive(section: AdditiveSection, method: Method, network: Networ
     data = synthetic(model.plain_loss.example, SAMPLES, network.size, network.size)
     problem = AdditiveProblem.of(model, replace(data, clients=network.clients), federation.seed)
     additive_method(method, families).parties(problem, network, federation.seed)
-
-
-def _check_server(federation: Federation, method: Method) -> None:
-    kind = federation.method.kind
-    if kind == "tree-cg":
-        raise ConfigError(
-            "method.kind: tree-cg trains in one process only, with mtcd train. In a federation without a server use "
-            "stcd (walk: tour, acceleration: conjugate), which needs about as few messages."
-        )
-    if federation.server is not None and not method.has_server:
-        raise ConfigError(
-            f"method.kind: {kind} works without a server. Leave the server out, or use mtcd, which syncs there."
-        )
-    if federation.server is None and method.has_server:
-        raise ConfigError(f"method.kind: {kind} needs a server. Give server.address, or use stcd, which needs none.")
-
-
-def _check_labels(federation: Federation, method: Method) -> None:
-    """Check the label holder's consent: in the relaxed protocol, clients compute the loss themselves."""
-    labels = federation.labels
-    if labels.held_by not in federation.parties:
-        hint = did_you_mean(labels.held_by, federation.parties)
-        raise ConfigError(f"labels.held_by: no party is called {labels.held_by!r}; {hint}")
-    data = federation.parties[labels.held_by].data
-    for role, name in (("label", labels.column), ("weight", labels.weights)):
-        if name in (data.columns or []):
-            raise ConfigError(
-                f"parties.{labels.held_by}.data.columns: {name!r} is the {role}, not a feature: leave it out."
-            )
-    if labels.weights is not None and labels.weights in (labels.column, data.id):
-        raise ConfigError(f"labels.weights: {labels.weights!r} is the label or the id: name another column.")
-    if labels.weights is not None and isinstance(federation.model, SplitSection):
-        raise ConfigError(f"labels.weights: {NO_WEIGHTS}")
-    if isinstance(method, SealedTours):
-        _check_sealed(federation)
-        return
-    if "server" in labels.shared_with and federation.server is None:
-        raise ConfigError("labels.shared_with: there is no server to share labels with. Leave 'server' out.")
-    if "parties" not in labels.shared_with:
-        raise ConfigError(
-            f"labels.shared_with: with {method.kind}, every party computes the loss, which takes the labels. If "
-            f"{labels.held_by!r} may share them with all parties, write 'shared_with: parties'; if not, this "
-            "federation cannot train."
-        )
-    looks_at_loss = isinstance(method, MTCD) and (method.acceleration or RULES[method.combine_rule].server_chooses)
-    at_server = isinstance(federation.model, SplitSection) or looks_at_loss
-    if federation.server is not None and at_server and "server" not in labels.shared_with:
-        linear = "acceleration" if federation.method.acceleration else f"combine: {federation.method.combine}"
-        what = "the fusion module" if isinstance(federation.model, SplitSection) else linear
-        raise ConfigError(
-            f"labels.shared_with: {what} takes the labels at the server too. If the server may know them, write "
-            "'shared_with: [parties, server]'."
-        )
-
-
-def _check_sealed(federation: Federation) -> None:
-    """Refuse what would tell labels or scores of a sealed training to others."""
-    labels = federation.labels
-    if labels.shared_with:
-        raise ConfigError("labels.shared_with: in a sealed training labels stay with their holder: leave it out.")
-    if labels.weights is not None:
-        raise ConfigError("labels.weights: privacy.mode: sealed takes no weights of samples: leave them out.")
-    if federation.holdout is not None:
-        raise ConfigError(
-            f"holdout: {labels.held_by!r} would learn the others' scores of the held-out samples, which a sealed "
-            "training does not tell it. Leave holdout out, and predict new samples after training."
-        )
-
-
-def _check_plateau(federation: Federation, method: Method) -> None:
-    """Refuse a plateau rule that no party can apply: the party that reports progress must know the objective."""
-    plateau = federation.stop.plateau
-    if plateau is None:
-        return
-    instead = "Stop by iterations, epochs, seconds or cost."
-    if isinstance(plateau, PlateauSection) and plateau.on != "objective":
-        raise ConfigError(
-            f"stop.plateau.on: in a federation only the objective is known while training, not {plateau.on!r}. Leave "
-            f"'on' out, or: {instead}"
-        )
-    if isinstance(federation.model, SplitSection):
-        raise ConfigError(
-            f"stop.plateau: no party of a federation knows the objective of a split network on all samples. {instead}"
-        )
-    if isinstance(method, SealedTours):  # the key holder knows the objective after each tour
-        if federation.privacy is not None and federation.privacy.dp is not None:
-            raise ConfigError(
-                "stop.plateau: when the objective stops falling depends on the data, which the budget of privacy.dp "
-                f"does not count. {instead}"
-            )
-        return
-    if method.kind not in ("stcd", "mtcd", "svfl") or not method.reads_objective:
-        why = "mini-batches" if method.batch is not None else method.kind
-        raise ConfigError(
-            f"stop.plateau: with {why} no party of a federation knows the aggregate of all samples. Train with stcd, "
-            f"mtcd or svfl on the full batch, or: {instead}"
-        )
-    if method.has_server and "server" not in federation.labels.shared_with:
-        raise ConfigError(
-            "stop.plateau: the server evaluates the objective at syncs, which takes the labels. If the server may know "
-            f"them, write 'labels.shared_with: [parties, server]'; if not, use stcd, or: {instead}"
-        )
-
-
-def _check_dial_out(federation: Federation, network: Network) -> None:
-    """Refuse a link that neither end can accept: tokens go from neighbour to neighbour, and are never relayed."""
-    names = list(federation.parties)
-    for k, j in sorted(network.graph.edges):
-        if federation.parties[names[k]].dial_out_only and federation.parties[names[j]].dial_out_only:
-            raise ConfigError(
-                f"network: {names[k]!r} and {names[j]!r} are neighbours, but both dial out only, so neither can accept "
-                "the connection. Let one of them listen (address), or list the links without this pair "
-                "(network.links); they then communicate through their other neighbours."
-            )
-
-
-def _check_predictions(federation: Federation) -> None:
-    seen_by = federation.predictions.seen_by
-    if seen_by is not None and seen_by not in federation.places:
-        hint = "there is none" if seen_by == SERVER else did_you_mean(seen_by, federation.places)
-        raise ConfigError(f"predictions.seen_by: {seen_by!r} is neither a party nor the server; {hint}")
-
-
-def _check_holdout(federation: Federation) -> None:
-    """Refuse a hold-out whose scores the label holder must not see: it evaluates them at the end."""
-    holder, seen_by = federation.labels.held_by, federation.predictions.seen_by
-    if federation.holdout is not None and seen_by not in (None, holder):
-        raise ConfigError(
-            f"holdout: {holder!r} holds the labels and would see the scores of the held-out samples, but predictions "
-            f"are for {seen_by!r} alone (predictions.seen_by). Leave holdout out, or let {holder!r} see predictions."
-        )
-
-
-def _check_given_order(federation: Federation) -> None:
-    for name, party in federation.parties.items():
-        if federation.alignment == "given order" and party.data.id is not None:
-            raise ConfigError(
-                f"parties.{name}.data.id: 'alignment: given order' does not use ids. Leave the id out, or use "
-                "alignment: psi or hashed."
-            )
