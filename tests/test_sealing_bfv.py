@@ -14,7 +14,8 @@ from scipy import stats
 
 from mtcd.errors import ConfigError, MtcdError, WireError
 from mtcd.sealing import seal_format
-from mtcd.sealing.bfv import BfvKey, BfvSealer, BfvVector
+from mtcd.sealing.bfv import BfvKey, BfvSealer
+from mtcd.sealing.bfv_ciphertexts import BfvVector
 from mtcd.sealing.cipher import SecretKey, find
 from mtcd.sealing.parameters import LEAST_BUDGET, Parameters, choose_parameters
 from mtcd.sealing.randomness import uniform, uniform_residues
