@@ -155,6 +155,26 @@ def space_of(task: Task, own=None, **settings) -> Space:
     return Space(task.network, task.smoothness, own, task.problem.outputs, 0, **settings)
 
 
+@pytest.mark.parametrize(
+    ("own", "families"),
+    [
+        (MTCD(2, 4, 20, 1e-3).masked(), {"mtcd", "svfl"}),
+        (SVFL(stepsize=1e-3).masked("double-masked"), {"svfl"}),
+        (SVFL(stepsize=1e-3, batch=4).masked("double-masked"), {"mtcd", "svfl"}),
+    ],
+)
+def test_candidates_and_neighbours_have_the_masks_of_the_config(own, families) -> None:
+    """A method without them would promise less privacy, and could not be written into the config."""
+    task = make_task("cycle", Glm("ridge", alpha=1.0), 6)
+    space = space_of(task, own)
+    methods = list(space.candidates())
+    assert {method.kind for method in methods} == families
+    for method in methods[:: len(methods) // 12 + 1]:
+        for one in (method, *neighbours(space, method)):
+            assert one.aggregation == own.aggregation
+            one.parties(task.problem, task.network, 0)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["path", "star", "complete", "empty", "erdos-renyi"])
 @pytest.mark.parametrize("K", [1, 2, 6])

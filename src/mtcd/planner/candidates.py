@@ -6,10 +6,12 @@ move at once they may all correct the same error: there the steps of a visit, Q 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from mtcd.errors import ConfigError
 from mtcd.methods.accelerations import ACCELERATIONS
 from mtcd.methods.combine import RULES
 from mtcd.methods.dcpa import DCPA
@@ -22,6 +24,7 @@ from mtcd.network.clusters import Cluster
 from mtcd.network.topology import Network
 from mtcd.network.tours import closed_walk
 from mtcd.network.walks import WALKS
+from mtcd.privacy import PLAIN
 from mtcd.theory.stepsize import Smoothness
 
 LOCAL_UPDATES, MOST_UPDATES = (5, 20, 100), 200
@@ -77,10 +80,21 @@ class Space:
     def candidates(self) -> Iterator[Method]:
         """Each once, without the config's own; step sizes are numbers. One by one, as some take time to make."""
         seen = {repr(short(self.own))}
-        for method in map(short, self._all()):
+        for method in self.masked(map(short, self._all())):
             if repr(method) not in seen:
                 seen.add(repr(method))
                 yield method
+
+    def masked(self, methods: Iterable[Method]) -> Iterator[Method]:
+        """With masks as the config's own method has them, without those that cannot have them."""
+        for method in methods:
+            if self.own.aggregation == PLAIN:
+                yield method
+                continue
+            with suppress(ConfigError):
+                masked = method.masked(self.own.aggregation)
+                if not (isinstance(masked, MTCD) and masked.batch is None and masked.tokens == 1):  # a sum of one
+                    yield masked
 
     def _all(self) -> Iterator[Method]:
         if isinstance(self.own, SealedTours):  # an open method would promise less privacy than the config asks for
@@ -192,7 +206,7 @@ def further(space: Space, method: Method) -> Iterator[Method]:
 
 def neighbours(space: Space, method: Method) -> Iterator[Method]:
     """The same method with one setting changed a little: for a search around a good one."""
-    return map(short, _changed(space, method))
+    return space.masked(map(short, _changed(space, method)))
 
 
 def _changed(space: Space, method: Method) -> Iterator[Method]:
