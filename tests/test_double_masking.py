@@ -242,9 +242,10 @@ def test_masks_are_opened_for_one_set_of_uploads_only(asked: Any) -> None:
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"arrived": (1, 2)}, "fewer than 3"),
+        ({"arrived": (1, 2)}, "arrived are fewer than 3"),
         ({"gone": (0, 1, 4)}, "fewer than 3"),
         ({"gone": (2,)}, "take part"),
+        ({"participants": (2,)}, "participants are fewer than 3"),
     ],
 )
 def test_a_request_that_would_reveal_too_much_is_refused(asked: Any, changed: Any, reason: str) -> None:

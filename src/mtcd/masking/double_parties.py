@@ -119,6 +119,8 @@ class DoubleMaskingClient(MaskingClient):
 
     def _open(self, payload: OpenMasks) -> Sequence[Message]:
         """Note what the server has summed and who takes part next, and open masks if it has this client's upload."""
+        if len(payload.participants) < fewest(self.masking.clients):
+            raise WireError("participants", f"are fewer than {fewest(self.masking.clients)} clients")
         self._settle(payload)
         if self.known is not None and self.known[0] == payload.t:
             self.asked = payload.t, self.known[1], payload.arrived
@@ -147,7 +149,7 @@ class DoubleMaskingClient(MaskingClient):
         if not set(arrived) <= set(participants) or self.number not in remaining:
             raise WireError("arrived", "is not a set of clients that take part")
         if len(remaining) < fewest(self.masking.clients):
-            raise WireError("arrived", f"is a set of fewer than {fewest(self.masking.clients)} clients")
+            raise WireError("arrived", f"are fewer than {fewest(self.masking.clients)} clients")
 
 
 class DoubleMaskingServer(MaskingServer):
