@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from boosting import SETTINGS, joint, plain_token_boosting, problem_of, samples,
 from mtcd.families.choice import Choice
 from mtcd.families.ensemble import Ensemble, Tree, summed
 from mtcd.model.updates import Gains
+from mtcd.plateau import Plateau
 from mtcd.protocol.gain_token import AWAITED, GainToken
 
 OBJECTIVES = [
@@ -163,6 +165,23 @@ def test_the_best_model_on_a_hold_out_is_kept_and_survives_a_resume(tmp_path: Pa
     train(5, checkpoint=tmp_path)
     resumed = train(100, checkpoint=tmp_path, resume=True)
     np.testing.assert_array_equal(resumed.decision(data.test), whole.decision(data.test))
+
+
+def test_rules_that_end_a_training_wait_for_the_first_tree() -> None:
+    X, y = samples("values", d=12)
+    data, model = mtcd.split(X, y, 12), mtcd.Trees("squared", **SETTINGS)
+    method, most = mtcd.STCD(walk="tour"), mtcd.Stop(iterations=60)
+    ended = {
+        "plateau": mtcd.train(data, model, "path", method, replace(most, plateau=Plateau()), metrics=()),
+        "stopped": mtcd.train(data, model, "path", method, most, metrics=(), callbacks=[mtcd.EarlyStopping()]),
+    }
+    for status, run in ended.items():
+        assert sum(part.forest.rounds for part in run.parts.values()) > 0
+        assert run.status in (status, "iterations")
+    nothing = mtcd.split(np.ones(X.shape), y, 12)  # no column can be split
+    run = mtcd.train(nothing, model, "path", method, mtcd.Stop(iterations=200, plateau=Plateau()), metrics=())
+    assert run.status == "plateau"
+    assert run.final.iteration <= 60
 
 
 def test_ensembles_are_a_vector_space() -> None:

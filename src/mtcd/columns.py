@@ -5,6 +5,7 @@ from __future__ import annotations
 from mtcd.errors import ConfigError
 from mtcd.history import PARTS, PLAIN, Measurement
 from mtcd.metrics import METRICS
+from mtcd.model.updates import MOST_MEASURED
 
 
 def numbers(row: Measurement) -> dict[str, float]:
@@ -46,3 +47,10 @@ def check_column(column: str, rows: int, row: Measurement) -> None:
     if rows == 0 and value_of(row, column) is None:
         known = ", ".join(sorted({*numbers(row)} - {"seconds"}))
         raise ConfigError(f"There is no column {column!r} in the history of this training. It has {known}.")
+
+
+def has_begun(first: Measurement, row: Measurement) -> bool:
+    """Whether the model has changed since the first measurement: parties with trees measure their gains before they
+    grow the first tree, and rules that end a training must not end it there.
+    """
+    return row.iteration >= MOST_MEASURED or row.objective != first.objective

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtcd.callbacks.calling import Calling
+from mtcd.columns import has_begun
 from mtcd.divergence import DIVERGED, Divergence, looks_hopeless
 from mtcd.errors import MtcdError
 from mtcd.history import Measurement
@@ -212,8 +213,10 @@ class Observer:
 
     def _on_plateau(self, stop: Stop, earlier: Sequence[Measurement], row: Measurement) -> str | None:
         """The status, if this measurement, after the earlier ones, has reached the plateau."""
-        rule, epoch = stop.plateau, self.pace.epoch
+        rule, epoch, ledger = stop.plateau, self.pace.epoch, self.engine.ledger
         if not isinstance(rule, Plateau) or epoch is None:
+            return None
+        if ledger.unchanged and not has_begun(self.rows[0] if self.rows else row, row):
             return None
         if self._plateau is None or self._plateau.rule != rule:
             self._plateau = PlateauHistory(rule, epoch)

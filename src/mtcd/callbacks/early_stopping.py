@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mtcd.callbacks.callback import CALLBACKS, Callback, Moment, RunInfo
 from mtcd.checks import check_number, check_whole
-from mtcd.columns import Best, check_column, value_of
+from mtcd.columns import Best, check_column, has_begun, value_of
 from mtcd.history import Measurement
 
 
@@ -14,7 +14,8 @@ from mtcd.history import Measurement
 @dataclass
 class EarlyStopping(Callback):
     """Stops after ``patience`` measurements without an improvement of the column ``on`` by the share
-    ``min_improvement`` of the best value. Measurements without that column do not count.
+    ``min_improvement`` of the best value. Measurements without that column do not count, nor do those before the
+    model changes (``has_begun``).
     """
 
     on: str = "objective"
@@ -39,10 +40,13 @@ class EarlyStopping(Callback):
             moment.stop(self._reason)
 
     def _count(self, row: Measurement) -> None:
+        if not self._rows:
+            self._first = row
         self._rows += 1
         value = value_of(row, self.on)
         if value is not None:
-            self._waited = 0 if self._best.improves(value) else self._waited + 1
+            waits = not self._best.improves(value) and has_begun(self._first, row)
+            self._waited = self._waited + 1 if waits else 0
 
     @property
     def _reason(self) -> str:

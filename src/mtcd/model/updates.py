@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from mtcd.arrays import Rows
 
+MOST_MEASURED = 50  # the most hops at the start of a training in which parties only measure their gains
+
 
 @dataclass(slots=True)
 class Gains:

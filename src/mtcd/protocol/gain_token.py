@@ -9,7 +9,7 @@ import numpy as np
 
 from mtcd.arrays import Array
 from mtcd.errors import WireError
-from mtcd.model.updates import Gains
+from mtcd.model.updates import MOST_MEASURED, Gains
 from mtcd.protocol.token import HOPS, NOTHING, Token
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.fields import Row
@@ -17,7 +17,7 @@ from mtcd.schema.payloads import payload
 
 UNKNOWN = -1.0
 AWAITED = -2.0  # unknown too, and no trees are grown before it is known
-ROUNDS, LONGEST = 2, 50  # a token waits for gains in its first 2K hops, at most 50: a client may be down, or gone
+ROUNDS = 2  # a token waits for gains in its first 2K hops (at most MOST_MEASURED): a client may be down, or gone
 
 
 @payload(41, HOPS)
@@ -33,7 +33,7 @@ class GainToken(Token):
     def known_gains(self, client: int) -> Gains:
         others = np.delete(self.gains, client)
         known = others[others >= 0.0]
-        awaited = self.hop < min(ROUNDS * len(self.gains), LONGEST) and bool((others == AWAITED).any())
+        awaited = self.hop < min(ROUNDS * len(self.gains), MOST_MEASURED) and bool((others == AWAITED).any())
         return Gains(float(known.max()) if len(known) else None, awaited=awaited)
 
     def record(self, client: int, gains: Gains) -> None:
