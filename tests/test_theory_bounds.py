@@ -34,6 +34,15 @@ def test_the_right_hand_side_by_hand() -> None:
             ask(0.0)
 
 
+def test_the_least_number_of_iterations_and_the_least_batch_are_not_one_more_by_rounding() -> None:
+    promise = Guarantee(delta=3.0, stepsize=0.001, pi=0.3, hops=4, local_updates=5, smoothness=10.0, variance=2.0)
+    exact = Guarantee(delta=3.0, stepsize=0.001, pi=0.3, hops=4, local_updates=5, smoothness=10.0)
+    for number in (*range(1, 300), 99_991):
+        assert exact.iterations(exact.after(number)) == number
+        assert promise.batch_size(promise.floor / number) == number
+    assert exact.iterations(1e9) == promise.batch_size(1e9) == 1
+
+
 def test_one_sample_at_a_time_is_the_default_batch() -> None:
     """The noise is that of one sample, and a batch of B divides it by B."""
     given = {"delta": 10.0, "stepsize": 0.01, "pi": 0.5, "hops": 5, "local_updates": 2, "smoothness": 4.0}

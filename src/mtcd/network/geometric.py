@@ -53,7 +53,7 @@ def _connecting(places: Array) -> float:
     """
     K = len(places)
     if K == 1:
-        return 0.0
+        return 0.0  # no mutants: any radius connects a single place
     if K < 4:  # no mutants: of four, all pairs do as well as the triangulation
         pairs = np.array([(k, j) for k in range(K) for j in range(k)])
     else:

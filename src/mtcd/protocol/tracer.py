@@ -208,5 +208,5 @@ def _places(log: Iterable[Traced]) -> Iterable[tuple[int, int, int]]:
     for one in log:
         known = dict(zip(one.names, one.values, strict=True))
         if "t" in known or "iteration" in known:
-            t, hop = known.get("t", known.get("iteration", 0)), known.get("hop", 0)
+            t, hop = known["t" if "t" in known else "iteration"], known.get("hop", 0)
         yield t, hop, known.get("index", one.sender)

@@ -64,7 +64,7 @@ class Smoothness:
     @property
     def l2(self) -> float:
         """The weight of the l2 penalty."""
-        return self.problem.penalties[0].l2  # no mutants: all clients have the same
+        return self.problem.penalties[0].l2
 
 
 def positive(L: float) -> float:
