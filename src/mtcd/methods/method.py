@@ -98,7 +98,8 @@ class Method(ABC):
 
     def epoch(self, samples: int) -> int:
         """Iterations per epoch, a pass over all samples; with the full batch, iterations per sync."""
-        return Batches(samples, self.batch, 0).per_epoch * self.hops_per_sync
+        batches = Batches(samples, self.batch, 0)  # no mutants: the seed decides on their order alone
+        return batches.per_epoch * self.hops_per_sync
 
     @abstractmethod
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:

@@ -56,7 +56,7 @@ def plain_steps(
     transposed = X.T
     for _ in range(Q):
         gradient = transposed.dot(loss.gradient(z, y))
-        if scale != 1.0:
+        if scale != 1.0:  # no mutants: only the time
             gradient *= scale
         penalty.add_gradient(theta, gradient)
         new = theta - eta * gradient
