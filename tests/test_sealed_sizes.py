@@ -100,17 +100,23 @@ def test_the_cost_of_a_tour_is_that_of_its_messages(server: bool, ratio: float) 
         assert found == pytest.approx(4 * hop + (1 + 2) * 2 * hop)
 
 
-def test_a_lone_holder_has_the_parameters_that_are_gathered_from_it() -> None:
+def test_a_lone_holder_has_the_parameters_of_the_tour_that_ended_last_while_the_next_is_under_way() -> None:
     data = mtcd.synthetic("ridge", samples=80, features=12, clients=3, seed=3)
     method = SealedTours(server=False, scheme="clear", depth=2)
     parties = method.parties(mtcd.Glm("ridge", l2=1.0).problem(data), mtcd.make_network("path", data.clients), 0)
-    holder = parties.clients[0]
+    holder, other, latest = parties.clients[0], parties.clients[2], [np.zeros(4)]
     assert isinstance(holder, LoneHolder)
-    found = []
+    receive = other.receive
+
+    def noted(message: Message):
+        np.testing.assert_array_equal(holder.parameters(), latest[-1])
+        return receive(message)
+
+    other.receive = noted  # type: ignore[method-assign]
     for told in LocalEngine(parties, Ledger()).run():
         np.testing.assert_array_equal(holder.parameters(), parties.parameters()[0])
-        found.append(holder.parameters())
+        latest.append(holder.parameters().copy())
         if told.hop == 2:
             break
-    assert not found[0].any()
-    assert (found[1] != found[2]).any()
+    assert not latest[1].any()
+    assert (latest[2] != latest[3]).any()
