@@ -154,6 +154,16 @@ def test_wrong_declarations_are_refused(kind: type[Walk], message: str) -> None:
         least_visits(path, [uniform_roam(range(5))], 3, [kind(path)])
 
 
+def test_negative_probabilities_are_refused_though_they_add_up_to_1() -> None:
+    class Negative(own_walks.Sticky):
+        def transitions(self, client: int) -> dict[int, float]:
+            return {client: -0.5, client + 1 if client < 2 else client - 1: 1.5}
+
+    path = network_of("path", 3)
+    with pytest.raises(ConfigError, match="must be probabilities, 0 or more"):
+        least_visits(path, [uniform_roam(range(3))], 3, [Negative(path)])
+
+
 def test_the_walk_bound_asks_for_every_link_to_be_taken_often_enough() -> None:
     path, roams = network_of("path", 3), [uniform_roam(range(3))]
     often, seldom = own_walks.Sticky(path), own_walks.Sticky(path)

@@ -28,6 +28,8 @@ SPLIT = [
 SPLIT_NETWORKS = [
     *SPLIT,
     "test_column_scaling",
+    "test_compute_settings",
+    "test_split_parts",
     "test_prepared_data",
     "test_split_details",
     "test_split_errors",
@@ -110,6 +112,8 @@ METHODS = [
     "test_best_combination",
     "test_message_bounds",
     "test_plain_versions",
+    "test_roaming_parties",
+    "test_feature_sizes",
     "test_party_details",
     "test_small_twins",
     "test_trees",

@@ -87,7 +87,7 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
                 group[k] = choices[best]
                 moved += 1
             volume[group[k]] += strength[k]
-        if moved <= CONVERGED * size:
+        if moved <= CONVERGED * size:  # no mutants: one pass more or less
             break
     return np.unique(group, return_inverse=True)[1]
 
