@@ -18,12 +18,13 @@ from mtcd.federation.recovery.iterations import is_over
 from mtcd.masking.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
 from mtcd.masking.double_parties import fewest
 from mtcd.masking.pair_masks import new_private_key, public_key
-from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks
+from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, PublicKeys
 from mtcd.methods.method import Method, with_privacy
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL, Shared
 from mtcd.protocol.party import SERVER, Begin, Message
 from test_masking import DATA, METHODS, MODEL, delivered, p_value, train_with
+from wired import Signs
 
 UPLOADING = {name: METHODS[name] for name in ("mini-batches", "svfl", "svfl, mini-batches")}
 K = 6
@@ -78,7 +79,7 @@ def known_masks(participants: tuple[int, ...], sync: int, answers: dict[int, lis
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_never_are_all_masks_of_an_upload_open(data: Any) -> None:
-    """Even if a server tells each client something else: one answer per client, which leaves out its own will."""
+    """Even if a server tells each client something else: a client answers for one set of uploads."""
     participants = tuple(range(K))
     answers = {}
     for k in participants:
@@ -86,7 +87,7 @@ def test_never_are_all_masks_of_an_upload_open(data: Any) -> None:
         arrived = tuple(sorted({*others, k}))
         others = [j for j in arrived if j != k]
         gone = tuple(data.draw(st.sets(st.sampled_from(others), max_size=len(arrived) - fewest(K))))
-        answers[k] = [MASKS[k].opened(9, participants, arrived, gone)]
+        answers[k] = [MASKS[k].opened(9, participants, arrived, down) for down in ((), gone)]
     pairs, shares = known_masks(participants, 9, answers)
     for k in participants:
         others = [j for j in participants if j != k]
@@ -211,18 +212,23 @@ def test_a_sum_has_three_clients_or_more_and_more_than_half(clients: int) -> Non
 # A server that asks for more than it may
 
 
-@pytest.fixture
-def asked() -> tuple[Any, OpenMasks]:
-    """A client that has uploaded, and the request to open masks."""
-    method = doubly(UPLOADING["svfl"])
+def asked_at(name: str, t: int) -> tuple[Any, OpenMasks]:
+    """Client 2 after its upload for a batch, and the request to open masks."""
+    method = doubly(UPLOADING[name])
     parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
-    waiting = list(parties.opening)
+    waiting = deque(parties.opening)
     while True:
-        message = waiting.pop(0)
-        if isinstance(message.payload, OpenMasks) and message.to == 2:
+        message = waiting.popleft()
+        if isinstance(message.payload, OpenMasks) and message.to == 2 and message.payload.t == t:
             return parties.clients[2], message.payload
         party = parties.server if message.to == SERVER else parties.clients[message.to] if message.to >= 0 else None
         waiting += [] if party is None else party.receive(message)
+
+
+@pytest.fixture
+def asked() -> tuple[Any, OpenMasks]:
+    """When every sample has been summed."""
+    return asked_at("svfl", 3)
 
 
 def request(payload: OpenMasks, **changed: Any) -> Message:
@@ -235,8 +241,43 @@ def test_masks_are_opened_for_one_set_of_uploads_only(asked: Any) -> None:
     [again] = client.receive(request(payload, gone=(4,)))
     assert np.array_equal(first.payload.theirs, again.payload.theirs)
     assert again.payload.mine[4].any()
-    with pytest.raises(WireError, match="opened masks before"):
-        client.receive(request(payload, arrived=(0, 1, 2, 3)))
+    for more in ({"arrived": (0, 1, 2, 3)}, {"gone": (0,)}, {"gone": ()}):
+        with pytest.raises(WireError, match="opened masks before"):
+            client.receive(request(payload, **more))
+    assert np.array_equal(client.receive(request(payload, gone=(4,)))[0].payload.mine, again.payload.mine)
+
+
+@pytest.mark.parametrize(("name", "t"), [("svfl", 1), ("svfl, mini-batches", 2)])
+def test_nobody_is_left_out_of_the_first_sum_of_a_sample(name: str, t: int) -> None:
+    """The next change would be the representation itself."""
+    for arrived in ((0, 1, 2, 3), (0, 1, 3, 4)):
+        client, payload = asked_at(name, t)
+        with pytest.raises(WireError, match="first sum of a sample"):
+            client.receive(request(payload, arrived=arrived, included=t + 1 if 2 in arrived else 0))
+        assert client.is_early(request(payload, arrived=arrived).payload)  # links may have overtaken the first sum
+    assert not client.is_early(payload)
+    assert len(client.receive(request(payload))) == 1
+
+
+def test_in_a_federation_keys_are_exchanged_once(asked: Any) -> None:
+    """New ones would let a client upload its representation again, instead of its change."""
+    client, _ = asked
+    client.identity = Signs()
+    for again in (Begin(), PublicKeys(client.public)):
+        with pytest.raises(WireError, match="exchanged before"):
+            client.receive(Message(SERVER, 2, again))
+
+
+def test_the_key_of_another_client_is_refused_and_would_be_of_no_use() -> None:
+    """Client 5 gives the public key of client 0: the seeds that it shares with others stay its own."""
+    public = PUBLIC.copy()
+    public[5] = public[0]
+    other = DoubleMasks(3, PRIVATE[3], public)
+    assert not {row.tobytes() for row in other._seeds(0, 1)} & {row.tobytes() for row in other._seeds(5, 1)}
+    method = doubly(UPLOADING["svfl"])
+    parties = method.parties(MODEL.problem(DATA), mtcd.make_network("complete", DATA.clients), 3)
+    with pytest.raises(WireError, match="the same of two clients"):
+        parties.clients[1].receive(Message(SERVER, 1, PublicKeys(public[[0, 1, 2, 3, 5]])))
 
 
 @pytest.mark.parametrize(
@@ -246,6 +287,7 @@ def test_masks_are_opened_for_one_set_of_uploads_only(asked: Any) -> None:
         ({"gone": (0, 1, 4)}, "fewer than 3"),
         ({"gone": (2,)}, "take part"),
         ({"participants": (2,)}, "participants are fewer than 3"),
+        ({"included": 0}, "leaves out an upload"),
     ],
 )
 def test_a_request_that_would_reveal_too_much_is_refused(asked: Any, changed: Any, reason: str) -> None:
@@ -291,7 +333,8 @@ def test_a_client_that_is_left_out_opens_nothing(asked: Any) -> None:
 def test_messages_about_masks_are_never_stale() -> None:
     """They do not depend on tokens: an iteration that restarts must not take them back."""
     seeds = np.ones((4, 2), "<i8")
-    for payload in (DoubleMaskedUpload(2, seeds[0]), OpenMasks(2, (), (), (), 0), OpenedMasks(2, seeds, seeds)):
+    about_masks = (DoubleMaskedUpload(2, seeds[0]), OpenMasks(2, (), (), (), 0), OpenedMasks(2, seeds, seeds))
+    for payload in (*about_masks, Begin(), PublicKey(seeds[0]), PublicKeys(seeds)):
         envelope = Envelope(0, SERVER, 0, 2, 0, {}, Message(0, SERVER, payload))
         assert not is_over(envelope, 5, 4096)
 

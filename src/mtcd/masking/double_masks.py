@@ -2,9 +2,10 @@
 
 Every pair of clients derives three seeds for each sync from its key: that of the pair mask, and one share of each
 one's own mask. The seed of an own mask is the exclusive or of its shares, one with each other client. After the uploads
-every client opens for each other client *one* of the two: its share of the own mask if the upload has arrived, the seed
-of the pair mask if it has not. So an upload that arrives late keeps its own mask, and one that is summed keeps its pair
-masks; no share is ever sent before it is opened.
+every client opens for each other client *one* of the two: its share of that client's own mask if the upload has
+arrived, the seed of the pair mask if it has not. Clients that cannot answer are replaced by the others: a client also
+opens the shares of its own mask that it has with them. So an upload that arrives late keeps its own mask, and one that
+is summed keeps the pair masks with the others that are summed; no share is ever sent before it is opened.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from mtcd.masking.fixed_point import Words
 from mtcd.masking.pair_masks import I8, shared_keys, stream
 
+LABEL = b"mtcd double-masked aggregation 1"
 SEED_WORDS = 2
 """Seeds of 128 bits."""
 COUNTER = Struct(">Q8x")  # the sync, and 64 bits that count blocks of the stream
@@ -43,7 +45,7 @@ class DoubleMasks:
 
     def __init__(self, number: int, private: Words, public: Words) -> None:
         self.number, self.clients = number, len(public)
-        self._keys = shared_keys(number, private, public)
+        self._keys = shared_keys(number, private, public, LABEL, numbered=True)
 
     def masked(self, words: Words, sync: int, participants: Collection[int]) -> Words:
         """The words with all masks, in a new array; no words remain none."""

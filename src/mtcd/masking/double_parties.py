@@ -10,8 +10,12 @@ with the request to open masks. Until every sample has been summed once, it wait
 sample is the representation itself. A sum takes ``fewest`` clients or more.
 
 **Faults.** A client that is down before its upload is left out, and its pair masks are opened. If one goes down after
-it, the others open the shares that they have with it of their own masks too. If one does so in a sync in which another
-is left out, or if two do, some seed is known to these two alone: the server waits for one of them.
+it, the others open the shares that they have with it of their own masks too. If two do so, some seed is known to these
+two alone, and the server waits for one of them; if one does so in a sync in which another is left out, or with the
+fewest clients, it waits for that one.
+
+**A server that lies** gets no more than a sum either: a client opens masks once for each sync, with one set of uploads
+and of clients that are gone, and refuses a first sum of a sample that leaves anyone out.
 """
 
 from __future__ import annotations
@@ -19,8 +23,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from mtcd.errors import WireError
 from mtcd.masking.double_masks import DoubleMasks, unmasked
@@ -40,6 +42,8 @@ from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.party import SERVER, Begin, Client, Message, Party, send
 
 Participants = tuple[int, ...]
+Asked = tuple[int, Participants, Participants, Participants]
+"""A sync, its participants, whose uploads had arrived, and which of them were gone."""
 
 
 def fewest(clients: int) -> int:
@@ -51,7 +55,7 @@ def fewest(clients: int) -> int:
 class DoubleMaskingClient(MaskingClient):
     """Client ``number``."""
 
-    state_fields = ("client", "private", "public", "early", "known", "offered", "included", "asked")
+    state_fields = ("client", "private", "public", "early", "known", "offered", "included", "summed", "asked")
 
     def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
         super().__init__(number, client, masking, opening)
@@ -68,8 +72,10 @@ class DoubleMaskingClient(MaskingClient):
         """The last upload, unless the server has told whether it is in the sum: its sync, and all of its words."""
         self.included: Words = self.masking.all_zeros
         """The words of this client in the server's sums."""
-        self.asked: tuple[int, Participants, Participants] | None = None
-        """The last sync for which masks were opened, its participants, and whose uploads had arrived."""
+        self.summed = self.numbered.none_summed
+        """Whether each sample was in a sum over all clients."""
+        self.asked: Asked | None = None
+        """The last sync for which masks were opened."""
 
     @cached_property
     def double_masks(self) -> DoubleMasks:
@@ -79,6 +85,8 @@ class DoubleMaskingClient(MaskingClient):
     def is_early(self, payload: Any) -> bool:
         if not len(self.public):
             return not isinstance(payload, Begin | PublicKeys | SignedKeys)
+        if isinstance(payload, OpenMasks):
+            return self._leaves_out_first(payload)
         batch = self.numbered.batch_of(payload)
         return batch is not None and self.known is not None and batch > self.known[0]
 
@@ -86,6 +94,8 @@ class DoubleMaskingClient(MaskingClient):
         payload = message.payload
         if isinstance(payload, OpenMasks):
             return self._open(payload)
+        if isinstance(payload, Begin | PublicKeys | SignedKeys) and len(self.public) and self.identity is not None:
+            raise WireError("keys", "were exchanged before")
         if isinstance(payload, Begin):
             self._begin()
         return super().receive(message)
@@ -119,18 +129,21 @@ class DoubleMaskingClient(MaskingClient):
 
     def _open(self, payload: OpenMasks) -> Sequence[Message]:
         """Note what the server has summed and who takes part next, and open masks if it has this client's upload."""
-        if len(payload.participants) < fewest(self.masking.clients):
-            raise WireError("participants", f"are fewer than {fewest(self.masking.clients)} clients")
-        self._settle(payload)
+        asked = self.asked
         if self.known is not None and self.known[0] == payload.t:
-            self.asked = payload.t, self.known[1], payload.arrived
+            asked = payload.t, self.known[1], payload.arrived, ()
+        opens = asked is not None and asked[0] == payload.t and self.number in payload.arrived
+        if asked is not None and opens:
+            self._check(payload, asked)
+            asked = *asked[:3], payload.gone
+        self._check_next(payload)
+        self._settle(payload)
+        self.asked = asked
         if self.known is None or self.known[0] <= payload.t:
             self.known = payload.t + 1, payload.participants
-        if self.asked is None or self.asked[0] != payload.t or self.number not in payload.arrived:
+        if asked is None or not opens:
             return []
-        _, participants, arrived = self.asked
-        self._check(payload, participants, arrived)
-        opened = self.double_masks.opened(payload.t, participants, arrived, payload.gone)
+        opened = self.double_masks.opened(*asked)
         return [send(self.number, SERVER, OpenedMasks(payload.t, opened.theirs, opened.mine))]
 
     def _settle(self, payload: OpenMasks) -> None:
@@ -141,15 +154,32 @@ class DoubleMaskingClient(MaskingClient):
             if batch <= payload.t:
                 self.offered = None
 
-    def _check(self, payload: OpenMasks, participants: Participants, arrived: Participants) -> None:
-        """Open masks for one set of uploads only, and for no small one."""
+    def _check(self, payload: OpenMasks, asked: Asked) -> None:
+        """Open masks for one set of uploads only, and for no small one; a server that lies must not get more."""
+        _, participants, arrived, gone = asked
         remaining = set(arrived) - set(payload.gone)
-        if payload.arrived != arrived:
+        if payload.arrived != arrived or (gone and payload.gone != gone):
             raise WireError("arrived", "is not the set for which this client has opened masks before")
         if not set(arrived) <= set(participants) or self.number not in remaining:
             raise WireError("arrived", "is not a set of clients that take part")
         if len(remaining) < fewest(self.masking.clients):
             raise WireError("arrived", f"are fewer than {fewest(self.masking.clients)} clients")
+        if payload.included != payload.t + 1:
+            raise WireError("included", "leaves out an upload that has arrived")
+
+    def _check_next(self, payload: OpenMasks) -> None:
+        """The first sum of a sample has all clients: without one, its next change would be its representation."""
+        if len(set(payload.participants)) < fewest(self.masking.clients):
+            raise WireError("participants", f"are fewer than {fewest(self.masking.clients)} clients")
+        if self._leaves_out_first(payload):
+            raise WireError("arrived", "are not all clients, at the first sum of a sample")
+        if len(payload.arrived) == self.masking.clients:
+            self.summed[self.numbered.rows(payload.t)] = 1
+
+    def _leaves_out_first(self, payload: OpenMasks) -> bool:
+        """Whether a sum has not all clients, though some of its samples were in no sum with all; or it came early."""
+        everyone = len(set(payload.arrived)) == self.masking.clients
+        return not everyone and not self.summed[self.numbered.rows(payload.t)].all()
 
 
 class DoubleMaskingServer(MaskingServer):
@@ -182,7 +212,7 @@ class DoubleMaskingServer(MaskingServer):
         self.included: dict[int, int] = {}
         """By client, one more than the last batch for which an upload of it was summed."""
         self.sums: Words = self.masking.all_zeros
-        self.summed = np.zeros(self.numbered.batches.samples, np.uint8)
+        self.summed = self.numbered.none_summed
         """Whether each sample was summed before."""
 
     def receive(self, message: Message) -> Sequence[Message]:
@@ -225,7 +255,9 @@ class DoubleMaskingServer(MaskingServer):
         if not self.asked:
             return self._missing() & self.down
         closed = self._closed() & self.down
-        return frozenset() if self._can_open_without(closed) and not self.gone else closed
+        if self.gone:
+            return closed | (self.down.intersection(self.gone) if closed else frozenset())
+        return frozenset() if self._can_open_without(closed) else closed
 
     def _missing(self) -> frozenset[int]:
         """The clients whose uploads the sum needs."""
@@ -243,18 +275,14 @@ class DoubleMaskingServer(MaskingServer):
         whole = len(self.arrived) == len(self.participants) > fewest(self.masking.clients)
         return whole and len(closed) == 1 and closed <= self.down
 
-    def _rows(self, batch: int) -> Any:
-        rows = self.numbered.batches.rows(batch)
-        return slice(None) if rows is None else rows
-
     def _were_summed(self, batch: int) -> bool:
-        return bool(self.summed[self._rows(batch)].all())
+        return bool(self.summed[self.numbered.rows(batch)].all())
 
     def _ask(self, batch: int) -> Sequence[Message]:
         """No further upload is taken for this batch: ask for the masks of those that are here."""
         clients = range(self.masking.clients)
         self.asked, self.arrived = True, sorted(self.arrived)
-        self.summed[self._rows(batch)] = 1
+        self.summed[self.numbered.rows(batch)] = 1
         self.included |= dict.fromkeys(self.arrived, batch + 1)
         up = tuple(k for k in clients if k not in self.down)
         enough = len(up) >= fewest(len(clients)) and self._were_summed(batch + 1)

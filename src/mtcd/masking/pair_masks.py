@@ -17,6 +17,7 @@ KEY_BYTES = 32
 KEY_WORDS = KEY_BYTES // 8
 LABEL = b"mtcd masked aggregation 1"
 COUNTER = Struct(">QHH4x")  # the sync, both places in it, and 32 bits that count blocks of the stream
+PAIR = Struct(">HH")  # the numbers of two clients
 MOST_PLACES = 2**16
 """The most clients, or tokens, of a sync."""
 I8 = np.dtype("<i8")
@@ -34,21 +35,28 @@ def public_key(private: Words) -> Words:
     return _words(x25519.X25519PrivateKey.from_private_bytes(private.tobytes()).public_key().public_bytes_raw())
 
 
-def shared_keys(number: int, private: Words, public: Words) -> list[bytes]:
-    """The key that client ``number`` shares with each client; in its own place, one that nobody else knows."""
+def shared_keys(
+    number: int, private: Words, public: Words, label: bytes = LABEL, numbered: bool = False
+) -> list[bytes]:
+    """The key that client ``number`` shares with each client; in its own place, one that nobody else knows.
+
+    ``numbered``: the key of a pair depends on the numbers of the two, so that no client can have another one's keys
+    by giving its public key as its own.
+    """
     x25519 = find("cryptography.hazmat.primitives.asymmetric.x25519")
     own = x25519.X25519PrivateKey.from_private_bytes(private.tobytes())
     keys = []
     for k, theirs in enumerate(public):
         if k == number:
-            keys.append(_derived(private.tobytes(), LABEL))
+            keys.append(_derived(private.tobytes(), label))
             continue
         try:
             secret = own.exchange(x25519.X25519PublicKey.from_public_bytes(theirs.tobytes()))
         except ValueError:
             raise WireError("keys", f"hold an invalid key of client {k}") from None
-        pair = public[min(k, number)].tobytes() + public[max(k, number)].tobytes()
-        keys.append(_derived(secret, LABEL + pair))
+        first, second = sorted((k, number))
+        numbers = PAIR.pack(first, second) if numbered else b""
+        keys.append(_derived(secret, label + numbers + public[first].tobytes() + public[second].tobytes()))
     return keys
 
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtcd.errors import WireError
 from mtcd.masking.fixed_point import FixedPoint, Words
@@ -54,6 +55,16 @@ class Numbered:
 
     batches: Batches
     batch_of: Callable[[Any], int | None]
+
+    @property
+    def none_summed(self) -> NDArray[np.uint8]:
+        """For each sample, that it was in no sum."""
+        return np.zeros(self.batches.samples, np.uint8)
+
+    def rows(self, batch: int) -> Any:
+        """The samples of a batch."""
+        rows = self.batches.rows(batch)
+        return slice(None) if rows is None else rows
 
     def places(self, batch: int, width: int) -> Any:
         """Of the numbers of a batch and of the penalty, in those of all samples, which the penalty follows."""
@@ -135,6 +146,8 @@ class MaskingClient(Client):
         if isinstance(payload, Begin):
             return [Message(self.number, SERVER, self._own_key())]
         if isinstance(payload, PublicKeys | SignedKeys):
+            if len({key.tobytes() for key in payload.keys}) < len(payload.keys):
+                raise WireError("keys", "are the same of two clients")
             self._verify(payload)
             self.public = payload.keys
             early, self.early = self.early, []

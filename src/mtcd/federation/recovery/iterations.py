@@ -38,12 +38,22 @@ before each speculative term, and roll back to it if the term was not synced.
 from __future__ import annotations
 
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks
+from mtcd.masking.payloads import (
+    DoubleMaskedUpload,
+    OpenedMasks,
+    OpenMasks,
+    PublicKey,
+    PublicKeys,
+    SignedKey,
+    SignedKeys,
+)
 from mtcd.methods.hosting import Done, Share
 from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import Begin
 from mtcd.protocol.token import Token
 
-OF_UPLOADS = (Share, Fresh, DoubleMaskedUpload, OpenMasks, OpenedMasks)
+KEYS = (Begin, PublicKey, PublicKeys, SignedKey, SignedKeys)
+OF_UPLOADS = (Share, Fresh, DoubleMaskedUpload, OpenMasks, OpenedMasks, *KEYS)
 SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative terms."""
 
@@ -67,7 +77,7 @@ def is_over(envelope: Envelope, t: int, term: int) -> bool:
     """Whether an envelope is stale for a party in iteration ``t`` that knows ``term`` for the envelope's iteration.
 
     It is if its iteration is over, or if its term is over or was never started. Uploads are never stale: they do not
-    depend on tokens.
+    depend on tokens. Nor are keys.
     """
     payload = envelope.message.payload
     if isinstance(payload, OF_UPLOADS):
