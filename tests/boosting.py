@@ -68,7 +68,7 @@ def plain_token_boosting(blocks: list[Any], y: Any, order: list[int]) -> tuple[A
             known[k] = max(0.0, float(np.mean(errors**2 - after**2)))
             if len(others) < len(blocks) - 1 or known[k] <= 0.0:
                 break
-            if known[k] < (0.3 if place == 0 else 1.0) * max(others):
+            if known[k] < (0.7 if place == 0 else 1.0) * max(others):
                 break
             z += tree(k, np.ones(n))
             grown[k] += 1

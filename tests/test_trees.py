@@ -238,9 +238,9 @@ def test_trees_do_not_depend_on_where_the_token_starts() -> None:
     ("others", "gains", "grown"),
     [
         (None, [0.0, 9.0, 9.0], 2),  # nothing is known: Q trees
-        (10.0, [2.9], 0),  # far less than another party gains
-        (10.0, [3.0, 3.0, 9.9], 2),
-        (10.0, [3.0, 2.9], 1),
+        (10.0, [6.9], 0),  # far less than another party gains
+        (10.0, [7.0, 7.0, 9.9], 2),
+        (10.0, [7.0, 6.9], 1),
         (10.0, [20.0, 15.0, 10.0, 9.9], 3),  # more, while no other would gain more
         (0.0, [0.0], 0),
         (0.0, [1.0] * 20, 16),

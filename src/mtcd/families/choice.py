@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtcd.model.updates import Gains
 
-SHARE = 0.3  # of the largest gain of others: a party whose tree gains less passes the token on unchanged
+SHARE = 0.7  # of the largest gain of others: a party whose tree gains less passes the token on unchanged
 MOST = 8  # times Q trees in a visit, while each gains at least as much as others would
 
 
