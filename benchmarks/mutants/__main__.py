@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--count", default="300", help="how many mutants, or all")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--seconds", type=float, default=120.0, help="of tests for each mutant, at most")
-    parser.add_argument("--jobs", type=int, default=1, help="test files recorded at a time, in the first run")
+    parser.add_argument("--jobs", type=int, default=0, help="record all test files beforehand, so many at a time")
     parser.add_argument("--packages", nargs="*", default=list(NEAR), choices=list(NEAR), help="which to mutate")
     parser.add_argument("--modules", nargs="*", default=[""], help="only modules whose path has one of these in it")
     asked = parser.parse_args()
@@ -116,7 +116,8 @@ def main() -> None:
     print(f"{count} of {len(mutations)} mutants of {', '.join(asked.packages)}")
     print(f"{marked} more are on lines that say why these change nothing ({MARK.strip()})", flush=True)
     bench, results = Bench(ROOT, place), Results(place / "results.jsonl", ROOT / "tests")
-    bench.record(test_files(), asked.jobs)
+    if asked.jobs:
+        bench.record(test_files(), asked.jobs)
     rows: list[dict[str, Any]] = []
     try:
         for number, mutation in enumerate(sample, 1):
