@@ -15,8 +15,8 @@ import mtcd
 from mtcd.errors import ConfigError, WireError
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.recovery.iterations import is_over
+from mtcd.masking.double_client import fewest
 from mtcd.masking.double_masks import DoubleMasks, Opened, add_pair_mask, unmasked
-from mtcd.masking.double_parties import fewest
 from mtcd.masking.pair_masks import new_private_key, public_key
 from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, OpenMasks, PublicKey, PublicKeys
 from mtcd.methods.method import Method, with_privacy

@@ -13,7 +13,7 @@ from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
 from mtcd.federation.simulate.world import Crash, Faults, World, make_with
-from mtcd.masking.double_parties import DoubleMaskingClient
+from mtcd.masking.double_client import DoubleMaskingClient
 from mtcd.masking.payloads import OpenedMasks
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD

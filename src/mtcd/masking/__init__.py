@@ -7,5 +7,5 @@ are exact: numbers are rounded to fixed point once (``fixed_point.py``), and add
 **A party that is down.** If all uploads together reveal their sum without another message, then an upload that arrives
 late still completes it; a sum over the other clients, opened in the meantime, would leave the late one alone. So with
 simple masks no key and no mask is ever opened to the server, and the training waits for the party (``parties.py``).
-With double masks (Bonawitz et al. 2017) it continues, for another exchange in every sync (``double_parties.py``).
+With double masks (Bonawitz et al. 2017) it continues, for another exchange in every sync (``double_client.py``).
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mtcd.masking.double_parties import DoubleMaskingClient, DoubleMaskingServer
+from mtcd.masking.double_client import DoubleMaskingClient
+from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.masking.parties import Masking, MaskingClient, MaskingServer
 from mtcd.protocol.party import SERVER, Begin, Checkpointed, Message, OnDemand, Parties
 from mtcd.protocol.state import Snapshot

@@ -13,7 +13,8 @@ from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.round_server import RoundServer
 from mtcd.federation.recovery.wait import Wait
-from mtcd.masking.double_parties import DoubleMaskingClient, DoubleMaskingServer
+from mtcd.masking.double_client import DoubleMaskingClient
+from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.network.topology import Network
 from mtcd.protocol.party import SERVER, Parties, Recovery
 

@@ -9,7 +9,7 @@ from mtcd.federation.delivery.policy import RecoveryPolicy, end_now
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS, base_term, has_speculative_term, is_over, known_term
 from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
-from mtcd.masking.double_parties import DoubleMaskingServer
+from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.methods.hosting import Done, Share
 from mtcd.methods.token_parties import TokenServer
 from mtcd.protocol.party import MONITOR, Message

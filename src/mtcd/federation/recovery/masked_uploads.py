@@ -1,4 +1,4 @@
-"""Double-masked uploads: the party itself continues without clients that are down, see ``masking/double_parties.py``.
+"""Double-masked uploads: the party itself continues without clients that are down, see ``masking/double_client.py``.
 
 It takes the place of ``Uploads``, whose server has the last upload of each client in the clear.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.policy import RecoveryPolicy
-from mtcd.masking.double_parties import DoubleMaskingServer
+from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.masking.payloads import DoubleMaskedUpload, OpenedMasks, PublicKey, SignedKey
 from mtcd.protocol.party import Message
 

@@ -8,7 +8,7 @@ from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.recovery.uploads import Uploads
-from mtcd.masking.double_parties import DoubleMaskingServer
+from mtcd.masking.double_server import DoubleMaskingServer
 from mtcd.methods.svfl import Shared, SVFLServer
 from mtcd.protocol.party import SERVER, Message
 

@@ -1,4 +1,4 @@
-"""Parties with double masks: the server sums without clients that are down, and no upload is ever revealed.
+"""A client with double masks, and the protocol: the server sums without clients that are down, and sees sums only.
 
 What a client uploads is the *change* since its last upload that was summed: the server adds it to the sum that it has,
 in which the representation of a client that is down stays as it was. So sums over different clients do not differ by
@@ -25,21 +25,19 @@ from functools import cached_property
 from typing import Any
 
 from mtcd.errors import WireError
-from mtcd.masking.double_masks import DoubleMasks, unmasked
+from mtcd.masking.double_masks import DoubleMasks
 from mtcd.masking.fixed_point import Words
 from mtcd.masking.pair_masks import new_private_key
-from mtcd.masking.parties import NO_KEYS, Masking, MaskingClient, MaskingServer
+from mtcd.masking.parties import NO_KEYS, Masking, MaskingClient
 from mtcd.masking.payloads import (
     DoubleMaskedUpload,
     OpenedMasks,
     OpenMasks,
-    PublicKey,
     PublicKeys,
-    SignedKey,
     SignedKeys,
 )
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.party import SERVER, Begin, Client, Message, Party, send
+from mtcd.protocol.party import SERVER, Begin, Client, Message, send
 
 Participants = tuple[int, ...]
 Asked = tuple[int, Participants, Participants, Participants]
@@ -180,138 +178,3 @@ class DoubleMaskingClient(MaskingClient):
         """Whether a sum has not all clients, though some of its samples were in no sum with all; or it came early."""
         everyone = len(set(payload.arrived)) == self.masking.clients
         return not everyone and not self.summed[self.numbered.rows(payload.t)].all()
-
-
-class DoubleMaskingServer(MaskingServer):
-    """The server. ``down``, the clients that are down, is set by its owner, who calls ``advance`` then."""
-
-    state_fields = (
-        *("server", "public", "opening", "arrived", "total"),
-        *("batch", "participants", "following", "asked", "gone", "opened", "included", "sums", "summed"),
-    )
-
-    def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
-        assert masking.numbered is not None
-        self.recovery, self.numbered = server.recovery, masking.numbered
-        self.down: frozenset[int] = frozenset()
-        super().__init__(server, masking, opening)
-
-    def begin(self, opening: Sequence[Message]) -> None:
-        """Begin a training with these messages, once all keys are here."""
-        super().begin(opening)
-        everyone = tuple(range(self.masking.clients))
-        self.batch: int | None = None if opening else 0
-        """The sync under way; without first messages here, clients upload before the first round."""
-        self.participants: Participants = everyone
-        self.following: Participants = everyone
-        """The participants of the next sync, as announced."""
-        self.asked = False
-        """Whether the clients that have arrived were asked to open masks."""
-        self.gone: Participants = ()
-        self.opened: dict[int, OpenedMasks] = {}
-        self.included: dict[int, int] = {}
-        """By client, one more than the last batch for which an upload of it was summed."""
-        self.sums: Words = self.masking.all_zeros
-        self.summed = self.numbered.none_summed
-        """Whether each sample was summed before."""
-
-    def receive(self, message: Message) -> Sequence[Message]:
-        payload, k = message.payload, message.sender
-        if isinstance(payload, PublicKey | SignedKey):
-            return self._requests(self._collect(k, payload))
-        if isinstance(payload, DoubleMaskedUpload):
-            if payload.t != self.batch or self.asked or k not in self.participants:
-                return []  # too late: its own mask stays closed
-            self._add(k, payload.words)
-            return self.advance()
-        if isinstance(payload, OpenedMasks):
-            if payload.t != self.batch or not self.asked or k not in self.arrived:
-                return []
-            self.opened[k] = payload
-            return self.advance()
-        return self._requests(self.server.receive(message))
-
-    def advance(self) -> Sequence[Message]:
-        """The next messages of the sync, if all clients that are up have answered."""
-        if self.batch is None or (not self.asked and self._missing()):
-            return []
-        if not self.asked:
-            return self._ask(self.batch)
-        total = unmasked(self.total, self.participants, self.arrived, {k: one.opened for k, one in self.opened.items()})
-        if total is not None:
-            return self._end_sync(self.batch, total)
-        closed = self._closed()
-        if self.gone or not self._can_open_without(closed):
-            return []
-        self.gone = tuple(closed)
-        return self._request_masks(self.batch, set(self.arrived) - closed)
-
-    def waits_for(self) -> frozenset[int]:
-        """The clients that are down and without which the sync cannot continue."""
-        if len(self.public) < self.masking.clients:
-            return self.down - self.public.keys()
-        if self.batch is None:
-            return frozenset()
-        if not self.asked:
-            return self._missing() & self.down
-        closed = self._closed() & self.down
-        if self.gone:
-            return closed | (self.down.intersection(self.gone) if closed else frozenset())
-        return frozenset() if self._can_open_without(closed) else closed
-
-    def _missing(self) -> frozenset[int]:
-        """The clients whose uploads the sum needs."""
-        missing = frozenset(self.participants) - frozenset(self.arrived)
-        enough = len(self.participants) - len(missing & self.down) >= fewest(self.masking.clients)
-        return missing - self.down if enough and self._were_summed(self.batch or 0) else missing
-
-    def _closed(self) -> frozenset[int]:
-        """The clients whose uploads have arrived and that have not opened all masks that they were asked for."""
-        opened = {k for k, one in self.opened.items() if all(one.mine[other].any() for other in self.gone)}
-        return frozenset(self.arrived) - opened - frozenset(self.gone)
-
-    def _can_open_without(self, closed: frozenset[int]) -> bool:
-        """Whether the others can open all masks of these clients."""
-        whole = len(self.arrived) == len(self.participants) > fewest(self.masking.clients)
-        return whole and len(closed) == 1 and closed <= self.down
-
-    def _were_summed(self, batch: int) -> bool:
-        return bool(self.summed[self.numbered.rows(batch)].all())
-
-    def _ask(self, batch: int) -> Sequence[Message]:
-        """No further upload is taken for this batch: ask for the masks of those that are here."""
-        clients = range(self.masking.clients)
-        self.asked, self.arrived = True, sorted(self.arrived)
-        self.summed[self.numbered.rows(batch)] = 1
-        self.included |= dict.fromkeys(self.arrived, batch + 1)
-        up = tuple(k for k in clients if k not in self.down)
-        enough = len(up) >= fewest(len(clients)) and self._were_summed(batch + 1)
-        self.following = up if enough else tuple(clients)
-        return self._request_masks(batch, {*self.arrived, *self.following})
-
-    def _request_masks(self, batch: int, clients: set[int]) -> Sequence[Message]:
-        arrived = tuple(self.arrived)
-        return [
-            send(SERVER, k, OpenMasks(batch, arrived, self.gone, self.following, self.included.get(k, 0)))
-            for k in sorted(clients)
-        ]
-
-    def _end_sync(self, batch: int, total: Words) -> Sequence[Message]:
-        """Add the changes to the sums, and let the server go on with those of the batch."""
-        places = self.numbered.places(batch, self.masking.width)
-        if total.size:
-            self.sums[places] += total
-        found = self.sums[places] if total.size else total
-        self.batch, self.asked, self.participants = None, False, self.following
-        self.arrived, self.gone, self.opened = [], (), {}
-        return self._requests(self._pass_on(self._uploads(found)))
-
-    def _requests(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Begin a sync with the requests for it, which go to its participants only."""
-        sent = []
-        for message in messages:
-            batch = self.numbered.batch_of(message.payload)
-            self.batch = self.batch if batch is None else batch
-            if batch is None or message.to in self.participants:
-                sent.append(message)
-        return sent
