@@ -74,13 +74,19 @@ def test_f_is_least_there(kind: str, count: int, find: Callable[[LinearProblem, 
     assert f(THETA + w @ V) <= best + 1e-6 * (before - best)
 
 
+def least_squares(problem: LinearProblem, V: np.ndarray) -> np.ndarray:
+    """The best weights of these directions for ridge, by NumPy."""
+    stacked, target = np.vstack([X, np.sqrt(L2) * np.eye(D)]), np.append(problem.labels, np.zeros(D))
+    weights: np.ndarray = np.linalg.lstsq(stacked @ V.T, target - stacked @ THETA)[0]
+    return weights
+
+
 @FINDERS
 def test_for_squared_loss_the_weights_are_those_of_least_squares(
     find: Callable[[LinearProblem, np.ndarray], np.ndarray],
 ) -> None:
     problem, V = problem_of("ridge"), directions(2)
-    stacked, target = np.vstack([X, np.sqrt(L2) * np.eye(D)]), np.append(problem.labels, np.zeros(D))
-    exact = np.linalg.lstsq(stacked @ V.T, target - stacked @ THETA)[0]
+    exact = least_squares(problem, V)
     np.testing.assert_allclose(find(problem, V), exact, rtol=1e-6)
 
 
@@ -89,8 +95,7 @@ def test_directions_that_are_alike_or_zero_do_no_harm(
     find: Callable[[LinearProblem, np.ndarray], np.ndarray],
 ) -> None:
     problem, one = problem_of("ridge"), directions(1)
-    stacked, target = np.vstack([X, np.sqrt(L2) * np.eye(D)]), np.append(problem.labels, np.zeros(D))
-    exact = np.linalg.lstsq(stacked @ one.T, target - stacked @ THETA)[0]
+    exact = least_squares(problem, one)
     w = find(problem, np.vstack([one, one, np.zeros(D)]))
     assert w[0] + w[1] == pytest.approx(exact[0], rel=1e-5)
     assert np.abs(w).max() < 2 * abs(exact[0])

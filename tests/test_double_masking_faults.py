@@ -68,7 +68,7 @@ class Listening(World):
         sent = receive(client, message)
         for one in sent:
             if isinstance(one.payload, Fresh):
-                batch = around.numbered.batch_of(message.payload)
+                batch = around.upload_batches.batch_of(message.payload)
                 self.uploads[client.number, batch] = one.payload.representation.copy(), one.payload.penalty
         return sent
 
@@ -103,12 +103,12 @@ class Listening(World):
         party = server.party
         if party.asked:
             for k in party.arrived:
-                rows = party.numbered.batches.rows(party.batch)
+                rows = party.upload_batches.batches.rows(party.batch)
                 self.summed[k, slice(None) if rows is None else rows], self.penalties[k] = self.uploads[k, party.batch]
             if (party.batch, tuple(party.arrived)) not in self.sums:
                 self.sums.append((party.batch, tuple(party.arrived)))
         if batch is not None and reports:
-            rows = party.numbered.batches.rows(batch)
+            rows = party.upload_batches.batches.rows(batch)
             expected = self.summed.sum(axis=0)
             np.testing.assert_allclose(party.server.aggregate, expected if rows is None else expected[rows], atol=1e-8)
             assert party.server.penalty == pytest.approx(self.penalties.sum(), abs=1e-8)
@@ -225,7 +225,7 @@ def test_until_every_sample_is_summed_once_the_server_waits_for_all() -> None:
     world.start(2)
     world.believe(2, gone=False)
     world.run(12)
-    batches = world.parties[SERVER].party.numbered.batches
+    batches = world.parties[SERVER].party.upload_batches.batches
     first = {tuple(sorted(batches.rows(t))) for t in range(1, 3)}
     assert all(len(clients) == 5 for t, clients in world.sums if tuple(sorted(batches.rows(t))) in first)
     world.crash(2)

@@ -57,8 +57,8 @@ class DoubleMaskingClient(MaskingClient):
 
     def __init__(self, number: int, client: Client, masking: Masking, opening: list[Message]) -> None:
         super().__init__(number, client, masking, opening)
-        assert masking.numbered is not None
-        self.recovery, self.numbered = client.recovery, masking.numbered
+        assert masking.upload_batches is not None
+        self.recovery, self.upload_batches = client.recovery, masking.upload_batches
         self._begin()
 
     def _begin(self) -> None:
@@ -70,7 +70,7 @@ class DoubleMaskingClient(MaskingClient):
         """The last upload, unless the server has told whether it is in the sum: its sync, and all of its words."""
         self.included: Words = self.masking.all_zeros
         """The words of this client in the server's sums."""
-        self.summed = self.numbered.none_summed
+        self.summed = self.upload_batches.none_summed
         """Whether each sample was in a sum over all clients."""
         self.asked: Asked | None = None
         """The last sync for which masks were opened."""
@@ -85,7 +85,7 @@ class DoubleMaskingClient(MaskingClient):
             return not isinstance(payload, Begin | PublicKeys | SignedKeys)
         if isinstance(payload, OpenMasks):
             return self._leaves_out_first(payload)
-        batch = self.numbered.batch_of(payload)
+        batch = self.upload_batches.batch_of(payload)
         return batch is not None and self.known is not None and batch > self.known[0]
 
     def receive(self, message: Message) -> Sequence[Message]:
@@ -99,7 +99,7 @@ class DoubleMaskingClient(MaskingClient):
         return super().receive(message)
 
     def _process(self, message: Message) -> Sequence[Message]:
-        batch = self.numbered.batch_of(message.payload)
+        batch = self.upload_batches.batch_of(message.payload)
         if batch is not None and not self._takes_part(batch):
             return []
         return super()._process(message)
@@ -115,7 +115,7 @@ class DoubleMaskingClient(MaskingClient):
         payload, masking = message.payload, self.masking
         if not isinstance(payload, Fresh):
             return
-        batch = self.numbered.batch_of(cause.payload) or 0  # without a request: before the first round
+        batch = self.upload_batches.batch_of(cause.payload) or 0  # without a request: before the first round
         _, participants = self.known = self.known or (batch, tuple(range(masking.clients)))
         words = masking.encoded(payload.representation, payload.penalty, masking.clients)
         self.offered = batch, words
@@ -123,7 +123,7 @@ class DoubleMaskingClient(MaskingClient):
         message.payload = DoubleMaskedUpload(batch, self.double_masks.masked(change, batch, participants))
 
     def _places(self, batch: int) -> Any:
-        return self.numbered.places(batch, self.masking.width)
+        return self.upload_batches.places(batch, self.masking.width)
 
     def _open(self, payload: OpenMasks) -> Sequence[Message]:
         """Note what the server has summed and who takes part next, and open masks if it has this client's upload."""
@@ -172,9 +172,9 @@ class DoubleMaskingClient(MaskingClient):
         if self._leaves_out_first(payload):
             raise WireError("arrived", "are not all clients, at the first sum of a sample")
         if len(payload.arrived) == self.masking.clients:
-            self.summed[self.numbered.rows(payload.t)] = 1
+            self.summed[self.upload_batches.rows(payload.t)] = 1
 
     def _leaves_out_first(self, payload: OpenMasks) -> bool:
         """Whether a sum has not all clients, though some of its samples were in no sum with all; or it came early."""
         everyone = len(set(payload.arrived)) == self.masking.clients
-        return not everyone and not self.summed[self.numbered.rows(payload.t)].all()
+        return not everyone and not self.summed[self.upload_batches.rows(payload.t)].all()

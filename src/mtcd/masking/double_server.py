@@ -21,8 +21,8 @@ class DoubleMaskingServer(MaskingServer):
     )
 
     def __init__(self, server: Party, masking: Masking, opening: list[Message]) -> None:
-        assert masking.numbered is not None
-        self.recovery, self.numbered = server.recovery, masking.numbered
+        assert masking.upload_batches is not None
+        self.recovery, self.upload_batches = server.recovery, masking.upload_batches
         self.down: frozenset[int] = frozenset()
         super().__init__(server, masking, opening)
 
@@ -42,7 +42,7 @@ class DoubleMaskingServer(MaskingServer):
         self.included: dict[int, int] = {}
         """By client, one more than the last batch for which an upload of it was summed."""
         self.sums: Words = self.masking.all_zeros
-        self.summed = self.numbered.none_summed
+        self.summed = self.upload_batches.none_summed
         """Whether each sample was summed before."""
 
     def receive(self, message: Message) -> Sequence[Message]:
@@ -106,13 +106,13 @@ class DoubleMaskingServer(MaskingServer):
         return whole and len(closed) == 1 and closed <= self.down
 
     def _were_summed(self, batch: int) -> bool:
-        return bool(self.summed[self.numbered.rows(batch)].all())
+        return bool(self.summed[self.upload_batches.rows(batch)].all())
 
     def _ask(self, batch: int) -> Sequence[Message]:
         """No further upload is taken for this batch: ask for the masks of those that are here."""
         clients = range(self.masking.clients)
         self.asked, self.arrived = True, sorted(self.arrived)
-        self.summed[self.numbered.rows(batch)] = 1
+        self.summed[self.upload_batches.rows(batch)] = 1
         self.included |= dict.fromkeys(self.arrived, batch + 1)
         up = tuple(k for k in clients if k not in self.down)
         enough = len(up) >= fewest(len(clients)) and self._were_summed(batch + 1)
@@ -128,7 +128,7 @@ class DoubleMaskingServer(MaskingServer):
 
     def _end_sync(self, batch: int, total: Words) -> Sequence[Message]:
         """Add the changes to the sums, and let the server go on with those of the batch."""
-        places = self.numbered.places(batch, self.masking.width)
+        places = self.upload_batches.places(batch, self.masking.width)
         if total.size:
             self.sums[places] += total
         found = self.sums[places] if total.size else total
@@ -140,7 +140,7 @@ class DoubleMaskingServer(MaskingServer):
         """Begin a sync with the requests for it, which go to its participants only."""
         sent = []
         for message in messages:
-            batch = self.numbered.batch_of(message.payload)
+            batch = self.upload_batches.batch_of(message.payload)
             self.batch = self.batch if batch is None else batch
             if batch is None or message.to in self.participants:
                 sent.append(message)

@@ -34,7 +34,7 @@ def masked(parties: Parties, masking: Masking) -> Parties:
     server, size = parties.server, masking.clients
     of = {k: [one for one in parties.opening if one.sender == k] for k in (*range(size), SERVER)}
     requests = [Message(SERVER, k, Begin()) for k in range(size)]
-    double = masking.numbered is not None
+    double = masking.upload_batches is not None
     role, host = (DoubleMaskingClient, DoubleMaskingServer) if double else (MaskingClient, MaskingServer)
     clients = OnDemand(size, lambda k: role(k, parties.clients[k], masking, of[k]))
     masking_server = host(server, masking, of[SERVER])

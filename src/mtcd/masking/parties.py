@@ -50,8 +50,9 @@ class Identity(Protocol):
 
 
 @dataclass(frozen=True)
-class Numbered:
-    """The syncs of a run have the numbers of their batches. ``batch_of``: the batch whose upload a message requests."""
+class UploadBatches:
+    """The batches of a run, one for each sync, by whose number it is known. ``batch_of``: the batch for which a message
+    requests an upload; None for other messages."""
 
     batches: Batches
     batch_of: Callable[[Any], int | None]
@@ -79,7 +80,7 @@ class Masking:
     """What all parties know of the masked sums of a run.
 
     ``like``: an aggregate, whose kind and shape sums have. ``token_holders``: by iteration, the client from which each
-    token returns to the server; None where clients upload representations instead. ``numbered``: the syncs, where
+    token returns to the server; None where clients upload representations instead. ``upload_batches``: the syncs, where
     masks are double.
     """
 
@@ -87,7 +88,7 @@ class Masking:
     numbers: FixedPoint
     like: Any
     token_holders: Callable[[int], Sequence[int]] | None = None
-    numbered: Numbered | None = None
+    upload_batches: UploadBatches | None = None
 
     @property
     def width(self) -> int:
@@ -97,8 +98,8 @@ class Masking:
     @property
     def all_zeros(self) -> Words:
         """Of all samples, and of the penalty."""
-        assert self.numbered is not None
-        return np.zeros(self.numbered.batches.samples * self.width + 1, self.numbers.dtype)
+        assert self.upload_batches is not None
+        return np.zeros(self.upload_batches.batches.samples * self.width + 1, self.numbers.dtype)
 
     def encoded(self, array: Any, penalty: float, summands: int) -> Words:
         """An array or tensor and a penalty, as words; no words if they are too large: the training has diverged."""

@@ -14,6 +14,7 @@ from mtcd.errors import WireError
 from mtcd.masking.double_masks import SEED_WORDS, Opened
 from mtcd.masking.fixed_point import NARROW, WIDE, FixedPoint, Words
 from mtcd.masking.pair_masks import I8, KEY_WORDS
+from mtcd.protocol.party import Begin
 from mtcd.schema.arrays import array_bytes
 from mtcd.schema.bounds import F4, Bounds, Shape
 from mtcd.schema.fields import ClientSet, Field, Octets
@@ -191,3 +192,9 @@ class OpenedMasks(Payload):
     def opened(self) -> Opened:
         """For the sum."""
         return Opened(self.theirs, self.mine)
+
+
+KEYS = frozenset({Begin, PublicKey, PublicKeys, SignedKey, SignedKeys})
+"""The payloads of the exchange of keys."""
+DOUBLE_MASKS = frozenset({DoubleMaskedUpload, OpenMasks, OpenedMasks})
+"""The payloads of a sync with double masks."""

@@ -14,18 +14,8 @@ from mtcd.masking.double_masks import SEED_WORDS
 from mtcd.masking.fixed_point import NARROW, WIDE
 from mtcd.masking.masked import masked
 from mtcd.masking.pair_masks import MOST_PLACES
-from mtcd.masking.parties import Masking, Numbered
-from mtcd.masking.payloads import (
-    DoubleMaskedUpload,
-    MaskedToken,
-    MaskedUpload,
-    OpenedMasks,
-    OpenMasks,
-    PublicKey,
-    PublicKeys,
-    SignedKey,
-    SignedKeys,
-)
+from mtcd.masking.parties import Masking, UploadBatches
+from mtcd.masking.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
 from mtcd.methods.schedule import Schedule, scheduled
 from mtcd.methods.split_setup import SplitParties
 from mtcd.network.topology import Network
@@ -33,7 +23,7 @@ from mtcd.privacy import DOUBLE_MASKED, DP, MASKED, PLAIN, Privacy
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gathering import Fresh
 from mtcd.protocol.model import Problem, SplitProblem
-from mtcd.protocol.party import Begin, OnDemand, Parties, Party
+from mtcd.protocol.party import OnDemand, Parties, Party
 from mtcd.registry import Registry
 from mtcd.schema.bounds import Bounds, SplitShapes
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
@@ -120,12 +110,11 @@ class Method(ABC):
         bounds = self.message_bounds(general, network, seed, samples)
         if self.aggregation == PLAIN:
             return bounds
-        keys = {Begin, PublicKey, PublicKeys, SignedKey, SignedKeys}
         if self.aggregation == DOUBLE_MASKED:
-            double = {DoubleMaskedUpload, OpenMasks, OpenedMasks}
-            return replace(bounds, kinds=bounds.kinds - {Fresh} | double | keys, masks=self._opened_words(network))
-        uploads = {MaskedUpload} if Fresh in bounds.kinds else {MaskedToken}
-        return replace(bounds, kinds=bounds.kinds - {Fresh} | uploads | keys)
+            kinds = bounds.kinds - {Fresh} | DOUBLE_MASKS | KEYS
+            return replace(bounds, kinds=kinds, masks=self._opened_words(network))
+        upload = MaskedUpload if Fresh in bounds.kinds else MaskedToken
+        return replace(bounds, kinds=bounds.kinds - {Fresh} | {upload} | KEYS)
 
     def _opened_words(self, network: Network) -> int:
         """The most words of seeds, or of numbers of clients, in a message about double masks."""
@@ -150,12 +139,12 @@ class Method(ABC):
         self,
         parties: Parties,
         holders: Callable[[int], Sequence[int]] | None = None,
-        numbered: Numbered | None = None,
+        upload_batches: UploadBatches | None = None,
     ) -> Parties:
-        """The same parties, each with its own transport, and with masks. ``holders``, ``numbered``: see ``Masking``."""
+        """The same parties, each with its own transport, and with masks, for which the others are: see ``Masking``."""
         if self.aggregation != PLAIN:
             server: Any = parties.server
-            syncs = numbered if self.aggregation == DOUBLE_MASKED else None
+            syncs = upload_batches if self.aggregation == DOUBLE_MASKED else None
             parties = masked(parties, Masking(len(parties.clients), WIDE, server.aggregate, holders, syncs))
         if self.transport == DEFAULT:
             return parties

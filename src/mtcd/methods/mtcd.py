@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Sizes
 from mtcd.masking.pair_masks import MOST_PLACES
-from mtcd.masking.parties import Numbered
+from mtcd.masking.parties import UploadBatches
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.first_pass import Collecting, first_messages
 from mtcd.methods.hosting import Done, Plan, Share
@@ -173,7 +173,7 @@ class MTCD(TokenSettings):
             )
         holders = plan.last_clients if plan.tokens_return else None
         parties = Parties(clients, server, opening(server, clients, problem))
-        return self.equip(parties, holders, Numbered(plan.batches, _requested_batch))
+        return self.equip(parties, holders, UploadBatches(plan.batches, _requested_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         split, outputs = general.split is not None, math.prod(general.shape[1:])

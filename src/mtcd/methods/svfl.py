@@ -9,7 +9,7 @@ from mtcd.arrays import Array
 from mtcd.checks import check_whole
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import UNIT, Costs, Sizes
-from mtcd.masking.parties import Numbered
+from mtcd.masking.parties import UploadBatches
 from mtcd.methods.combine.cluster import Cluster
 from mtcd.methods.hosting import Plan
 from mtcd.methods.method import METHODS, NOT_IN_CONFIG, Method, Stepsize
@@ -99,7 +99,7 @@ class SVFL(Method):
         if problem.warm:  # the round before the first: K uploads
             server.round = -1
         opening = [client.upload(0) for client in clients] if problem.warm else server.start_round()
-        return self.equip(Parties(clients, server, opening), numbered=Numbered(batches, _next_batch))
+        return self.equip(Parties(clients, server, opening), upload_batches=UploadBatches(batches, _next_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         if general.split is None:

@@ -38,22 +38,12 @@ before each speculative term, and roll back to it if the term was not synced.
 from __future__ import annotations
 
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Terms, Undeliverable
-from mtcd.masking.payloads import (
-    DoubleMaskedUpload,
-    OpenedMasks,
-    OpenMasks,
-    PublicKey,
-    PublicKeys,
-    SignedKey,
-    SignedKeys,
-)
+from mtcd.masking.payloads import DOUBLE_MASKS, KEYS
 from mtcd.methods.hosting import Done, Share
 from mtcd.protocol.gathering import Fresh
-from mtcd.protocol.party import Begin
 from mtcd.protocol.token import Token
 
-KEYS = (Begin, PublicKey, PublicKeys, SignedKey, SignedKeys)
-OF_UPLOADS = (Share, Fresh, DoubleMaskedUpload, OpenMasks, OpenedMasks, *KEYS)
+OF_UPLOADS = (Share, Fresh, *DOUBLE_MASKS, *KEYS)
 SPECULATIVE_TERMS = 2**10  # no mutants: any limit will do that is seldom reached
 """Terms that the server starts are multiples of this; the numbers after each are its speculative terms."""
 
