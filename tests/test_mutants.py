@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from benchmarks.mutants.near import GPU_ONLY, NEAR
 from benchmarks.mutants.results import Results, report
 
 ROOT = Path(__file__).parents[1]
@@ -22,33 +21,61 @@ def half(x: int | None = 4) -> float:
 class Counter:
     def many(self) -> bool:
         return half(8) > LIMIT  # no mutants: for the test
+
+def shown() -> str:
+    return "shown"
 """
 TESTS = """
-from mtcd.small import Counter, half
+import subprocess, sys
+from mtcd.small import Counter, half, shown
 
 def test_half():
     assert half(6) == 3
 
+def test_default():
+    assert half() == 2
+
 def test_many():
     assert Counter().many()
+
+def test_shown():
+    assert shown()
+    asked = [sys.executable, "-c", "from mtcd import small; print(small.shown())"]
+    assert subprocess.run(asked, capture_output=True, text=True).stdout.strip() == "shown"
 """
 SCRIPT = """
-import json, sys
+import json
+from dataclasses import dataclass
 from pathlib import Path
-from benchmarks.mutants.trying import Bench
+from benchmarks.mutants.bench import Bench
 
-root, source = Path("."), Path("src/mtcd/small.py").read_text()
-bench = Bench(root.resolve(), root.resolve() / "place", preloaded="")
-known = bench.knows("tests/test_small.py")
-order = {name: seconds for name, (seconds, _) in known.items()}
-tried = {
-    name: bench.attempt("src/mtcd/small.py", source.replace(*change), order, 3).status
-    for name, change in {
-        "same": ("", ""), "other": ("/", "*"), "broken": ("return", "retrun"),
-        "endless": ("    return x", "    while True: pass\\n    return x"),
-    }.items()
-}
-print(json.dumps({"calls": {name: calls for name, (_, calls) in known.items()}, "tried": tried}))
+@dataclass(frozen=True)
+class Change:
+    name: str
+    function: str
+    before: str
+    after: str
+    path = "src/mtcd/small.py"
+
+    def mutated(self, root):
+        return (root / self.path).read_text().replace(self.before, self.after)
+
+root = Path(".").resolve()
+bench = Bench(root, root / "place", jobs=2, preloaded="")
+changes = [
+    Change("same", "half", "", ""),
+    Change("another result", "half", "/", "*"),
+    Change("no function of that name", "half", "/ 2", "/ z"),
+    Change("endless", "half", "    return x", "    while True: pass\\n    return x"),
+    Change("cannot be compiled", "half", "return", "retrun x"),
+    Change("another default", "half", "= 4", "= 5"),
+    Change("another constant", "", "LIMIT = 3", "LIMIT = 4"),
+    Change("a constant that nothing uses", "", "MUCH = 1e3", "MUCH = 1e4"),
+    Change("seen by another process alone", "shown", '"shown"', '"hidden"'),
+]
+found = {change.name: outcome.status for change, outcome in bench.try_all(changes, 3)}
+half = bench.callers["mtcd/small.py:half"]
+print(json.dumps({"callers": sorted(half), "found": found}))
 """
 
 
@@ -70,12 +97,18 @@ def test_tests_run_on_a_changed_copy_and_say_what_they_call(project: Path) -> No
         [sys.executable, "-c", SCRIPT], cwd=project, env=environment, capture_output=True, text=True, check=True
     )
     found = json.loads(done.stdout.splitlines()[-1])
-    half, many = (f"tests/test_small.py::test_{name}" for name in ("half", "many"))
-    assert found["calls"] == {
-        half: ["mtcd/small.py:half"],
-        many: ["mtcd/small.py:Counter.many", "mtcd/small.py:half"],
+    assert found["callers"] == [f"tests/test_small.py::test_{name}" for name in ("default", "half", "many")]
+    assert found["found"] == {
+        "same": "passed",
+        "another result": "failed",
+        "no function of that name": "failed",
+        "endless": "too long",
+        "cannot be compiled": "failed",
+        "another default": "failed",
+        "another constant": "failed",
+        "a constant that nothing uses": "passed",
+        "seen by another process alone": "failed",
     }
-    assert found["tried"] == {"same": "passed", "other": "failed", "broken": "failed", "endless": "too long"}
     assert (project / "src" / "mtcd" / "small.py").read_text() == SOURCE
 
 
@@ -121,8 +154,9 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
     assert division.package == ""
 
 
-def test_the_test_files_that_are_asked_exist_and_so_do_the_packages() -> None:
-    for package, near in NEAR.items():
-        assert list((ROOT / "src" / "mtcd" / package).glob("*.py"))
-        assert [test for test in near if not (ROOT / "tests" / f"{test}.py").exists()] == []
+def test_the_packages_and_modules_exist() -> None:
+    pytest.importorskip("cosmic_ray")
+    from benchmarks.mutants.mutations import GPU_ONLY, PACKAGES
+
+    assert all(list((ROOT / "src" / "mtcd" / package).glob("*.py")) for package in PACKAGES)
     assert all((ROOT / module).exists() for module in GPU_ONLY)

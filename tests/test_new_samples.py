@@ -1,5 +1,6 @@
 """New samples for a model whose clients prepare their columns: what is accepted, and as what."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,50 +16,55 @@ RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))
 CLIENTS = {"lab": ["c", "a"], "bank": ["d", "b"]}
 TABLE = pl.DataFrame(X, schema=["a", "b", "c", "d"])
-DATA = mtcd.split(TABLE, X[:, 0] > 0, CLIENTS, prepare="auto")
 SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
 BLOCKS = [SCALED[:, [2, 0]], SCALED[:, [3, 1]]]
 
 
+def data(clients: dict[str, list[str]] = CLIENTS, **settings: Any) -> mtcd.VerticalData:
+    return mtcd.split(TABLE, X[:, 0] > 0, clients, **settings)
+
+
 def blocks_of(given: Any) -> list[np.ndarray]:
-    assert DATA.preparations is not None
-    return [np.asarray(block) for block in prepared_blocks(DATA.preparations, DATA.clients, given)]
+    trained = data(prepare="auto")
+    assert trained.preparations is not None
+    given = trained if isinstance(given, str) and given == "itself" else given
+    return [np.asarray(block) for block in prepared_blocks(trained.preparations, trained.clients, given)]
 
 
-FORMS: dict[str, Any] = {
-    "a matrix, in the order of the table": X,
-    "lists": X.tolist(),
-    "a table": TABLE,
-    "a table per client": {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")},
-    "vertical data with the columns as given": mtcd.split(TABLE, X[:, 0] > 0, CLIENTS),
-    "the data itself": DATA,
-    "vertical data prepared anew": mtcd.split(TABLE, X[:, 0] > 0, CLIENTS, prepare="auto"),
+FORMS: dict[str, Callable[[], Any]] = {  # Polars starts threads: not before the forks of `make mutants`
+    "a matrix, in the order of the table": lambda: X,
+    "lists": X.tolist,
+    "a table": lambda: TABLE,
+    "a table per client": lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")},
+    "vertical data with the columns as given": data,
+    "the data itself": lambda: "itself",
+    "vertical data prepared anew": lambda: data(prepare="auto"),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_client_gets_its_columns_in_its_order(form: str) -> None:
-    for found, expected in zip(blocks_of(FORMS[form]), BLOCKS, strict=True):
+    for found, expected in zip(blocks_of(FORMS[form]()), BLOCKS, strict=True):
         np.testing.assert_allclose(found, expected)
 
 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (X[:, :3], r"the 4 columns that the clients hold.* of shape \(12, 3\)"),
-        (X[0], r"of shape \(4,\)"),
-        (X.reshape(3, 4, 4), r"of shape \(3, 4, 4\)"),
-        ("a text", "not a table with named columns, a matrix"),
-        (TABLE.select("a", "b", "c"), "'d'"),
-        ({"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")[:5]}, "not equally many"),
-        ({"a": X[:, 0], "b": X[:5, 1], "c": X[:, 2], "d": X[:, 3]}, "not equally long"),
-        (mtcd.split(TABLE, X[:, 0] > 0, {"lab": ["a", "c"], "bank": ["d", "b"]}), "split differently"),
-        (mtcd.split(TABLE, X[:, 0] > 0, {"lab": ["c", "a"], "shop": ["d", "b"]}), "split differently"),
+        (lambda: X[:, :3], r"the 4 columns that the clients hold.* of shape \(12, 3\)"),
+        (lambda: X[0], r"of shape \(4,\)"),
+        (lambda: X.reshape(3, 4, 4), r"of shape \(3, 4, 4\)"),
+        (lambda: "a text", "not a table with named columns, a matrix"),
+        (lambda: TABLE.select("a", "b", "c"), "'d'"),
+        (lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")[:5]}, "not equally many"),
+        (lambda: {"a": X[:, 0], "b": X[:5, 1], "c": X[:, 2], "d": X[:, 3]}, "not equally long"),
+        (lambda: data({"lab": ["a", "c"], "bank": ["d", "b"]}), "split differently"),
+        (lambda: data({"lab": ["c", "a"], "shop": ["d", "b"]}), "split differently"),
     ],
 )
-def test_what_does_not_fit_is_refused(given: Any, says: str) -> None:
+def test_what_does_not_fit_is_refused(given: Callable[[], Any], says: str) -> None:
     with pytest.raises(DataError, match=says):
-        blocks_of(given)
+        blocks_of(given())
 
 
 def test_one_table_cannot_stand_for_two_columns_of_one_name() -> None:

@@ -21,8 +21,10 @@ from mtcd.errors import ConfigError, DataError, MtcdError, NotInstalledError
 from patients import CLIENTS, patients
 
 TABLE = patients()
-X, Y = TABLE.drop("patient", "outcome"), TABLE["outcome"].to_numpy()
-NEW = patients(80, seed=1).drop("patient", "outcome")
+COLUMNS = [name for name in TABLE.columns if name not in ("patient", "outcome")]
+# by index, since `select` and `drop` would start threads before the forks of `make mutants`
+X, Y = TABLE[COLUMNS], TABLE["outcome"].to_numpy()
+NEW = patients(80, seed=1)[COLUMNS]
 SETTINGS: dict[str, Any] = {
     "network": "path",
     "method": mtcd.STCD(local_updates=20),

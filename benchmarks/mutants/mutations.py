@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import difflib
+import functools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,25 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import mutate_code
 from cosmic_ray.plugins import get_operator
 
+PACKAGES = [
+    "methods",
+    "methods/accelerations",
+    "methods/combine",
+    "methods/private",
+    "methods/sealed",
+    "model",
+    "protocol",
+    "network",
+    "network/walks",
+    "ledger",
+    "theory",
+    "federation/delivery",
+    "federation/recovery",
+    "splitnet",
+    "splitnet/nets",
+]
+GPU_ONLY = ("src/mtcd/splitnet/graphs.py", "src/mtcd/splitnet/lanes.py")
+"""Modules whose code runs on a GPU alone: without one, their tests are skipped and every mutant would live."""
 LARGE = 10  # from here on, a limit is a matter of taste
 MARK = "# no mutants: "  # at the end of a line whose mutants change nothing, and then why
 ARITHMETIC = "Add_Sub Sub_Add Mul_Div Div_Mul FloorDiv_Mul Mod_FloorDiv Pow_Mul BitOr_BitAnd BitAnd_BitOr LShift_RShift"
@@ -43,6 +63,7 @@ class Mutation:
     def package(self) -> str:
         return self.path.removeprefix("src/mtcd/").rpartition("/")[0]
 
+    @functools.cache  # noqa: B019, there are some thousands at most
     def mutated(self, root: Path) -> str:
         """The module with this change."""
         source = (root / self.path).read_text(encoding="utf-8")
