@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = """
 LIMIT = 3
 MANY = 1000
-MUCH = 1e3
+MUCH, LITTLE = 1e3, 2
 
 def half(x: int | None = 4) -> float:
     return x / 2
@@ -70,7 +70,7 @@ changes = [
     Change("cannot be compiled", "half", "return", "retrun x"),
     Change("another default", "half", "= 4", "= 5"),
     Change("another constant", "", "LIMIT = 3", "LIMIT = 4"),
-    Change("a constant that nothing uses", "", "MUCH = 1e3", "MUCH = 1e4"),
+    Change("a constant that nothing uses", "", "LITTLE = 1e3, 2", "LITTLE = 1e3, 3"),
     Change("seen by another process alone", "shown", '"shown"', '"hidden"'),
 ]
 found = {change.name: outcome.status for change, outcome in bench.try_all(changes, 3)}
@@ -143,6 +143,7 @@ def test_mutants_are_in_code_that_runs_and_are_marked_where_they_change_nothing(
     lines = {(one.line, one.operator, one.function) for one in found}
     assert lines == {
         (2, "NumberReplacer", ""),
+        (4, "NumberReplacer", ""),
         (6, "NumberReplacer", "half"),
         (7, "NumberReplacer", "half"),
         (7, "ReplaceBinaryOperator_Div_Mul", "half"),

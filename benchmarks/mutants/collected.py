@@ -82,7 +82,9 @@ class Collected:
 
     def run(self, names: Iterable[str]) -> int:
         """Run these tests in this order, up to the first that fails; 1 if one does."""
-        for item, following in _pairs([self.items[name] for name in names if name in self.items]):
+        items = [self.items[name] for name in names if name in self.items]
+        print(f"ASKED {len(items)}")
+        for item, following in _pairs(items):
             item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
             if self.failed:
                 print(f"\nKILLED BY {self.failed}")

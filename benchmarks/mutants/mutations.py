@@ -107,8 +107,10 @@ def _left_out(tree: ast.Module) -> list[Span]:
     (DENSE_LIMIT = 64)."""
     found: list[Span] = []
     for node in tree.body:
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and _is_large(node.value.value):
-            found.append(((node.lineno, 0), (node.lineno + 1, 0)))
+        values = [node.value] if isinstance(node, ast.Assign) else []
+        for value in [part for one in values for part in (one.elts if isinstance(one, ast.Tuple) else [one])]:
+            if isinstance(value, ast.Constant) and _is_large(value.value):
+                found.append(((value.lineno, value.col_offset), (value.end_lineno, value.end_col_offset)))
     for node in ast.walk(tree):
         hints = getattr(node, "annotation", None), getattr(node, "returns", None)
         strict = node.value if isinstance(node, ast.keyword) and node.arg == "strict" else None

@@ -20,7 +20,7 @@ def live_functions(folder: str) -> dict[Place, list[FunctionType]]:
     """All functions of modules below a folder that exist in this process."""
     found: dict[Place, list[FunctionType]] = {}
     for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename.startswith(folder):
+        if type(function) is FunctionType and function.__code__.co_filename.startswith(folder):
             found.setdefault(place_of(function.__code__), []).append(function)
     return found
 
