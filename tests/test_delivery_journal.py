@@ -1,6 +1,8 @@
 """Journals: what is kept comes back as it was, and a damaged file is refused."""
 
 import os
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from mtcd.errors import MtcdError
+from mtcd.federation.delivery import journal as journals
 from mtcd.federation.delivery.envelopes import Envelope
 from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
 from mtcd.federation.delivery.records import Writer, pack, unpack
@@ -22,7 +25,7 @@ from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.party import SERVER, Message
-from mtcd.protocol.token import Token
+from mtcd.protocol.token import NOTHING, Instruction, Tally, Token, Windows
 from mtcd.version import JOURNAL_FORMAT
 from problems import make_data
 
@@ -52,6 +55,25 @@ def test_envelopes_come_back() -> None:
     assert repr(back) == repr(envelope)
     assert type(back.message.payload) is Token
     assert unpack(pack(Done(1, frozenset({2, 1})))) == Done(1, frozenset({1, 2}))
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("extra", 2),
+        ("past", {3: np.ones(2)}),
+        ("windows", Windows(3, 0.5)),
+        ("instruction", Instruction(1, keep=2)),
+        ("tally", Tally(NOTHING, visited={1, 4})),
+        ("tally", Tally(np.ones(3))),
+        ("tally", Tally(NOTHING, slope=0.5)),
+    ],
+)
+def test_whatever_a_token_carries_beside_its_aggregate_comes_back(name: str, value: Any) -> None:
+    plain = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, np.ones(4), 3)
+    carrying = replace(plain, **{name: value})
+    assert repr(unpack(pack(plain))) == repr(plain)
+    assert repr(unpack(pack(carrying))) == repr(carrying) != repr(plain)
 
 
 def test_what_is_not_listed_is_not_kept() -> None:
@@ -181,6 +203,64 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(envelope))).ack is not None
     assert pack(again.snapshot()) == pack(first.snapshot())
+
+
+class Watched:
+    """The calls of the system by which a journal is written, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        self.pieces: list[int] = []
+        for name in ("pwritev", "pwrite", "fdatasync", "fsync"):
+            monkeypatch.setattr(os, name, partial(self.call, name, getattr(os, name)))
+
+    def call(self, name: str, real: Any, *given: Any) -> Any:
+        self.calls.append(name)
+        if name == "pwritev":
+            self.pieces.append(len(given[1]))
+        return real(*given)
+
+
+@pytest.mark.parametrize(
+    ("sync", "calls"),
+    [
+        (False, ["pwritev", "pwrite"]),
+        (True, ["fsync", "pwritev", "fdatasync", "pwrite", "fdatasync"]),  # at first, the names of the files too
+    ],
+)
+def test_with_sync_the_content_is_on_the_disk_before_the_header_is_written(
+    sync: bool, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched, journal = Watched(monkeypatch), FileJournal(tmp_path / "journal", sync)
+    journal.commit({"a": 1})
+    assert watched.calls == calls
+    journal.commit({"a": 2})
+    assert watched.calls[len(calls) :] == [call for call in calls if call != "fsync"]
+
+
+def test_a_commit_of_more_pieces_than_one_write_takes_is_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    monkeypatch.setattr(journals, "MOST_PIECES", 3)
+    watched = Watched(monkeypatch)
+    for arrays_of_a_page in (1, 2, 3, 4):  # beside the piece of all that is small
+        rows = [np.full(512, float(k)) for k in range(arrays_of_a_page)]
+        journal.commit(rows)
+        assert [row.tobytes() for row in FileJournal(tmp_path / "journal").last()] == [row.tobytes() for row in rows]
+    assert watched.pieces == [2, 3, 1, 1]
+
+
+def test_a_journal_that_is_closed_keeps_no_file_open(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.commit({"a": 1})
+    opened = journal._files
+    assert [os.fstat(file).st_ino for file in opened] == [path.stat().st_ino for path in journal.paths]
+    journal.close()
+    for file in opened:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file)
+    journal.close()  # there is nothing left to give back
 
 
 class KilledError(Exception):

@@ -16,7 +16,7 @@ HOP = 7
 
 def test_an_initiator_is_promised_each_ballot_once_and_none_that_is_older() -> None:
     promises = Promises()
-    asked = [(1, True), (1, False), (6, True), (4, False), (7, True)]
+    asked = [(0, False), (1, True), (1, False), (6, True), (4, False), (7, True)]
     for ballot, promised in asked:
         assert promises.promise(3, Prepare(HOP, ballot, False), 0, {}) is promised
     assert promises.promise(2, Prepare(HOP, 1, False), 0, {}) is True, "others have their own ballots"
@@ -36,6 +36,8 @@ def test_what_is_released_is_over_with_all_before_it() -> None:
     promises.release(2, 9)  # before the ballot itself is heard of
     assert promises.promise(2, Prepare(HOP, 9, True), 0, {}) is False
     assert promises.promise(2, Prepare(HOP, 10, False), 0, {}) is True
+    promises.release(4, 0)  # no ballot has this number
+    assert promises.promise(4, Prepare(HOP, 1, False), 0, {}) is True
 
 
 def test_only_binding_ballots_and_terms_count_as_the_highest_number() -> None:

@@ -154,7 +154,8 @@ def test_of_two_who_ask_firmly_the_one_with_the_later_hop_waits(client: Client) 
     assert client.hears(second, Prepare(HOP + 1, 26, PROBE))  # that binds nobody
     assert client.hears(first, Release(20))
     assert client.hears(second, Prepare(HOP + 1, 31, BINDING))
-    assert client.answers() == [(first, 20, 20), (second, 26, 20), (second, 31, 31)]
+    assert client.hears(second, Prepare(HOP + 1, 36, BINDING))  # which does not wait for its own earlier ballot
+    assert client.answers() == [(first, 20, 20), (second, 26, 20), (second, 31, 31), (second, 36, 36)]
 
 
 def test_the_one_with_the_earlier_hop_is_answered_and_told_of_the_higher_number(client: Client) -> None:
