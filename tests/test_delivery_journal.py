@@ -170,6 +170,19 @@ def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) 
         assert FileJournal(path).last()["a"] == n
 
 
+@pytest.mark.parametrize(
+    ("other", "damaged"), [(b"", False), (bytes(HEADER), False), (bytes(HEADER) + b"new", False), (bytes(5), True)]
+)
+def test_a_file_without_a_header_was_in_its_first_commit(other: bytes, damaged: bool, tmp_path: Path) -> None:
+    FileJournal(tmp_path / "journal").commit({"a": 1})
+    (tmp_path / "journal.0").write_bytes(other)
+    if damaged:  # a header is written at once, and zeros before it are as long
+        with pytest.raises(MtcdError, match="damaged"):
+            FileJournal(tmp_path / "journal").last()
+    else:
+        assert FileJournal(tmp_path / "journal").last() == {"a": 1}
+
+
 def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = FileJournal(tmp_path / "journal")
     real = os.pwritev

@@ -10,7 +10,7 @@ import pytest
 
 from mtcd.errors import MtcdError
 from mtcd.federation.delivery.envelopes import Cancelled, Envelope
-from mtcd.federation.delivery.journal import FileJournal, Journal
+from mtcd.federation.delivery.journal import FileJournal, Journal, MemoryJournal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
@@ -173,6 +173,34 @@ def test_with_all_clients_gone_the_server_waits() -> None:
         world.step()
     assert len(world.reports) == told
     assert world.parties[SERVER].policy.waits_for == frozenset(CLIENTS)
+
+
+def carry(sender: ReliableParty, to: ReliableParty) -> None:
+    """What waits for somebody arrives, and there is an ack."""
+    for envelope in sender.unacknowledged():
+        if envelope.to == to.number:
+            ack = to.deliver(unpack(pack(envelope))).ack
+            assert ack is not None
+            sender.acknowledge(ack)
+
+
+def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
+    server, clients = (
+        make(SERVER, cast_of("svfl"), MemoryJournal()),
+        [make(k, cast_of("svfl"), MemoryJournal()) for k in CLIENTS],
+    )
+    server.peer_lost(3)
+    for round_number in (1, 2, 3):
+        for client in clients[:3]:
+            carry(server, client)
+            carry(client, server)
+        (waiting,) = [one for one in server.unacknowledged() if one.to == 3]
+        assert (waiting.sequence, waiting.iteration, waiting.message.payload.round) == (0, round_number, round_number)
+        np.testing.assert_array_equal(waiting.message.payload.aggregate, server.party.aggregate)
+    server.peer_found(3)
+    carry(server, clients[3])
+    carry(clients[3], server)
+    assert set(server.party.gathering.here) == {3}, "its answer is that of the round that the others are in"
 
 
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
