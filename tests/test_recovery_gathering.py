@@ -4,16 +4,20 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Cancelled, Envelope
+from mtcd.federation.delivery.envelopes import Cancelled, End, Envelope
 from mtcd.federation.delivery.journal import FileJournal, Journal, MemoryJournal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.iteration_server import IterationServer
+from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -201,6 +205,31 @@ def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
     carry(server, clients[3])
     carry(clients[3], server)
     assert set(server.party.gathering.here) == {3}, "its answer is that of the round that the others are in"
+
+
+def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_training_has_ended() -> None:
+    delivery: Any = SimpleNamespace(ended=None, down=frozenset({2}), reports=["earlier"], commits=0)
+    delivery.send = lambda messages, cause: messages
+    delivery.commit = lambda: setattr(delivery, "commits", delivery.commits + 1)
+    server: Any = SimpleNamespace(down=frozenset())
+    server.advance = lambda: [f"without {sorted(server.down)}"]
+    uploads = MaskedUploads(cast(Any, SimpleNamespace(delivery=delivery)), server)
+    for ended in (None, End("stopped", 1, 3)):
+        delivery.ended = ended
+        uploads.complete_without_down()
+        assert (delivery.reports, delivery.commits) == (["earlier", "without [2]"], 1)
+
+
+def test_with_double_masks_too_the_server_waits_for_any_client_while_tokens_roam() -> None:
+    method = METHODS["mini-batch"].masked("double-masked")  # type: ignore[attr-defined]
+    server = make(SERVER, method.parties(PROBLEM, NETWORK, 7), MemoryJournal())
+    assert isinstance(server.policy, IterationServer)
+    server.down = frozenset({0, 1, 3})
+    assert server.policy.waits_for == {0, 1, 3}, "their keys are missing"
+    server.policy.tokens_out = True
+    assert server.policy.waits_for == frozenset()
+    server.down = frozenset(CLIENTS)
+    assert server.policy.waits_for == frozenset(CLIENTS)
 
 
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
