@@ -197,6 +197,14 @@ def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch:
     np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(1000.0))
 
 
+def test_a_journal_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.paths[1].mkdir()
+    for use in (journal.last, journal.check):
+        with pytest.raises(MtcdError, match=r"journal cannot be read: Is a directory\.$"):
+            use()
+
+
 def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     model = Glm("ridge")
     data = make_data(model, 8, [2, 2, 1], seed=1)

@@ -52,7 +52,6 @@ class MemoryJournal(Journal):
 
     def __init__(self) -> None:
         self.content: bytes | None = None
-        self.commits = 0
         self.beside: dict[str, Array] = {}
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -65,7 +64,6 @@ class MemoryJournal(Journal):
 
     def _write(self, content: bytes) -> None:
         self.content = content
-        self.commits += 1
 
     def last(self) -> Any:
         return None if self.content is None else unpack(self.content)
@@ -162,7 +160,7 @@ class FileJournal(Journal):
         summed = total = 0
         for array in large:
             summed += array.nbytes
-            total += _sum(array.reshape(-1).view(np.uint64))
+            total += _sum(array.ravel().view(np.uint64))
         _write_all(file, [head, *large], len(head) + summed)
         if self.sync:
             os.fdatasync(file)
