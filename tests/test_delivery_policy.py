@@ -183,3 +183,10 @@ def test_a_message_belongs_to_the_iteration_it_names_or_else_to_that_of_its_caus
     cause = Envelope(1, 0, 0, 5, 0, {}, Message(1, 0, Begin()))
     client.send([Message(0, 2, Begin()), Message(0, 2, Cancelled(3)), Message(0, 3, Cancelled(0))], cause)
     assert [(one.to, one.iteration) for one in client.unacknowledged()] == [(1, 0), (2, 5), (2, 3), (3, 0)]
+
+
+def test_arrays_take_their_wire_form_on_the_way_to_others_only() -> None:
+    client = plain_party()
+    transport: Any = SimpleNamespace(sent=lambda payload: Cancelled(payload.t + 1), state_fields=())
+    client.party.transport = transport
+    assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [4, 5, 5]

@@ -188,11 +188,12 @@ def carry(sender: ReliableParty, to: ReliableParty) -> None:
             sender.acknowledge(ack)
 
 
+def all_parties(name: str) -> tuple[ReliableParty, list[ReliableParty]]:
+    return make(SERVER, cast_of(name), MemoryJournal()), [make(k, cast_of(name), MemoryJournal()) for k in CLIENTS]
+
+
 def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
-    server, clients = (
-        make(SERVER, cast_of("svfl"), MemoryJournal()),
-        [make(k, cast_of("svfl"), MemoryJournal()) for k in CLIENTS],
-    )
+    server, clients = all_parties("svfl")
     server.peer_lost(3)
     for round_number in (1, 2, 3):
         for client in clients[:3]:
@@ -201,10 +202,29 @@ def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
         (waiting,) = [one for one in server.unacknowledged() if one.to == 3]
         assert (waiting.sequence, waiting.iteration, waiting.message.payload.round) == (0, round_number, round_number)
         np.testing.assert_array_equal(waiting.message.payload.aggregate, server.party.aggregate)
+        penalties = [one.party.model.penalty(one.party.theta) for one in clients[:3]]
+        assert server.party.penalty == pytest.approx(sum(penalties)), "the other has uploaded nothing yet"
     server.peer_found(3)
     carry(server, clients[3])
     carry(clients[3], server)
     assert set(server.party.gathering.here) == {3}, "its answer is that of the round that the others are in"
+
+
+def test_a_client_that_answers_late_is_requested_again_and_its_upload_remembered() -> None:
+    server, clients = all_parties("svfl")
+    carry(server, clients[3])
+    server.peer_lost(3)
+    for client in clients[:3]:
+        carry(server, client)
+        carry(client, server)
+    assert server.party.round == 1
+    assert not [one for one in server.unacknowledged() if one.to == 3], "it has not answered the first one"
+    server.peer_found(3)
+    carry(clients[3], server)
+    assert not server.party.gathering.here
+    assert server.policy.uploads.last_upload(3).representation.any()
+    (request,) = [one for one in server.unacknowledged() if one.to == 3]
+    assert (request.sequence, request.iteration, request.message.payload.round) == (1, 1, 1)
 
 
 def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_training_has_ended() -> None:

@@ -11,7 +11,7 @@ from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.iteration_client import IterationClient
 from mtcd.federation.recovery.iteration_server import IterationServer
 from mtcd.federation.recovery.iterations import SPECULATIVE_TERMS
-from mtcd.methods.hosting import Share
+from mtcd.methods.hosting import Done, Share
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
@@ -162,6 +162,22 @@ def test_a_term_is_dropped_when_every_client_has_sent_something_of_a_later_itera
     assert arrives(1, 2) == {1, 2, 3}
     assert arrives(4, 3) == {2, 3}
     assert arrives(4, 0) == {2, 3}, "an envelope that comes late says nothing new"
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_the_token_of_a_cluster_that_is_down_stays_as_it_was(batch: int | None) -> None:
+    """With mini-batches nothing of a token comes back but that it is done."""
+    reliable = server(MTCD(clusters=[[0, 1, 2], [3, 4]], hops=3, stepsize=0.02, batch=batch))
+    party: Any = reliable.party
+    reliable.down = frozenset({3, 4})
+    reliable.policy.restart_iteration()  # type: ignore[attr-defined]
+    (index, kept), *others = party.back.items()
+    assert (index, others) == (1, [])
+    if batch is None:
+        assert (kept.t, kept.hop) == (0, 0)
+        np.testing.assert_array_equal(kept.aggregate, party.aggregate)
+    else:
+        assert kept == Done(1)
 
 
 def test_a_client_that_has_not_answered_gets_no_second_request_for_an_upload() -> None:
