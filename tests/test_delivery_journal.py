@@ -116,6 +116,8 @@ def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch:
     journal = FileJournal(tmp_path / "journal")
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", lambda file, pieces, at: real(file, [b"".join(pieces)[:700]], at))
+    journal.commit({"z": np.arange(500.0)})
+    np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(500.0))
     journal.commit({"z": np.arange(1000.0), "many": [np.full(2, k) for k in range(2000)]})
     back = FileJournal(tmp_path / "journal").last()
     np.testing.assert_array_equal(back["z"], np.arange(1000.0))
@@ -132,6 +134,9 @@ def test_a_journal_that_cannot_be_read_says_why(tmp_path: Path) -> None:
     for use in (journal.last, journal.check):
         with pytest.raises(MtcdError, match=r"journal cannot be read: Is a directory\.$"):
             use()
+    (tmp_path / "other.uploads").mkdir()
+    with pytest.raises(MtcdError, match=r"other\.uploads cannot be used: Is a directory\.$"):
+        FileJournal(tmp_path / "other").numbers("uploads", (2, 3))
 
 
 def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:

@@ -252,6 +252,16 @@ def test_with_double_masks_too_the_server_waits_for_any_client_while_tokens_roam
     assert server.policy.waits_for == frozenset(CLIENTS)
 
 
+def test_uploads_have_room_for_every_output_of_every_sample_of_every_client() -> None:
+    model = Glm("multinomial", l2=0.3)
+    data = make_data(model, 9, [2, 1, 2, 1], seed=3)
+    parties = METHODS["svfl"].parties(model.problem(data), NETWORK, 7)
+    server = make(SERVER, parties, MemoryJournal())
+    outputs = server.party.aggregate.shape[-1]
+    assert outputs > 1
+    assert server.policy.uploads.array.shape == (4, 9, outputs)
+
+
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:
     def reliable(number: int) -> ReliableParty:
         return make(number, cast_of("svfl"), FileJournal(tmp_path / str(number)))

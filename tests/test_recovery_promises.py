@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from lone_worlds import DATA, lone_world
-from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Release
+from mtcd.federation.delivery.envelopes import End, Envelope, Prepare, Promise, Release
 from mtcd.federation.recovery.detours import next_around
 from mtcd.federation.recovery.lone_token import LoneToken
 from mtcd.federation.recovery.promises import Promises
+from mtcd.federation.recovery.search import Search
 from mtcd.federation.simulate.world import Faults
 from mtcd.network.topology import make_network
 from mtcd.network.walks import make_walk
@@ -101,6 +102,23 @@ def test_when_an_end_is_undone_all_are_asked_again() -> None:
     assert [len(one) for one in ballots] == [1, 1]
     assert max(ballots[0]) < min(ballots[1])
     assert {(question.hop, question.binding) for _, question in again} == {(hop, False)}
+
+
+@pytest.mark.parametrize("reachable", [False, True])
+def test_a_ballot_that_cannot_be_decided_any_more_is_followed_by_a_probe(reachable: bool) -> None:
+    """So that nobody stays bound to it."""
+    maker, _ = passed_on()
+    assert isinstance(maker.policy, LoneToken)
+    beyond = (maker.number + 2) % 5
+    maker.policy.search = Search(7, (maker.number + 1) % 5, frozenset({beyond}), None)
+    maker.policy.search.ask(10, binding=True)
+    maker.policy.promises.highest = 10
+    maker.down = frozenset({(maker.number + 1) % 5})
+    down = frozenset() if reachable else frozenset({beyond})
+    answer = Message((maker.number + 3) % 5, maker.number, Promise(10, 2, 10, down))
+    maker.deliver(Envelope(answer.sender, maker.number, 0, 0, 0, {}, answer))
+    assert {(question.hop, question.binding) for _, question in asked(maker)} == (set() if reachable else {(7, False)})
+    assert maker.policy.search.binding is reachable
 
 
 @pytest.mark.parametrize(("down", "up"), [({1}, [2, 3, 4]), ({1, 3}, [2, 4]), ({1, 2, 3}, [4])])

@@ -51,7 +51,7 @@ class Search:
 
     def record(self, client: int, sequence: int, promise: Promise) -> None:
         """Record a promise, to this ballot or to an older one, unless a later one of the client is known."""
-        if sequence < self.latest.get(client, 0):
+        if sequence < self.latest.get(client, sequence):
             return
         self.latest[client] = sequence
         self.down[client] = promise.down
