@@ -53,7 +53,7 @@ class ReliableParty:
         policy: RecoveryPolicy,
         journal: Journal,
         opening: Iterable[Message] = (),
-        clients: int = 0,
+        clients: int = 0,  # no mutants: given wherever it matters
         neighbours: frozenset[int] | None = None,
     ) -> None:
         self.number, self.party, self.policy, self.journal = number, party, policy, journal

@@ -41,7 +41,7 @@ class Search:
     """By client, the hop that it has promised for the current ballot."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)
     """By client, those of its neighbours that are down, as it sees them. It outlives the ballot."""
-    highest: int = 0
+    highest: int = 0  # no mutants: every ballot is higher
     latest: dict[int, int] = field(default_factory=dict)
     """By client, the sequence number of its last promise: envelopes may arrive out of order."""
 
