@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from mtcd.errors import WireError
 from mtcd.federation.delivery import codecs, envelopes
 from mtcd.federation.delivery.codecs import (
-    CONTROL_PAYLOADS,
     MOST_TERMS,
     decode_ack,
     decode_envelope,
@@ -248,7 +247,9 @@ def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
 
 
 def test_every_payload_of_the_envelopes_is_a_control_payload() -> None:
-    assert {kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__} == CONTROL_PAYLOADS
+    assert {kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__} == codecs.CONTROL_PAYLOADS
+    released = decode_envelope(encode_envelope(envelope(Release(9)), RUN), expected("stcd"))
+    assert type(released.message.payload) in codecs.CONTROL_PAYLOADS
 
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:
