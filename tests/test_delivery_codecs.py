@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtcd.errors import WireError
+from mtcd.federation.delivery import codecs, envelopes
 from mtcd.federation.delivery.codecs import (
     MOST_TERMS,
     decode_ack,
@@ -32,6 +33,7 @@ from mtcd.federation.delivery.envelopes import (
     Undeliverable,
 )
 from mtcd.federation.delivery.records import pack
+from mtcd.federation.delivery.status import Status
 from mtcd.federation.frame import Header, encode_parts, largest
 from mtcd.federation.simulate.world import Faults, World
 from mtcd.methods.mtcd import MTCD
@@ -40,12 +42,13 @@ from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import Token
 from mtcd.schema.bounds import Bounds
 from mtcd.schema.payloads import SCHEMAS
+from mtcd.schema.reading import OUT_OF_RANGE, WORD, Reader
 from test_delivery import DATA, METHODS, making_parties
 from test_delivery_end import recovering
 from test_wire_fuzz import WORDS, check, tells_numbers
 
 RUN = "run-7"
-TERMS = {3: 2, 7: 1}
+TERMS = {3: 2, 7: 1, 9: 0}
 
 
 def expected(name: str) -> Bounds:
@@ -208,6 +211,45 @@ def test_what_cannot_be_sent_is_refused() -> None:
             encode_envelope(envelope(End(status, 0, 0)), RUN)
     with pytest.raises(WireError, match="terms"):
         encode_envelope(envelope(Prepare(1, 2, False))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1)), RUN)
+
+
+@pytest.mark.parametrize(("length", "sound"), [(0, False), (1, True), (32, True), (33, False)])
+def test_a_status_has_1_to_32_letters(length: int, sound: bool) -> None:
+    frame = WORD.pack(length) + b"x" * length + bytes(-length % 8)
+    reader = Reader(memoryview(frame), 0, expected("stcd"), 0)
+    if sound:
+        assert Status().named("status").read(reader) == "x" * length
+        assert reader.at == len(frame)
+    else:
+        with pytest.raises(WireError, match=f"status {OUT_OF_RANGE}"):
+            Status().named("status").read(reader)
+
+
+def test_more_terms_than_a_party_can_send_are_refused_on_arrival(monkeypatch: pytest.MonkeyPatch) -> None:
+    too_many = envelope(Release(1))._replace(terms=dict.fromkeys(range(MOST_TERMS + 1), 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(codecs, "MOST_TERMS", MOST_TERMS + 1)  # of a sender with another limit
+        frame = encode_envelope(too_many, RUN)
+    with pytest.raises(WireError, match=f"terms {OUT_OF_RANGE}"):
+        decode_envelope(frame, expected("stcd"))
+
+
+def test_an_end_knows_the_weights_of_earlier_iterations_only() -> None:
+    optimal = replace(expected("clusters"), past=len(DATA.clients), products=2)
+    for t, sound in ((5, True), (6, False), (7, False)):
+        frame = encode_envelope(envelope(End("iterations", 6, 18, {2: np.ones(2), t: np.ones(2)}), SERVER, 1, 6), RUN)
+        if sound:
+            assert decode_envelope(frame, optimal).message.payload.past.keys() == {2, t}
+        else:
+            with pytest.raises(WireError, match="still to come") as refused:
+                decode_envelope(frame, optimal)
+            assert refused.value.field == "past"
+
+
+def test_every_payload_of_the_envelopes_is_a_control_payload() -> None:
+    assert {kind for kind in SCHEMAS if kind.__module__ == envelopes.__name__} == codecs.CONTROL_PAYLOADS
+    released = decode_envelope(encode_envelope(envelope(Release(9)), RUN), expected("stcd"))
+    assert type(released.message.payload) in codecs.CONTROL_PAYLOADS
 
 
 def test_tokens_may_roam_on_where_they_come_up_to_the_server() -> None:

@@ -1,87 +1,26 @@
-"""Journals: what is kept comes back as it was, and a damaged file is refused."""
+"""Journals: the last commit comes back, whatever happens to the process, and a damaged file is refused."""
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Envelope
+from mtcd.federation.delivery import journal as journals
 from mtcd.federation.delivery.journal import CHECK, FIELDS, HEADER, MAGIC, FileJournal
-from mtcd.federation.delivery.records import Writer, pack, unpack
+from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import ReliableParty
 from mtcd.federation.recovery.wait import Wait
-from mtcd.methods.hosting import Done
 from mtcd.methods.mtcd import MTCD
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import SERVER, Message
-from mtcd.protocol.token import Token
+from mtcd.protocol.party import SERVER
 from mtcd.version import JOURNAL_FORMAT
 from problems import make_data
-
-WHOLE = st.integers(-(2**63), 2**63)
-VALUES = st.recursive(
-    st.none() | st.booleans() | WHOLE | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(WHOLE | st.text(), inner),
-)
-
-
-@given(VALUES)
-def test_plain_values_come_back(value) -> None:
-    assert repr(unpack(pack(value))) == repr(value)  # 1 and 1.0 and True are not the same
-
-
-@given(st.lists(arrays.arrays(np.float64, arrays.array_shapes(min_dims=0, max_dims=3, min_side=0)), max_size=3))
-def test_arrays_come_back_bit_by_bit_and_can_be_written_to(given_arrays) -> None:
-    back = unpack(pack({"x": given_arrays}))["x"]
-    assert [(a.shape, a.tobytes()) for a in back] == [(a.shape, a.tobytes()) for a in given_arrays]
-    assert all(a.flags.writeable for a in back)
-
-
-def test_envelopes_come_back() -> None:
-    token = Token(1, 2, 3, np.arange(4.0), 0.1, 0.2, np.ones(4), 3)
-    envelope = Envelope(0, 1, 5, 2, 1, {2: 1}, Message(0, 1, token, 4, 4))
-    back = unpack(pack(envelope))
-    assert repr(back) == repr(envelope)
-    assert type(back.message.payload) is Token
-    assert unpack(pack(Done(1, frozenset({2, 1})))) == Done(1, frozenset({1, 2}))
-
-
-def test_what_is_not_listed_is_not_kept() -> None:
-    with pytest.raises(MtcdError, match="Path"):
-        pack(Path("x"))
-    with pytest.raises(MtcdError, match="int"):
-        pack(2**64)
-    with pytest.raises(MtcdError, match="complex|c16"):
-        pack(np.ones(2, complex))
-
-
-def test_what_is_there_twice_is_written_once_and_comes_back_as_one() -> None:
-    z = np.arange(5000.0)
-    envelope = Envelope(0, 1, 5, 2, 1, {}, Message(0, 1, Token(1, 2, 3, z, 0.1)))
-    data = pack({"outbox": [envelope], "passed": envelope, "z": z, "others": [np.ones(2), np.arange(4000)]})
-    assert len(data) < z.nbytes + 4000 * 8 + 500
-    back = unpack(data)
-    assert back["passed"] is back["outbox"][0]
-    assert back["passed"].message.payload.aggregate is back["z"]
-    np.testing.assert_array_equal(back["z"], z)
-    np.testing.assert_array_equal(back["others"][1], np.arange(4000))
-
-
-def test_arrays_from_4096_bytes_on_stand_behind_the_others_if_they_are_whole_words(tmp_path: Path) -> None:
-    lengths = [1022, 1023, 1024, 1025, 1026, 1036]
-    rows = [np.arange(n, dtype=np.float32) for n in lengths]
-    assert [len(Writer().parts(row).large) for row in rows] == [0, 0, 1, 0, 1, 1]
-    FileJournal(tmp_path / "journal").commit(rows)
-    back = FileJournal(tmp_path / "journal").last()
-    assert [row.tobytes() for row in back] == [row.tobytes() for row in rows]
 
 
 @pytest.mark.parametrize("sync", [True, False])
@@ -98,6 +37,18 @@ def test_files_keep_the_last_commit(tmp_path: Path, sync: bool) -> None:
     assert FileJournal(tmp_path / "journal").last() == {"a": 6}
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["journal.0", "journal.1"]
     assert all(path.stat().st_mode & 0o077 == 0 for path in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("at", [9, FIELDS.size - 1, HEADER - 1, HEADER + 1, -1])
+@pytest.mark.parametrize("cut", [False, True])
+def test_damage_to_the_header_the_text_or_the_arrays_is_noticed(at: int, cut: bool, tmp_path: Path) -> None:
+    FileJournal(tmp_path / "journal").commit({"a": 1, "large": np.arange(600.0)})
+    path = tmp_path / "journal.1"
+    whole = bytearray(path.read_bytes())
+    whole[at] ^= 1
+    path.write_bytes(whole[:at] if cut else whole)
+    with pytest.raises(MtcdError, match="damaged"):
+        FileJournal(tmp_path / "journal").last()
 
 
 @pytest.mark.long
@@ -148,10 +99,25 @@ def test_killed_at_any_byte_of_a_commit_the_one_before_is_found(tmp_path: Path) 
         assert FileJournal(path).last()["a"] == n
 
 
+@pytest.mark.parametrize(
+    ("other", "damaged"), [(b"", False), (bytes(HEADER), False), (bytes(HEADER) + b"new", False), (bytes(5), True)]
+)
+def test_a_file_without_a_header_was_in_its_first_commit(other: bytes, damaged: bool, tmp_path: Path) -> None:
+    FileJournal(tmp_path / "journal").commit({"a": 1})
+    (tmp_path / "journal.0").write_bytes(other)
+    if damaged:  # a header is written at once, and zeros before it are as long
+        with pytest.raises(MtcdError, match="damaged"):
+            FileJournal(tmp_path / "journal").last()
+    else:
+        assert FileJournal(tmp_path / "journal").last() == {"a": 1}
+
+
 def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     journal = FileJournal(tmp_path / "journal")
     real = os.pwritev
     monkeypatch.setattr(os, "pwritev", lambda file, pieces, at: real(file, [b"".join(pieces)[:700]], at))
+    journal.commit({"z": np.arange(600.0)})
+    np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(600.0))
     journal.commit({"z": np.arange(1000.0), "many": [np.full(2, k) for k in range(2000)]})
     back = FileJournal(tmp_path / "journal").last()
     np.testing.assert_array_equal(back["z"], np.arange(1000.0))
@@ -160,6 +126,17 @@ def test_a_commit_goes_on_where_a_write_ended_early(tmp_path: Path, monkeypatch:
     with pytest.raises(MtcdError, match=r"could not be written: No space left"):
         journal.commit({"z": np.arange(1000.0)})
     np.testing.assert_array_equal(FileJournal(tmp_path / "journal").last()["z"], np.arange(1000.0))
+
+
+def test_a_journal_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.paths[1].mkdir()
+    for use in (journal.last, journal.check):
+        with pytest.raises(MtcdError, match=r"journal cannot be read: Is a directory\.$"):
+            use()
+    (tmp_path / "other.uploads").mkdir()
+    with pytest.raises(MtcdError, match=r"other\.uploads cannot be used: Is a directory\.$"):
+        FileJournal(tmp_path / "other").numbers("uploads", (2, 3))
 
 
 def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
@@ -181,6 +158,65 @@ def test_a_party_goes_on_from_its_file(tmp_path: Path) -> None:
     assert np.abs(again.party.parameters()).max() > 0
     assert again.deliver(unpack(pack(envelope))).ack is not None
     assert pack(again.snapshot()) == pack(first.snapshot())
+
+
+class Watched:
+    """The calls of the system by which a journal is written, in order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        self.pieces: list[int] = []
+        for name in ("pwritev", "pwrite", "fdatasync", "fsync"):
+            monkeypatch.setattr(os, name, partial(self.call, name, getattr(os, name)))
+
+    def call(self, name: str, real: Any, *given: Any) -> Any:
+        self.calls.append(name)
+        if name == "pwritev":
+            self.pieces.append(len(given[1]))
+        return real(*given)
+
+
+@pytest.mark.parametrize(
+    ("sync", "calls"),
+    [
+        (False, ["pwritev", "pwrite"]),
+        (True, ["fsync", "pwritev", "fdatasync", "pwrite", "fdatasync"]),  # at first, the names of the files too
+    ],
+)
+def test_with_sync_the_content_is_on_the_disk_before_the_header_is_written(
+    sync: bool, calls: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = Watched(monkeypatch)
+    journal = FileJournal(tmp_path / "journal", sync) if sync else FileJournal(tmp_path / "journal")
+    journal.commit({"a": 1})
+    assert watched.calls == calls
+    journal.commit({"a": 2})
+    assert watched.calls[len(calls) :] == [call for call in calls if call != "fsync"]
+
+
+def test_a_commit_of_more_pieces_than_one_write_takes_is_joined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    monkeypatch.setattr(journals, "MOST_PIECES", 3)
+    watched = Watched(monkeypatch)
+    for arrays_of_a_page in (1, 2, 3, 4):  # beside the piece of all that is small
+        rows = [np.full(512, float(k)) for k in range(arrays_of_a_page)]
+        journal.commit(rows)
+        assert [row.tobytes() for row in FileJournal(tmp_path / "journal").last()] == [row.tobytes() for row in rows]
+    assert watched.pieces == [2, 3, 1, 1]
+
+
+def test_a_journal_that_is_closed_keeps_no_file_open(tmp_path: Path) -> None:
+    journal = FileJournal(tmp_path / "journal")
+    journal.commit({"a": 1})
+    opened = journal._files
+    assert [os.fstat(file).st_ino for file in opened] == [path.stat().st_ino for path in journal.paths]
+    journal.close()
+    for file in opened:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(file)
+    journal.close()  # there is nothing left to give back
 
 
 class KilledError(Exception):

@@ -1,5 +1,6 @@
 """What a reliable party does without a policy of its own: for whom it waits, where it stops, whom it tells."""
 
+from itertools import permutations
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,7 @@ import numpy as np
 import pytest
 
 from mtcd.divergence import DIVERGED
-from mtcd.federation.delivery.envelopes import End
+from mtcd.federation.delivery.envelopes import Ack, Cancelled, End, Envelope
 from mtcd.federation.delivery.journal import MemoryJournal
 from mtcd.federation.delivery.policy import RecoveryPolicy
 from mtcd.federation.delivery.reliable_party import ReliableParty
@@ -18,7 +19,7 @@ from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
-from mtcd.protocol.party import MONITOR, SERVER, Message, Part, Progress
+from mtcd.protocol.party import MONITOR, SERVER, Begin, Message, Part, Progress
 from problems import make_data
 
 MODEL = Glm("ridge")
@@ -144,3 +145,48 @@ def test_an_end_is_accepted_once_and_passed_on_to_all_neighbours_but_its_sender(
     told = client.unacknowledged()[before:]
     assert [(one.to, one.message.payload) for one in told] == [(0, End("converged", 0, 30))]
     assert (client.ended, client.ended_here) == (End("converged", 0, 30), False)
+
+
+def plain_party(*opening: Message) -> ReliableParty:
+    """Client 0 of four, with the policy that the others inherit from."""
+    party = SVFL(stepsize=0.01).parties(MODEL.problem(DATA), CYCLE, 0).clients[0]
+    return ReliableParty(0, party, RecoveryPolicy(), MemoryJournal(), opening, 4).resume()
+
+
+def test_envelopes_to_each_party_are_numbered_from_0_on_in_their_order() -> None:
+    client = plain_party()
+    sent = [client.send_control(to, Cancelled(0)) for to in (1, 2, 1, 1, 2)]
+    numbered = [(1, 0), (2, 0), (1, 1), (1, 2), (2, 1)]
+    assert [(one.to, one.sequence) for one in sent] == numbered
+    assert {(one.sender, one.term, one.iteration) for one in sent} == {(0, 0, 0)}
+    assert list(client.outbox) == numbered
+    client.acknowledge(Ack(0, 1, 1, {}))
+    assert list(client.outbox) == [(1, 0), (2, 0), (1, 2), (2, 1)]
+    assert client.send_control(1, Cancelled(0)).sequence == 3
+
+
+@pytest.mark.parametrize("order", list(permutations(range(4))))
+def test_in_whatever_order_envelopes_arrive_only_those_after_a_gap_are_listed(order: tuple[int, ...]) -> None:
+    client = plain_party()
+    for count, sequence in enumerate(order, 1):
+        envelope = Envelope(1, 0, sequence, 0, 0, {}, Message(1, 0, Cancelled(0)))
+        assert not client.is_duplicate(envelope)
+        assert client.deliver(envelope).ack == Ack(1, 0, sequence, {})
+        assert client.is_duplicate(envelope)
+        arrived = set(order[:count])
+        gap = min({*range(5)} - arrived)
+        assert client.seen == {1: (gap, sorted(k for k in arrived if k > gap))}
+
+
+def test_a_message_belongs_to_the_iteration_it_names_or_else_to_that_of_its_cause() -> None:
+    client = plain_party(Message(0, 1, Begin()))
+    cause = Envelope(1, 0, 0, 5, 0, {}, Message(1, 0, Begin()))
+    client.send([Message(0, 2, Begin()), Message(0, 2, Cancelled(3)), Message(0, 3, Cancelled(0))], cause)
+    assert [(one.to, one.iteration) for one in client.unacknowledged()] == [(1, 0), (2, 5), (2, 3), (3, 0)]
+
+
+def test_arrays_take_their_wire_form_on_the_way_to_others_only() -> None:
+    client = plain_party()
+    transport: Any = SimpleNamespace(sent=lambda payload: Cancelled(payload.t + 1), state_fields=())
+    client.party.transport = transport
+    assert [client.send_control(to, Cancelled(4)).message.payload.t for to in (0, 1, SERVER)] == [4, 5, 5]

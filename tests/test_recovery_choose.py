@@ -18,7 +18,8 @@ from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, make_network
 from mtcd.protocol.party import SERVER, Party, Recovery
 from problems import make_data
 
@@ -48,6 +49,21 @@ def test_the_policy_of_each_party(method: Method, classes: Sequence[type[Recover
         assert reliable.number == number
         sent = sum(message.sender == number and message.to >= SERVER for message in parties.opening)
         assert len(reliable.unacknowledged()) == sent
+
+
+@pytest.mark.parametrize(
+    ("method", "classes"),
+    [
+        (MTCD(tokens=2, stepsize=0.01), [Wait, Wait]),
+        (STCD(stepsize=0.01), [Wait]),
+        (SVFL(stepsize=0.01), [Wait, RoundServer]),  # which undoes no visits
+    ],
+)
+def test_where_the_members_change_nothing_is_undone(method: Method, classes: Sequence[type[RecoveryPolicy]]) -> None:
+    network = with_changes(make_network("cycle", DATA.clients), [Change(5, leave=["c3"])])
+    for number, expected in zip((0, SERVER), classes, strict=False):
+        parties = method.parties(MODEL.problem(DATA), network, 0)
+        assert type(make_reliable_party(number, parties, MemoryJournal(), network).policy) is expected
 
 
 @pytest.mark.parametrize("own", Recovery)

@@ -4,16 +4,20 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from mtcd.errors import MtcdError
-from mtcd.federation.delivery.envelopes import Cancelled, Envelope
-from mtcd.federation.delivery.journal import FileJournal, Journal
+from mtcd.federation.delivery.envelopes import Cancelled, End, Envelope
+from mtcd.federation.delivery.journal import FileJournal, Journal, MemoryJournal
 from mtcd.federation.delivery.records import pack, unpack
 from mtcd.federation.delivery.reliable_party import Delivery, ReliableParty
 from mtcd.federation.recovery.choose import make_reliable_party
+from mtcd.federation.recovery.iteration_server import IterationServer
+from mtcd.federation.recovery.masked_uploads import MaskedUploads
 from mtcd.federation.simulate.world import Crash, Faults, World
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD
@@ -173,6 +177,89 @@ def test_with_all_clients_gone_the_server_waits() -> None:
         world.step()
     assert len(world.reports) == told
     assert world.parties[SERVER].policy.waits_for == frozenset(CLIENTS)
+
+
+def carry(sender: ReliableParty, to: ReliableParty) -> None:
+    """What waits for somebody arrives, and there is an ack."""
+    for envelope in sender.unacknowledged():
+        if envelope.to == to.number:
+            ack = to.deliver(unpack(pack(envelope))).ack
+            assert ack is not None
+            sender.acknowledge(ack)
+
+
+def all_parties(name: str) -> tuple[ReliableParty, list[ReliableParty]]:
+    return make(SERVER, cast_of(name), MemoryJournal()), [make(k, cast_of(name), MemoryJournal()) for k in CLIENTS]
+
+
+def test_the_request_that_waits_for_a_client_is_kept_up_to_date() -> None:
+    server, clients = all_parties("svfl")
+    server.peer_lost(3)
+    for round_number in (1, 2, 3):
+        for client in clients[:3]:
+            carry(server, client)
+            carry(client, server)
+        (waiting,) = [one for one in server.unacknowledged() if one.to == 3]
+        assert (waiting.sequence, waiting.iteration, waiting.message.payload.round) == (0, round_number, round_number)
+        np.testing.assert_array_equal(waiting.message.payload.aggregate, server.party.aggregate)
+        penalties = [one.party.model.penalty(one.party.theta) for one in clients[:3]]
+        assert server.party.penalty == pytest.approx(sum(penalties)), "the other has uploaded nothing yet"
+    server.peer_found(3)
+    carry(server, clients[3])
+    carry(clients[3], server)
+    assert set(server.party.gathering.here) == {3}, "its answer is that of the round that the others are in"
+
+
+def test_a_client_that_answers_late_is_requested_again_and_its_upload_remembered() -> None:
+    server, clients = all_parties("svfl")
+    carry(server, clients[3])
+    server.peer_lost(3)
+    for client in clients[:3]:
+        carry(server, client)
+        carry(client, server)
+    assert server.party.round == 1
+    assert not [one for one in server.unacknowledged() if one.to == 3], "it has not answered the first one"
+    server.peer_found(3)
+    carry(clients[3], server)
+    assert not server.party.gathering.here
+    assert server.policy.uploads.last_upload(3).representation.any()
+    (request,) = [one for one in server.unacknowledged() if one.to == 3]
+    assert (request.sequence, request.iteration, request.message.payload.round) == (1, 1, 1)
+
+
+def test_with_double_masks_the_sum_goes_on_when_a_client_is_down_unless_the_training_has_ended() -> None:
+    delivery: Any = SimpleNamespace(ended=None, down=frozenset({2}), reports=["earlier"], commits=0)
+    delivery.send = lambda messages, cause: messages
+    delivery.commit = lambda: setattr(delivery, "commits", delivery.commits + 1)
+    server: Any = SimpleNamespace(down=frozenset())
+    server.advance = lambda: [f"without {sorted(server.down)}"]
+    uploads = MaskedUploads(cast(Any, SimpleNamespace(delivery=delivery)), server)
+    for ended in (None, End("stopped", 1, 3)):
+        delivery.ended = ended
+        uploads.complete_without_down()
+        assert (delivery.reports, delivery.commits) == (["earlier", "without [2]"], 1)
+
+
+def test_with_double_masks_too_the_server_waits_for_any_client_while_tokens_roam() -> None:
+    method = METHODS["mini-batch"].masked("double-masked")  # type: ignore[attr-defined]
+    server = make(SERVER, method.parties(PROBLEM, NETWORK, 7), MemoryJournal())
+    assert isinstance(server.policy, IterationServer)
+    server.down = frozenset({0, 1, 3})
+    assert server.policy.waits_for == {0, 1, 3}, "their keys are missing"
+    server.policy.tokens_out = True
+    assert server.policy.waits_for == frozenset()
+    server.down = frozenset(CLIENTS)
+    assert server.policy.waits_for == frozenset(CLIENTS)
+
+
+def test_uploads_have_room_for_every_output_of_every_sample_of_every_client() -> None:
+    model = Glm("multinomial", l2=0.3)
+    data = make_data(model, 9, [2, 1, 2, 1], seed=3)
+    parties = METHODS["svfl"].parties(model.problem(data), NETWORK, 7)
+    server = make(SERVER, parties, MemoryJournal())
+    outputs = server.party.aggregate.shape[-1]
+    assert outputs > 1
+    assert server.policy.uploads.array.shape == (4, 9, outputs)
 
 
 def test_uploads_lie_beside_the_journal_and_are_not_written_at_every_commit(tmp_path: Path) -> None:

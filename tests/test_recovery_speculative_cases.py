@@ -136,6 +136,7 @@ def test_somebody_who_sends_old_tokens_is_asked_once() -> None:
         token = Token(min(number, 1), 0, 3, np.zeros(12), 0.0)
         server.deliver(Envelope(1, SERVER, number, 0, int(number == 0), {}, Message(1, SERVER, token, 12, 12)))
     assert server.terms == {0: 1}
+    assert server.party.back.keys() == {0}, "those are not taken in"
     assert [
         envelope.to for envelope in server.unacknowledged() if isinstance(envelope.message.payload, ResendTokens)
     ] == [1]

@@ -39,7 +39,7 @@ class Journal(ABC):
     def last(self) -> Any:
         """The last value committed; None before the first."""
 
-    sync = False
+    sync = False  # no mutants: it matters to files alone, which set it
     """Whether a commit waits for the disk."""
 
     @abstractmethod
@@ -52,7 +52,6 @@ class MemoryJournal(Journal):
 
     def __init__(self) -> None:
         self.content: bytes | None = None
-        self.commits = 0
         self.beside: dict[str, Array] = {}
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> Array:
@@ -65,7 +64,6 @@ class MemoryJournal(Journal):
 
     def _write(self, content: bytes) -> None:
         self.content = content
-        self.commits += 1
 
     def last(self) -> Any:
         return None if self.content is None else unpack(self.content)
@@ -162,7 +160,7 @@ class FileJournal(Journal):
         summed = total = 0
         for array in large:
             summed += array.nbytes
-            total += _sum(array.reshape(-1).view(np.uint64))
+            total += _sum(array.ravel().view(np.uint64))
         _write_all(file, [head, *large], len(head) + summed)
         if self.sync:
             os.fdatasync(file)
@@ -180,7 +178,7 @@ class FileJournal(Journal):
         header = data[:HEADER]
         if not any(header) and (len(header) == HEADER or not header):  # killed in its first commit
             return None
-        if len(header) < HEADER or CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
+        if CHECK.pack(crc32(header[: FIELDS.size])) != header[FIELDS.size :]:
             raise self._damaged()
         magic, number, digested, summed, total, digest = FIELDS.unpack_from(header)
         if magic != MAGIC:

@@ -53,7 +53,7 @@ class ReliableParty:
         policy: RecoveryPolicy,
         journal: Journal,
         opening: Iterable[Message] = (),
-        clients: int = 0,
+        clients: int = 0,  # no mutants: given wherever it matters
         neighbours: frozenset[int] | None = None,
     ) -> None:
         self.number, self.party, self.policy, self.journal = number, party, policy, journal
@@ -159,11 +159,15 @@ class ReliableParty:
 
     def is_duplicate(self, envelope: Envelope) -> bool:
         """Whether the envelope was processed before."""
-        below, beyond = self.seen.get(envelope.sender, (0, []))
+        below, beyond = self.seen_from(envelope.sender)
         return envelope.sequence < below or envelope.sequence in beyond
 
+    def seen_from(self, sender: int) -> tuple[int, list[int]]:
+        """The first sequence number of this sender that was not processed, and later ones that were."""
+        return self.seen.get(sender, (0, []))
+
     def _mark_seen(self, envelope: Envelope) -> None:
-        below, beyond = self.seen.get(envelope.sender, (0, []))
+        below, beyond = self.seen_from(envelope.sender)
         if envelope.sequence != below or beyond:
             ahead = {*beyond, envelope.sequence}
             while below in ahead:

@@ -39,8 +39,6 @@ def next_around(
 @lru_cache(maxsize=256)
 def closed_walk(network: Network, members: tuple[int, ...]) -> list[int]:
     """Through all members, who are in one piece: round a cycle, or round a tree, every branch once each way."""
-    if len(members) <= 2:
-        return list(members)
     cycle = hamiltonian_cycle(network.graph.subgraph(members))
     start = members[0]  # no mutants: the way is closed, so that any will do
     return cycle or around_the_tree(spanning_tree(network, members), start)

@@ -28,8 +28,8 @@ class InStep(Wait):
 
     def must_defer(self, envelope: Envelope) -> bool:
         """Until all earlier envelopes of its sender were processed."""
-        below, _ = self.delivery.seen.get(envelope.sender, (0, []))
-        return envelope.sequence > below
+        following, _ = self.delivery.seen_from(envelope.sender)
+        return envelope.sequence > following
 
     def finish(self, status: str) -> None:
         if status == DIVERGED:

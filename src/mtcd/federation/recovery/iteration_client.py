@@ -68,9 +68,8 @@ class IterationClient(RecoveryPolicy):
 
     def roll_back(self) -> None:
         """The iteration is over: undo the speculative terms after the one that was synced."""
-        late = [term for term in self.checkpoints if term > known_term(self.delivery.terms, self.party.t)]
-        if late:
-            self.party.undo_visits(self.checkpoints[min(late)])
+        if self.checkpoints:  # ``learn_terms`` has dropped those of the term that was synced, and of earlier ones
+            self.party.undo_visits(self.checkpoints[min(self.checkpoints)])
         self._forget_iteration()
 
     def _forget_iteration(self) -> None:

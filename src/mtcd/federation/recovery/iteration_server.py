@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from mtcd.federation.delivery.envelopes import Envelope, HolderLost, ResendTokens, Undeliverable
@@ -34,7 +35,7 @@ class IterationServer(RecoveryPolicy):
         """Whether tokens are under way, and not requests for uploads, or for keys."""
         self.uploaders: dict[int, int] = {}
         """By index, the client that uploaded each token that is back."""
-        self.latest: dict[int, int] = {}
+        self.latest: Counter[int] = Counter()
         """By client, the latest iteration of its envelopes. Not journaled: a restart learns it again."""
         self.suspects: set[int] = set()
         """The clients that went down since the tokens set out, perhaps with one that was taken back."""
@@ -102,10 +103,9 @@ class IterationServer(RecoveryPolicy):
     def arriving(self, envelope: Envelope) -> None:
         """A client that sends something of iteration t has completed all earlier ones; their terms can be dropped."""
         delivery, latest = self.delivery, self.latest
-        if envelope.iteration >= latest.get(envelope.sender, 0):
-            latest[envelope.sender] = envelope.iteration
+        latest[envelope.sender] = max(latest[envelope.sender], envelope.iteration)
         if delivery.terms:
-            floor = min(latest.get(k, 0) for k in range(self.party.clients))  # no mutants: no term is below 0
+            floor = min(latest[k] for k in range(self.party.clients))
             delivery.terms = {t: term for t, term in delivery.terms.items() if t >= floor}
 
     # Envelopes that arrive

@@ -283,7 +283,7 @@ class LoneToken(RecoveryPolicy):
         delivery.terms = live_terms(delivery.terms | {search.ballot: search.hop})
         delivery.cancel_stale()
         self._stop_search()
-        history.last_sent, history.moved_on = None, False
+        history.last_sent = None
         delivery.enqueue(self.route(again), 0)  # no mutants: one term for all iterations
 
     def _tell_all(self, payload: Prepare | Release) -> None:

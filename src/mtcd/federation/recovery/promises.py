@@ -30,7 +30,7 @@ class Promises:
 
     def release(self, initiator: int, ballot: int) -> None:
         """The ballot is over, and all earlier ones of the initiator."""
-        self.released[initiator] = max(self.released.get(initiator, 0), ballot)
+        self.released[initiator] = max(self.released.get(initiator, ballot), ballot)
         if initiator in self.promised and self.promised[initiator][0].ballot <= ballot:
             del self.promised[initiator]
 

@@ -41,7 +41,7 @@ class Search:
     """By client, the hop that it has promised for the current ballot."""
     down: dict[int, frozenset[int]] = field(default_factory=dict)
     """By client, those of its neighbours that are down, as it sees them. It outlives the ballot."""
-    highest: int = 0
+    highest: int = 0  # no mutants: every ballot is higher
     latest: dict[int, int] = field(default_factory=dict)
     """By client, the sequence number of its last promise: envelopes may arrive out of order."""
 
@@ -51,7 +51,7 @@ class Search:
 
     def record(self, client: int, sequence: int, promise: Promise) -> None:
         """Record a promise, to this ballot or to an older one, unless a later one of the client is known."""
-        if sequence < self.latest.get(client, 0):
+        if sequence < self.latest.get(client, sequence):
             return
         self.latest[client] = sequence
         self.down[client] = promise.down
