@@ -20,7 +20,7 @@ from mtcd.methods.membership import through_changes
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.private.settings import PrivateTours
 from mtcd.methods.relay import Relay
-from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
+from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming, tour_length
 from mtcd.methods.sealed.settings import DEPTH as SEALED_DEPTH
 from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
@@ -143,11 +143,12 @@ class MTCD(TokenSettings):
         if self._accelerated and self._accelerated.best_home and self.start is None:
             roaming = replace(roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks])
         roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
-        longest = max(walk.length or 0 for walk in roaming.all_walks())
-        if self.acceleration and self.hops is not None and self.hops < longest:
-            raise ConfigError(
-                f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
-            )
+        if self.acceleration and self.hops is not None:
+            longest = max(map(tour_length, roaming.all_walks()))
+            if self.hops < longest:
+                raise ConfigError(
+                    f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
+                )
         return roaming
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
@@ -207,7 +208,7 @@ class MTCD(TokenSettings):
             raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
-        steps = self.fusion_updates or (self.hops or 1) * self.local_updates
+        steps = self.fusion_updates or self.hops_per_sync * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
         return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED)
