@@ -104,14 +104,14 @@ class Plan:
 
     def last_clients(self, t: int) -> tuple[int, ...]:
         """The clients from which the tokens return to the server in iteration t, where no client is down."""
-        latest, found = self._last_clients.get("latest", (-1, ()))
-        if latest != t:
-            found = tuple(self.roaming.last(token, t) for token in range(self.tokens))
-            self._last_clients["latest"] = t, found
-        return found
+        if t not in self._last_clients:
+            self._last_clients.clear()
+            self._last_clients[t] = tuple(self.roaming.last(token, t) for token in range(self.tokens))
+        return self._last_clients[t]
 
     @cached_property
-    def _last_clients(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+    def _last_clients(self) -> dict[int, tuple[int, ...]]:
+        """Those of the iteration for which they were last computed."""
         return {}
 
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
