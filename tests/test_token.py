@@ -16,7 +16,7 @@ from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
-from mtcd.protocol.token import Tally, Token
+from mtcd.protocol.token import NO_INSTRUCTION, Tally, Token
 from problems import Case, cases, make_data, mtcd_settings
 
 
@@ -138,3 +138,58 @@ def test_who_is_asked_late_tells_of_the_model_from_before_and_keeps_its_copies()
     assert not client.share(0).payload.representation.any()  # theta_k was 0
     assert np.array_equal(client.parameters(), visited)
     assert client.share(1).payload.representation.any()
+
+
+def test_a_client_holds_a_copy_for_each_token_of_the_iteration_and_their_average_for_the_next() -> None:
+    client = client_of(MTCD(4, 3, 3, 0.01))
+    client.visit(arriving(0))
+    client.visit(arriving(1))
+    first, second = client.copies[0][0], client.copies[1][0]
+    assert first.any()
+    assert not np.allclose(first, second)
+    assert np.array_equal(client.copy_for(arriving(0)), first)
+    assert np.array_equal(client.copy_for(arriving(1)), second)
+    assert not client.copy_for(arriving(2)).any()  # theta_k was 0
+    mean = (first + second) / 4  # tokens 2 and 3 have not been here
+    np.testing.assert_allclose(client.copy_for(Token(0, 1, 0, np.zeros(12), 0.0)), mean)
+    np.testing.assert_allclose(client.parameters(), mean)
+
+
+def test_a_client_that_stops_at_a_sync_adopts_its_model_unless_it_has_done_so() -> None:
+    client = client_of(MTCD(2, 3, 3, 0.01))
+    client.visit(arriving(0))
+    client.stop_at_sync(0, {})
+    assert client.copies
+    assert not client.theta[0].any()
+    client.stop_at_sync(1, {})
+    assert not client.copies
+    assert client.t == 1
+    np.testing.assert_array_equal(client.theta[0], client.parameters())
+    assert client.parameters().any()
+
+
+def test_visits_are_undone_up_to_any_earlier_one() -> None:
+    client = client_of(MTCD(4, 3, 3, 0.01))
+    before = client.parameters()
+    client.visit(arriving(0))
+    once, kept = client.parameters(), client.visits()
+    client.visit(arriving(1))
+    assert not np.allclose(client.parameters(), once)
+    client.undo_visits(kept)
+    np.testing.assert_array_equal(client.parameters(), once)
+    assert [*client.copies] == [0]
+    client.undo_visits()
+    np.testing.assert_array_equal(client.parameters(), before)
+    assert not client.copies
+
+
+def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instruction() -> None:
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    server = MTCD(2, 5, 1, 0.01).parties(MODEL.problem(data), make_network("path", data.clients), 7).server
+    assert isinstance(server, TokenServer)
+    server.t = 3
+    assert server.last_sync() == (3, 15)
+    progress, *sent = [message.payload for message in server.start_iteration()]
+    assert (progress.hop, progress.t, progress.penalty) == (15, 3, 0.0)
+    assert [(token.index, token.t, token.hop, token.penalty) for token in sent] == [(0, 3, 0, 0.0), (1, 3, 0, 0.0)]
+    assert all(token.instruction is NO_INSTRUCTION for token in sent)

@@ -128,7 +128,7 @@ class Plan:
 
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
-        first = self.roaming.first(0, 0)
+        first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 

@@ -159,7 +159,7 @@ class MTCD(TokenSettings):
             raise ConfigError(f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum with l1.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         if problem.warm and self.hops is None:
-            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.first(0, 0))))
+            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start)))
         clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
         if plan.first_pass:
             return self.equip(Parties([Collecting(client) for client in clients], None, first_messages(plan)))
@@ -217,7 +217,7 @@ class MTCD(TokenSettings):
         """The clients of the first pass of a split network, in order; training starts at the last. () for none."""
         if self.hops is not None or not self.first_pass:
             return ()
-        return tuple(walk_through_all(network, roaming.first(0, 0)))
+        return tuple(walk_through_all(network, roaming.lone_start))
 
     def _fusing(self, network: Network) -> frozenset[int]:
         """The clients at which theta_0 is updated, without a server."""

@@ -67,6 +67,11 @@ class Roaming:
         """k ~ P_gamma, for iteration t."""
         return self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
 
+    @property
+    def lone_start(self) -> int:
+        """The client at which the lone token starts, without a server."""
+        return self.first(0, 0)
+
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of iteration t."""
         walk = self.walks[token]
@@ -99,7 +104,7 @@ class Roaming:
 
     def has_visited_all(self, hop: int) -> bool:
         """Without a server: whether the token, after ``hop`` hops, has visited every client of its tour."""
-        return has_visited_all(self.lone, self.first(0, 0), hop)
+        return has_visited_all(self.lone, self.lone_start, hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         """Whether the visit after ``hop`` hops of iteration t is the last of this client before the sync.

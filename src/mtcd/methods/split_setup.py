@@ -140,7 +140,7 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: boo
     clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
     if plan.hops is not None:
         return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked)
-    way = plan.first_pass or (plan.roaming.first(0, 0),)
+    way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)

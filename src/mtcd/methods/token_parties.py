@@ -17,7 +17,7 @@ from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
-from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Tally, Token
 
 WithPenalty = tuple[Theta, float]  # parameters and their penalty
 Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
@@ -130,7 +130,7 @@ class TokenServer(Party):
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.instruction = Instruction(0)
+        self.instruction = NO_INSTRUCTION
         self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
