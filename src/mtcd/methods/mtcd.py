@@ -82,7 +82,7 @@ class MTCD(TokenSettings):
         return found
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
+        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes  # no mutants: whatever the step size
 
     def sealed(self, dp: DP | None = None) -> SealedTours:
         refused = {
@@ -167,11 +167,8 @@ class MTCD(TokenSettings):
             relays = OnDemand(network.size, lambda k: Relay(clients[k]))
             return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        if self.aggregation == MASKED and plan.tokens_return and not 2 <= plan.tokens <= MOST_PLACES:
-            raise ConfigError(
-                "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
-                "itself: use two tokens or more, or batch."
-            )
+        if self.aggregation == MASKED and plan.tokens_return:
+            _check_masked_tokens(plan.tokens)
         holders = plan.last_clients if plan.tokens_return else None
         parties = Parties(clients, server, opening(server, clients, problem))
         return self.equip(parties, holders, UploadBatches(plan.batches, _requested_batch))
@@ -255,6 +252,17 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         transport=transport,
         local_solver=local_solver,
     )
+
+
+def _check_masked_tokens(tokens: int) -> None:
+    """Reject a number of tokens whose sum cannot be masked."""
+    if tokens == 1:
+        raise ConfigError(
+            "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
+            "itself: use two tokens or more, or batch."
+        )
+    if tokens > MOST_PLACES:
+        raise ConfigError(f"privacy.aggregation: masked is for at most {MOST_PLACES} tokens, but there are {tokens}.")
 
 
 def _requested_batch(payload: Payload) -> int | None:
