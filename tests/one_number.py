@@ -146,7 +146,7 @@ class SmallProblem:
 
 def parties_of(method: Method, clients: int = 3, seed: int = 0, kind: str = "path") -> Any:
     network = make_network(kind, [f"c{k}" for k in range(clients)])
-    return method.split(SmallProblem(clients), network, seed)  # type: ignore[arg-type]
+    return method.split(SmallProblem(clients), network, seed)
 
 
 def run(parties: SplitParties, moments: int) -> list[tuple[Any, EpochLoss | None]]:

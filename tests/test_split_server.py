@@ -139,9 +139,9 @@ def test_an_upload_counts_until_the_next_one_of_the_same_client() -> None:
 @pytest.mark.parametrize(("combine", "lanes"), [("average", 1), ("cluster", 2)])
 def test_tokens_that_may_meet_share_one_lane(combine: str, lanes: int) -> None:
     problem, path = SmallProblem(), make_network("path", ["c0", "c1", "c2"])
-    MTCD(2, 3, 1, 0.1, combine=combine).split(problem, path, 0)  # type: ignore[arg-type]
+    MTCD(2, 3, 1, 0.1, combine=combine).split(problem, path, 0)
     assert problem.lanes == lanes
-    SVFL(1, 0.1).split(problem, path, 0)  # type: ignore[arg-type]
+    SVFL(1, 0.1).split(problem, path, 0)
     assert problem.lanes == 3
 
 
@@ -207,11 +207,11 @@ def test_masked_uploads_are_sums() -> None:
     path = make_network("path", ["c0", "c1", "c2"])
     method = SVFL(1, 0.1, batch=2).masked()
     with pytest.raises(ConfigError, match="set model.aggregation to sum or mean"):
-        method.split(SmallProblem(sums=False), path, 0)  # type: ignore[arg-type]
-    assert method.split(SmallProblem(), path, 0).masked  # type: ignore[arg-type]
-    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).masked  # type: ignore[arg-type]
+        method.split(SmallProblem(sums=False), path, 0)
+    assert method.split(SmallProblem(), path, 0).masked
+    assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).masked
     with pytest.raises(ConfigError, match="masked needs batch for split networks, or svfl"):
-        MTCD(2, 3, stepsize=0.1).masked().split(SmallProblem(), path, 0)  # type: ignore[arg-type]
+        MTCD(2, 3, stepsize=0.1).masked().split(SmallProblem(), path, 0)
 
 
 def test_sizes_of_messages_and_the_cost_before_the_first_iteration() -> None:
