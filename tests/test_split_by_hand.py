@@ -22,6 +22,7 @@ def test_each_token_trains_its_own_copy_and_the_sync_averages_them() -> None:
     """Token 0 comes twice, with token 1 in between; token 2 does not come."""
     parties, others = parties_of(MTCD(3, 4, 2, 0.1)), parties_of(MTCD(3, 4, 2, 0.1))
     client, alone = parties.clients[1], others.clients[1]
+    assert [one.t for one in parties.clients] == [0, 0, 0]
     net, start, tokens = client.network, client.network.theta.copy(), [token_for(parties, index) for index in range(2)]
     copies = []
     for index in (0, 1, 0):

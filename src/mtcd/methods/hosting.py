@@ -74,7 +74,7 @@ class Plan:
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
-        return self.stepsize if self.schedule is None else scheduled(self.stepsize, self.schedule, t, self.batches)
+        return scheduled(self.stepsize, self.schedule, t, self.batches)
 
     @cached_property
     def tokens_return(self) -> bool:

@@ -171,8 +171,7 @@ class TokenServer(Party):
         """The token gamma = ``index`` at the start of the iteration."""
         order = self.instruction
         token = self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty, order)
-        if order.products:
-            token.tally = Tally(np.zeros(order.products))
+        token.tally = Tally(np.zeros(order.products))
         return token
 
     def accelerate(self) -> None:
