@@ -9,14 +9,16 @@ from typing import Any
 import pytest
 
 import mtcd
-from mtcd.errors import ConfigError
+from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs, Sizes
+from mtcd.methods.accelerations.conjugate import Conjugate
 from mtcd.methods.method import Method, resolve_stepsize, with_privacy
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.private.settings import PrivateTours
 from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.svfl import SVFL
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, Network, make_network
 from mtcd.privacy import DP
 from mtcd.protocol.batches import Batches
 from mtcd.theory.stepsize import Smoothness, descent_limit, theorem_limit
@@ -56,6 +58,7 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (lambda: MTCD(acceleration="anderson", transport="float32", **TOUR), "float32 changes tokens on their way"),
         (lambda: MTCD(combine="optimal", transport="float32"), "float32 changes tokens on their way"),
         (lambda: SVFL(transport="float32").masked(), "masked sends integers"),
+        (lambda: STCD().masked(), "stcd has no sums at a server"),
         (lambda: MTCD(2).masked("double-masked"), "use svfl, or mtcd with batch"),
         (lambda: MTCD(2, combine="visitors").masked(), "syncs that need the sum"),
         (lambda: MTCD(2, combine="optimal").masked(), "syncs that need the sum"),
@@ -106,6 +109,21 @@ def test_masks_have_as_many_places_as_their_seeds_can_name(monkeypatch: pytest.M
         SVFL().masked().check_network(CYCLE)
     with pytest.raises(ConfigError, match="at least 4 .*, but there are 3: also without one client, in a sum of two"):
         SVFL().masked("double-masked").check_network(path)
+
+
+def test_changes_are_for_plain_sums_of_all_samples() -> None:
+    changing = with_changes(CYCLE, [Change(3, leave=["c1"])])
+    SVFL().check_network(changing)
+    for method, says in ((SVFL(batch=3), "leave batch out"), (SVFL().masked(), "leave network.changes out")):
+        with pytest.raises(ConfigError, match=f"(?i){says}"):
+            method.check_network(changing)
+        method.check_network(CYCLE)
+
+
+def test_a_network_in_pieces_is_told_by_the_first_clients_of_the_first_two() -> None:
+    pieces = Network(("a", "b", "c", "d", "e"), ((1,), (0,), (3,), (2,), ()))
+    with pytest.raises(NetworkError, match="stcd needs .* in 3 pieces .client 'c' cannot be reached from 'a'"):
+        STCD().check_network(pieces)
 
 
 @pytest.mark.parametrize(("combine", "clusters"), [("cluster", None), (None, [["c0", "c1"], ["c2", "c3", "c4"]])])
@@ -213,6 +231,44 @@ def test_what_methods_have_in_common() -> None:
     assert svfl.token_clusters(CYCLE, 0) is None
     assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
     assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
+    assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
+    (note,) = svfl.masked().notes(CYCLE)
+    assert "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)" in note
+
+
+@pytest.mark.parametrize(
+    ("method", "chooses", "most"),
+    [
+        (STCD(walk="tour", acceleration="anderson"), False, 5),
+        (STCD(walk="tour", acceleration="anderson", depth=2), False, 2),
+        (STCD(walk="tour", acceleration="conjugate"), True, Conjugate.adaptive_depth),
+        (STCD(stepsize=0.1, walk="tour", acceleration="conjugate"), False, 5),
+        (STCD(walk="tour", acceleration="conjugate", depth=2), True, 2),
+        (STCD(), False, 5),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_accelerations_that_adapt_choose_steps_unless_a_step_size_is_given(
+    method: MTCD, chooses: bool, most: int
+) -> None:
+    assert (method.chooses_steps, method.most_starts) == (chooses, most)
+    resolved = method.with_resolved_stepsize(0.1)
+    assert (resolved.stepsize, resolved.adaptive, resolved.chooses_steps) == (0.1, chooses, chooses)
+    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    expected = Conjugate.first_stepsize(smoothness) if chooses else descent_limit(smoothness)
+    assert method.auto_stepsize(smoothness) == expected
+
+
+def test_a_plan_has_the_settings_of_its_method() -> None:
+    def plan(*settings: Any, **others: Any) -> Any:
+        return MTCD(*settings, stepsize=0.1, **others).plan(20, 1, CYCLE, 0)
+
+    assert [type(plan(tokens, 3).combine).__name__ for tokens in (None, 1, 2)] == ["Cluster", "Cluster", "Average"]
+    assert plan(1, 3, combine="optimal").combine.server_chooses
+    assert [plan(2, 3).tokens, plan(None, 3).tokens, plan(None, 3, clusters=[[0, 1], [2, 3, 4]]).tokens] == [2, 1, 2]
+    assert [plan(2, 3).majorises, plan(2, 3, local_solver="majorise").majorises] == [False, True]
+    assert [plan(2, 3).gains, plan(2, 3, compares_gains=True).gains] == [0, 5]
+    assert plan(1, None, walk="tour", acceleration="conjugate", start="c3").roaming.first(0, 0) == 3
 
 
 # Sealed tours, privacy and transports

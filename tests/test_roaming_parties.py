@@ -1,22 +1,26 @@
 """What parties do while tokens roam, and who is absent when."""
 
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference
+from mtcd.methods.hosting import Share
 from mtcd.methods.membership import nearest, next_on_way
-from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.mtcd import MTCD, STCD, _requested_batch
 from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
-from mtcd.methods.svfl import SVFL
+from mtcd.methods.svfl import SVFL, Shared, _next_batch
 from mtcd.model.linear import Glm
 from mtcd.network.changes import Change, absences, with_changes
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
+from mtcd.protocol.batches import Batches
 from mtcd.protocol.party import Message
 from problems import Case, make_data
 from test_membership import trail_of
@@ -166,3 +170,58 @@ def test_the_nearest_who_is_there_and_the_way_to_somebody() -> None:
     assert nearest(cycle, 2, frozenset({1, 2})) == 3
     assert nearest(cycle, 2, frozenset({1, 2, 3})) == 0
     assert [next_on_way(cycle, client, 4) for client in range(6)] == [5, 0, 3, 4, 4, 4]
+
+
+def test_a_server_of_rounds_sums_the_latest_uploads_and_their_penalties() -> None:
+    """Client c0 joins at round 1: until then it counts as nothing."""
+    data, model = make_data(Glm("ridge", l2=0.5), 12, [2, 1, 3], seed=5), Glm("ridge", l2=0.5)
+    network = with_changes(make_network("complete", data.clients), [Change(1, join=["c0"])])
+    parties: Any = SVFL(2, 2e-3).parties(model.problem(data), network, 0)
+    server = parties.server
+    progress, *sent = parties.opening
+    assert (progress.payload.hop, progress.payload.t, progress.payload.penalty) == (0, 0, 0.0)
+    assert [message.to for message in sent] == [1, 2]
+    assert server.last_sync() == (0, 0)
+    for message in sent:
+        (upload,) = parties.clients[message.to].receive(message)
+        answer = server.receive(upload)
+    thetas = parties.parameters()
+    assert [message.to for message in answer[1:]] == [0, 1, 2]
+    assert server.last_sync() == (1, 1)
+    assert answer[0].payload.penalty == pytest.approx(sum(0.25 * (theta**2).sum() for theta in thetas[1:]))
+    expected = sum(block @ theta for block, theta in zip(data.blocks[1:], thetas[1:], strict=True))
+    np.testing.assert_allclose(answer[0].payload.aggregate, expected)
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_rounds_from_given_parameters_begin_with_an_upload_of_all(batch: int | None) -> None:
+    model = Glm("ridge", l2=0.5)
+    data = make_data(model, 12, [2, 1, 3], seed=5)
+    start = tuple(np.arange(1.0, 1.0 + block.shape[1]) for block in data.blocks)
+    problem = replace(model.problem(data), start=start)
+    parties: Any = SVFL(1, 2e-3, batch).parties(problem, make_network("path", data.clients), 0)
+    answers = [parties.server.receive(upload) for upload in parties.opening]
+    assert answers[:2] == [[], []]
+    progress, *sent = answers[2]
+    assert (progress.payload.hop, progress.payload.t) == (0, 0)
+    rows = Batches(12, batch, 0).rows(0)
+    expected = sum(block @ theta for block, theta in zip(data.blocks, start, strict=True))
+    for message in sent:
+        assert message.payload.t == 0
+        np.testing.assert_allclose(message.payload.aggregate, expected if rows is None else expected[rows])
+        assert message.floats == (batch or 12)
+    assert (progress.payload.aggregate is None) == (batch is not None)
+
+
+def test_the_batch_that_a_message_asks_for() -> None:
+    assert (_next_batch(Shared(3, np.zeros(2))), _next_batch(Share(3))) == (4, None)
+    assert (_requested_batch(Share(3)), _requested_batch(Shared(3, np.zeros(2)))) == (3, None)
+
+
+def test_tokens_of_the_whole_network_share_a_walk_unless_it_is_drawn_for_each() -> None:
+    lazy, drawn = (on_path(4, None, 6, tokens=3, walk=walk) for walk in ("lazy", "random-tour"))
+    assert len({id(walk) for walk in lazy.walks}) == 1
+    assert len({id(walk) for walk in drawn.walks}) == 3
+    star = make_network("star", [f"c{k}" for k in range(7)])
+    roaming = plan_roaming(star, 2, None, "random-tour", "c0", 0, 12)
+    assert trail_of(roaming, 0, 0, 12) != trail_of(roaming, 1, 0, 12)

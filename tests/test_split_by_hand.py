@@ -16,6 +16,7 @@ from mtcd.protocol.batches import Batches
 from mtcd.protocol.model import EpochLoss, Visit
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from one_number import SAMPLES, SmallStage, parties_of, run, token_for
+from test_membership import trail_of
 
 
 def test_each_token_trains_its_own_copy_and_the_sync_averages_them() -> None:
@@ -147,6 +148,12 @@ def test_the_first_pass_collects_all_representations_and_ends_where_training_sta
         (arriving, report) = waiting
         assert (arriving.to, report.to) == (way[-1], MONITOR)
         assert (report.payload.hop, report.payload.t, report.payload.penalty) == (0, 0, 0.0)
+        trail = [arriving.to]
+        for _ in range(9):
+            arriving = parties.clients[arriving.to].receive(arriving)[0]
+            trail.append(arriving.to)
+            assert arriving.hop_floats == arriving.floats == SAMPLES + 1
+        assert trail == trail_of(plan.roaming, 0, 0, 10)
 
 
 def test_without_a_first_pass_the_token_starts_empty_where_training_starts() -> None:

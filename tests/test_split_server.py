@@ -15,11 +15,13 @@ from mtcd.errors import ConfigError, MtcdError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.hosting import Share
+from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.split_parties import UpdateFusion
 from mtcd.methods.split_setup import opening_cost, split_sizes
 from mtcd.methods.svfl import SVFL
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, make_network
 from mtcd.protocol.model import EpochLoss
 from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.state import Snapshot
@@ -184,6 +186,36 @@ def test_a_training_goes_on_from_its_snapshot(method: Any) -> None:
         assert ours == (None if theirs is None else EpochLoss(*map(pytest.approx, theirs)))
 
 
+def test_snapshots_of_before_losses_were_kept_are_resumed() -> None:
+    for method in (SVFL(1, 0.1, batch=2), STCD(1, 0.1)):
+        parties = parties_of(method)
+        run(parties, 5)
+        facts, tensors = parties.snapshot()
+        known = {name: value for name, value in facts.items() if "loss" not in name}
+        assert len(known) < len(facts)
+        again = parties_of(method)
+        again.resume(Snapshot(known, tensors))
+        told = again.stage.epoch_loss()
+        if again.server is None:
+            assert told.start == told.loss  # it counts from here
+        else:
+            assert (again.server.losses, again.server.start_loss) == (0.0, 1000.0)
+
+
+@pytest.mark.parametrize("method", [SVFL(1, 0.1, batch=2), MTCD(2, 2, 1, 0.1), STCD(1, 0.1)])
+def test_states_of_parties_are_restored_with_their_networks(method: Any) -> None:
+    parties, others = parties_of(method), parties_of(method)
+    run(parties, 5)
+    server = [] if parties.server is None else [parties.server]
+    for party, other in zip([*parties.clients, *server], [*others.clients, others.server], strict=False):
+        other.restore(party.state())
+        assert other.state() == party.state()
+    assert [net.theta for net in others.stage.clients] == [net.theta for net in parties.stage.clients]
+    if server:
+        assert others.stage.fusion.w == parties.stage.fusion.w > 0.5
+        assert (others.server.t, others.server.fused) == (4, 3)
+
+
 def test_a_snapshot_of_other_networks_is_refused() -> None:
     parties = parties_of(SVFL(1, 0.1))
     run(parties, 2)
@@ -212,6 +244,36 @@ def test_masked_uploads_are_sums() -> None:
     assert not SVFL(1, 0.1).split(SmallProblem(sums=False), path, 0).masked
     with pytest.raises(ConfigError, match="masked needs batch for split networks, or svfl"):
         MTCD(2, 3, stepsize=0.1).masked().split(SmallProblem(), path, 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "says"),
+    [
+        (MTCD(2, 3, stepsize=0.1, combine="optimal"), "rest on linear representations"),
+        (MTCD(2, 4, stepsize=0.1, walk="tour", combine="cluster", acceleration="anderson"), "rest on linear"),
+        (MTCD(2, 3, stepsize=0.1, local_solver="majorise"), "rest on linear representations"),
+        (STCD(stepsize=0.1), "stcd has no server to hold the running statistics"),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_what_split_networks_cannot_be_trained_with(method: Method, says: str) -> None:
+    problem, path = SmallProblem(), make_network("path", ["c0", "c1", "c2"])
+    problem.fusion_keeps_statistics = method.kind == "stcd"
+    with pytest.raises(ConfigError, match=says):
+        method.split(problem, path, 0)
+
+
+def test_changes_are_for_linear_models() -> None:
+    changing = with_changes(make_network("path", ["c0", "c1", "c2"]), [Change(3, leave=["c0"])])
+    for method in (SVFL(1, 0.1), MTCD(2, 3, stepsize=0.1)):
+        with pytest.raises(ConfigError, match="network.changes rest"):
+            method.split(SmallProblem(), changing, 0)
+
+
+def test_a_server_holds_the_statistics_of_theta_0() -> None:
+    problem = SmallProblem()
+    problem.fusion_keeps_statistics = True
+    MTCD(2, 3, stepsize=0.1).split(problem, make_network("path", ["c0", "c1", "c2"]), 0)
 
 
 def test_sizes_of_messages_and_the_cost_before_the_first_iteration() -> None:

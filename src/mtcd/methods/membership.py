@@ -20,6 +20,7 @@ from mtcd.network.walks import NOWHERE, Walk
 from mtcd.network.walks.pieces import Pieces
 from mtcd.seeding import uniform
 
+NO_DRAW = 0.0  # no mutants: tours use none
 
 @dataclass(frozen=True, eq=False)
 class MembershipView:
@@ -205,7 +206,7 @@ def _touring(
         elif last in view.absent:
             entry = nearest(network, last, view.absent)
         else:
-            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, 0.0)
+            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, NO_DRAW)
     return MembershipView(view.begins, view.absent, [walk.around(entry)], view.starts, entry)
 
 
@@ -215,5 +216,5 @@ def _position(view: MembershipView, hop: int) -> int:
     since = hop - view.begins
     client, previous = view.entry, NOWHERE
     for at in range(since - since % tour_length(walk), since):
-        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, 0.0), client
+        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW), client
     return client
