@@ -1,7 +1,7 @@
 """What parties do while tokens roam, and who is absent when."""
 
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -152,6 +152,20 @@ def test_a_tour_starts_at_its_home_in_whatever_piece_that_is() -> None:
     for gone, first in (("c2", home), ("c5", home), ("c4", 0)):
         roaming = tour_on_chain(Change(0, leave=[gone]), Change(30, join=[gone]))
         assert roaming.views[0].entry == roaming.first(0, 0) == first
+
+
+def test_a_tour_whose_home_leaves_while_an_earlier_one_comes_back_has_a_new_home() -> None:
+    cycle = make_network("cycle", [f"c{k}" for k in range(6)])
+    changes = [Change(6, leave=["c0"]), Change(14, join=["c0"], leave=["c4"])]
+    method = STCD(1, 1e-3, walk="tour", start="c0", acceleration="anderson")
+    roaming: Any = method.plan(10, 1, with_changes(cycle, changes), 0).roaming
+    assert [(view.begins, view.entry) for view in roaming.views[:2]] == [(0, 0), (6, 4)]
+    assert roaming.views[2].begins == 14
+    assert roaming.views[2].entry not in (4, 0)  # the token is beside its old home
+    trail = trail_of(roaming, 0, 0, 30)
+    assert trail[14] == roaming.views[2].entry
+    assert all(there in (here, *cycle.neighbours[here]) for here, there in pairwise(trail))
+    assert {*trail[14:22]} == {0, 1, 2, 3, 5}
 
 
 @pytest.mark.parametrize(("iteration", "begins"), [(0, 0), (1, 1), (7, 2), (8, 2), (9, 3)])
