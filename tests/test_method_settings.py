@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from inspect import Parameter, signature
 from typing import Any
 
 import pytest
@@ -197,3 +198,19 @@ def test_split_networks_refuse_what_is_for_linear_models() -> None:
         with pytest.raises(ConfigError, match=says):
             method.check_split()
     SVFL().masked().check_split()
+
+
+@pytest.mark.parametrize(
+    ("method", "named"),
+    [(MTCD, ["compares_gains", "transport", "local_solver", "aggregation"]), (SVFL, ["transport", "aggregation"])],
+)
+def test_settings_that_came_later_are_given_by_name(method: type[Method], named: list[str]) -> None:
+    parameters = signature(method).parameters.values()
+    assert [one.name for one in parameters if one.kind is Parameter.KEYWORD_ONLY] == named
+
+
+def test_settings_that_no_config_has_are_not_shown_at_their_defaults() -> None:
+    shown = repr(MTCD())
+    assert "fusion_client=None, adaptive=False, transport='float64', local_solver='gradient'" in shown
+    assert "first_pass" not in shown
+    assert "compares_gains" not in shown
