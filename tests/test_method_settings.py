@@ -11,6 +11,8 @@ import pytest
 
 import mtcd
 from mtcd.errors import ConfigError, NetworkError
+from mtcd.masking.double_server import DoubleMaskingServer
+from mtcd.masking.parties import MaskingServer
 from mtcd.methods.method import Method, with_privacy
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.private.settings import PrivateTours
@@ -214,3 +216,12 @@ def test_settings_that_no_config_has_are_not_shown_at_their_defaults() -> None:
     assert "fusion_client=None, adaptive=False, transport='float64', local_solver='gradient'" in shown
     assert "first_pass" not in shown
     assert "compares_gains" not in shown
+
+
+@pytest.mark.parametrize("method", [SVFL(stepsize=0.1), MTCD(2, 3, stepsize=0.1, batch=2)])
+def test_parties_are_masked_once_or_twice(method: Any) -> None:
+    data = make_data(MODELS[0], 8, [1] * 4, seed=0)
+    problem, path = MODELS[0].problem(data), make_network("path", data.clients)
+    for aggregation, host in (("masked", MaskingServer), ("double-masked", DoubleMaskingServer)):
+        assert type(method.masked(aggregation).parties(problem, path, 0).server) is host
+    assert not isinstance(method.parties(problem, path, 0).server, MaskingServer)
