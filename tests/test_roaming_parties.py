@@ -1,7 +1,7 @@
 """What parties do while tokens roam, and who is absent when."""
 
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,20 @@ def test_a_tour_whose_home_leaves_while_an_earlier_one_comes_back_has_a_new_home
     assert {*trail[14:22]} == {0, 1, 2, 3, 5}
 
 
+@pytest.mark.parametrize("walk", ["tour", "random-tour"])
+def test_a_lone_tour_enters_each_view_from_where_it_was(walk: str) -> None:
+    """Two leave one after the other, at any time: the token is never far from where it goes on."""
+    path = make_network("path", [f"c{k}" for k in range(6)])
+    for first, later in product((1, 4, 6, 7), (1, 2, 5, 6)):
+        changes = [Change(first, leave=["c5"]), Change(first + later, leave=["c4"])]
+        method = STCD(1, 1e-3, walk=walk, start="c0")
+        roaming: Any = method.plan(10, 1, with_changes(path, changes), 0).roaming
+        trail = trail_of(roaming, 0, 0, 24)
+        assert [view.begins for view in roaming.views] == [0, first, first + later]
+        assert [trail[view.begins] for view in roaming.views] == [view.entry for view in roaming.views]
+        assert all(there in (here, *path.neighbours[here]) for here, there in pairwise(trail))
+
+
 @pytest.mark.parametrize(("iteration", "begins"), [(0, 0), (1, 1), (7, 2), (8, 2), (9, 3)])
 def test_with_a_server_a_view_begins_at_the_next_sync(iteration: int, begins: int) -> None:
     path = make_network("path", [f"c{k}" for k in range(4)])
@@ -225,6 +239,14 @@ def test_rounds_from_given_parameters_begin_with_an_upload_of_all(batch: int | N
         np.testing.assert_allclose(message.payload.aggregate, expected if rows is None else expected[rows])
         assert message.floats == (batch or 12)
     assert (progress.payload.aggregate is None) == (batch is not None)
+    following = Batches(12, batch, 0).rows(1)
+    for message, block in zip(sent, data.blocks, strict=True):
+        client = parties.clients[message.to]
+        (upload,) = client.receive(message)
+        np.testing.assert_allclose(
+            upload.payload.representation,
+            (block @ client.parameters())[slice(None) if following is None else following],
+        )
 
 
 def test_the_batch_that_a_message_asks_for() -> None:
