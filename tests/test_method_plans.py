@@ -29,6 +29,7 @@ TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
         (STCD(), 6 / 10),
         (MTCD(2, 4), 2 * 4 * 6 / 10 + 2 * (3 + 4)),
         (MTCD(2, 4, batch=3), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4),
+        (MTCD(2, 4, batch=3).masked("double-masked"), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4 + 5 * (2 * 5 + 2 * 2 * 5)),
         (SVFL(), 5 * (3 + 4)),
         (
             SVFL().masked("double-masked"),
