@@ -168,6 +168,18 @@ def test_a_tour_whose_home_leaves_while_an_earlier_one_comes_back_has_a_new_home
     assert {*trail[14:22]} == {0, 1, 2, 3, 5}
 
 
+@pytest.mark.parametrize("walk", ["lazy", "tour", "random-tour"])
+def test_until_the_first_change_a_lone_token_goes_where_it_would_go_without_any(walk: str) -> None:
+    star, starts = make_network("star", [f"c{k}" for k in range(6)]), set()
+    late = with_changes(star, [Change(30, leave=["c1"])])
+    for seed in range(6):
+        plain, changing = (STCD(1, 1e-3, walk=walk).plan(10, 1, one, seed).roaming for one in (star, late))
+        trail = trail_of(plain, 0, 0, 20)
+        assert trail_of(changing, 0, 0, 20) == trail
+        starts.add(trail[0])
+    assert len(starts) > 2
+
+
 @pytest.mark.parametrize("walk", ["tour", "random-tour"])
 def test_a_lone_tour_enters_each_view_from_where_it_was(walk: str) -> None:
     """Two leave one after the other, at any time: the token is never far from where it goes on."""

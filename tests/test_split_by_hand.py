@@ -63,6 +63,7 @@ def test_with_one_token_per_client_its_copy_is_theta_k_itself() -> None:
     client = parties_of(MTCD(1, 4, 1, 0.1, combine="cluster")).clients[0]
     client.load_copy(0)
     assert (client.in_hand, client.start) == (None, {})
+    assert client.parameters().size == 0  # the network holds them
 
 
 def test_copies_of_the_last_iteration_are_combined_before_the_next_visit() -> None:

@@ -22,6 +22,7 @@ from mtcd.seeding import uniform
 
 NO_DRAW = 0.0  # no mutants: tours use none
 
+
 @dataclass(frozen=True, eq=False)
 class MembershipView:
     """The walks and starts while ``absent`` clients are away, from iteration (without a server: hop) ``begins`` on."""
@@ -114,7 +115,7 @@ def next_on_way(network: Network, client: int, to: int) -> int:
 
 
 def through_changes(
-    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
+    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool
 ) -> Roaming:
     """The roaming through the changes of the network. ``whole_tours``: a view begins between two tours only."""
     if not network.changes:
