@@ -146,3 +146,40 @@ def test_a_plan_has_the_settings_of_its_method() -> None:
     assert [plan(2, 3).majorises, plan(2, 3, local_solver="majorise").majorises] == [False, True]
     assert [plan(2, 3).gains, plan(2, 3, compares_gains=True).gains] == [0, 5]
     assert plan(1, None, walk="tour", acceleration="conjugate", start="c3").roaming.first(0, 0) == 3
+
+
+def test_clusters_are_those_given_or_found() -> None:
+    assert MTCD(clusters=[["c4", "c0"], [1, 2, 3]]).token_clusters(CYCLE, 0) == ((4, 0), (1, 2, 3))
+    for method in (MTCD(2, clusters="auto"), MTCD(2, combine="cluster")):
+        found = method.token_clusters(CYCLE, 0)
+        assert found is not None
+        assert len(found) == 2
+        assert sorted(k for cluster in found for k in cluster) == [0, 1, 2, 3, 4]
+    assert MTCD(2).token_clusters(CYCLE, 0) is None
+
+
+def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_otherwise() -> None:
+    for acceleration, start, homes in (("anderson", None, [{1}, {4}]), ("anderson", [2, 3], [{2}, {3}])):
+        method = MTCD(
+            None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour", acceleration=acceleration, start=start
+        )
+        roaming = method.plan(20, 1, CYCLE, 0).roaming
+        assert [{roaming.first(token, t) for t in range(6)} for token in range(2)] == homes
+    plain = MTCD(None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour").plan(20, 1, CYCLE, 0).roaming
+    assert [{plain.first(token, t) for t in range(20)} for token in range(2)] == [{0, 1, 2}, {3, 4}]
+
+
+@pytest.mark.parametrize(
+    ("method", "snapshots", "products", "past"),
+    [
+        (STCD(depth=3, walk="tour", acceleration="conjugate"), 4, 2 * 4 + 1 + 5, 0),
+        (STCD(depth=3), 0, 0, 0),
+        (MTCD(3, 4, combine="optimal"), 0, 3, 5),
+        (MTCD(3, 4), 0, 0, 0),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_how_much_a_token_may_carry(method: MTCD, snapshots: int, products: int, past: int) -> None:
+    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    assert (bounds.snapshots, bounds.products, bounds.past) == (snapshots, products, past)
+    assert bounds.carries_change == (method.combine == "visitors")

@@ -115,7 +115,7 @@ def next_on_way(network: Network, client: int, to: int) -> int:
 
 
 def through_changes(
-    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool
+    roaming: Roaming, network: Network, clusters: Sequence[Sequence[int]] | None, whole_tours: bool = False
 ) -> Roaming:
     """The roaming through the changes of the network. ``whole_tours``: a view begins between two tours only."""
     if not network.changes:
