@@ -149,7 +149,7 @@ def test_a_plan_has_the_settings_of_its_method() -> None:
 
 
 def test_clusters_are_those_given_or_found() -> None:
-    assert MTCD(clusters=[["c4", "c0"], [1, 2, 3]]).token_clusters(CYCLE, 0) == ((4, 0), (1, 2, 3))
+    assert MTCD(clusters=[["c4", "c0"], [1, 2, 3]]).token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
     for method in (MTCD(2, clusters="auto"), MTCD(2, combine="cluster")):
         found = method.token_clusters(CYCLE, 0)
         assert found is not None
@@ -159,7 +159,7 @@ def test_clusters_are_those_given_or_found() -> None:
 
 
 def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_otherwise() -> None:
-    for acceleration, start, homes in (("anderson", None, [{1}, {4}]), ("anderson", [2, 3], [{2}, {3}])):
+    for acceleration, start, homes in (("anderson", None, [{0}, {3}]), ("anderson", [2, 4], [{2}, {4}])):
         method = MTCD(
             None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour", acceleration=acceleration, start=start
         )
