@@ -156,6 +156,7 @@ def test_clusters_are_those_given_or_found() -> None:
         assert len(found) == 2
         assert sorted(k for cluster in found for k in cluster) == [0, 1, 2, 3, 4]
     assert MTCD(2).token_clusters(CYCLE, 0) is None
+    assert MTCD(clusters=[[0, 4], [1, 2, 3]], combine="average").token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
 
 
 def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_otherwise() -> None:

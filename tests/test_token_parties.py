@@ -1,14 +1,17 @@
 """Clients and servers of tokens by hand: copies, syncs, and what visits leave on a token."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mtcd.methods.mtcd import MTCD, STCD
-from mtcd.methods.token_parties import TokenServer
+from mtcd.methods.relay import Relay
+from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.model.updates import LocalUpdates
-from mtcd.network.topology import make_network
+from mtcd.network.changes import with_changes
+from mtcd.network.topology import Change, make_network
 from mtcd.protocol.batches import Batches
 from mtcd.protocol.gain_token import AWAITED, UNKNOWN, GainToken
 from mtcd.protocol.party import MONITOR, SERVER, Message
@@ -157,3 +160,40 @@ def test_the_lone_token_starts_with_nothing_at_its_first_client() -> None:
         assert not token.aggregate.any()
         starts.add(first)
     assert starts == {0, 1, 2}
+
+
+def test_a_lone_token_from_given_parameters_collects_all_representations_before_it_trains() -> None:
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    thetas = tuple(np.arange(1.0, 1.0 + block.shape[1]) for block in data.blocks)
+    problem, path = replace(MODEL.problem(data), start=thetas), make_network("path", data.clients)
+    for seed in range(6):
+        parties = STCD(1, 0.01).parties(problem, path, seed)
+        first = STCD(1, 0.01).plan(12, 1, path, seed).roaming.first(0, 0)
+        (message,) = parties.opening
+        assert message.to == message.sender
+        while message.payload.hop < 0:
+            sent = parties.clients[message.to].receive(message)
+            message = sent[-1]
+        assert [(one.sender, one.to) for one in sent] == [(first, MONITOR), (first, first)]
+        aggregate = sum(block @ theta for block, theta in zip(data.blocks, thetas, strict=True))
+        np.testing.assert_allclose(message.payload.aggregate, aggregate)
+    assert MTCD(2, 3, 1, 0.01).parties(problem, path, 0).server is not None
+
+
+def test_clients_forward_tokens_only_where_some_may_be_absent() -> None:
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    path = make_network("path", data.clients)
+    changing = with_changes(path, [Change(3, leave=["c0"])])
+    kinds = [type(STCD(1, 0.01).parties(MODEL.problem(data), one, 0).clients[0]) for one in (path, changing)]
+    assert kinds == [TokenClient, Relay]
+
+
+def test_masked_tokens_are_held_by_their_last_clients() -> None:
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    path = make_network("path", data.clients)
+    for batch in (None, 4):
+        method = MTCD(2, 3, 1, 0.01, batch).masked()
+        server: Any = method.parties(MODEL.problem(data), path, 7).server
+        holders, plan = server.masking.token_holders, method.plan(12, 1, path, 7)
+        assert (holders is None) == (batch is not None)
+        assert holders is None or [holders(t) for t in range(3)] == [plan.last_clients(t) for t in range(3)]
