@@ -107,6 +107,9 @@ def test_a_server_tells_the_hops_of_its_syncs_and_sends_tokens_without_instructi
     assert (progress.hop, progress.t, progress.penalty) == (15, 3, 0.0)
     assert [(token.index, token.t, token.hop, token.penalty) for token in sent] == [(0, 3, 0, 0.0), (1, 3, 0, 0.0)]
     assert all(token.instruction is NO_INSTRUCTION for token in sent)
+    assert progress.aggregate is server.aggregate  # of all samples, unlike that of a batch
+    batches = MTCD(2, 5, 1, 0.01, batch=4).parties(MODEL.problem(data), make_network("path", data.clients), 7)
+    assert batches.opening[0].payload.aggregate is None
 
 
 def test_the_changes_that_visits_bring_to_the_sync_add_up_to_the_combined_model() -> None:

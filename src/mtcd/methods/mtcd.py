@@ -174,7 +174,8 @@ class MTCD(TokenSettings):
         return self.equip(parties, holders, UploadBatches(plan.batches, _requested_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        split, outputs = general.split is not None, math.prod(general.shape[1:])
+        split = general.split is not None
+        outputs = math.prod(general.shape[1:])  # no mutants: no bound of these depends on it
         plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
         optimal = plan.combine.server_chooses
         snapshots = 0 if plan.acceleration is None else plan.depth + 1
