@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mtcd.methods.hosting import Done, Share
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.relay import Relay
 from mtcd.methods.token_parties import TokenClient, TokenServer
@@ -33,6 +34,9 @@ def test_a_client_holds_a_copy_for_each_token_of_the_iteration_and_their_average
     mean = (first + second) / 4  # tokens 2 and 3 have not been here
     np.testing.assert_allclose(client.copy_for(Token(0, 1, 0, np.zeros(12), 0.0)), mean)
     np.testing.assert_allclose(client.parameters(), mean)
+    client.visit(replace(arriving(2), t=1))  # the sync is behind it
+    np.testing.assert_allclose(client.theta[0], mean)
+    np.testing.assert_allclose(client.parameters(), mean + (client.copies[2][0] - mean) / 4)
 
 
 def test_the_penalties_that_tokens_bring_to_the_sync_add_up_to_that_of_the_combined_model() -> None:
@@ -148,6 +152,23 @@ def test_the_first_tour_has_the_step_size_of_the_plan_only_where_it_chooses_the_
         plan = method.plan(12, 1, make_network("path", data.clients), 0)
         opening = plan.accelerate(np.zeros(12), 0.0, MODEL.problem(data).fit, 4).opening()
         assert (opening.tour, opening.stepsize) == (4, 0.25 if adaptive else 0.0)
+
+
+@pytest.mark.parametrize("batch", [None, 4])
+def test_a_sync_begins_when_all_tokens_are_back(batch: int | None) -> None:
+    data = make_data(MODEL, 12, [3, 2, 2], seed=3)
+    path = make_network("path", data.clients)
+    server: Any = MTCD(2, 5, 1, 0.01, batch).parties(MODEL.problem(data), path, 7).server
+    back = [Token(i, 0, 5, np.full(12, 1.0 + i), 0.0, 0.5) if batch is None else Done(i) for i in range(2)]
+    assert server.receive(Message(0, SERVER, back[1])) == []
+    sent = server.receive(Message(2, SERVER, back[0]))
+    assert (server.t, server.back) == (1, {})
+    if batch is None:
+        np.testing.assert_allclose(server.aggregate, 1.5)  # the average of both
+        assert server.penalty == 1.0
+        assert [message.payload.t for message in sent] == [1, 1, 1]
+    else:
+        assert [(message.to, message.payload) for message in sent] == [(k, Share(1)) for k in range(3)]
 
 
 def test_the_lone_token_starts_with_nothing_at_its_first_client() -> None:
