@@ -113,19 +113,28 @@ def test_weights_of_starts_are_finite_and_not_all_0(weights: tuple[float, float]
         on_path(2, dict(zip(("c0", "c1"), weights, strict=True)), 4)
 
 
-def test_a_tour_of_a_network_that_does_not_change() -> None:
-    """Along the path of four and back, from its second client."""
-    roaming = on_path(4, "c1", None, walk="tour")
+@pytest.mark.parametrize("home", [0, 1])
+def test_a_tour_of_a_network_that_does_not_change(home: int) -> None:
+    """Along the path of four and back."""
+    roaming = on_path(4, f"c{home}", None, walk="tour")
     assert [hop for hop in range(20) if roaming.ends_tour(hop)] == [0, 6, 12, 18]
     assert [hop for hop in range(20) if roaming.begins_view(hop)] == [0]
     assert not any(roaming.is_away(k, hop) for k in range(4) for hop in range(9))
     trail = trail_of(roaming, 0, 0, 12)
-    assert trail[0] == trail[6] == 1
+    assert trail[0] == trail[6] == home
     assert {*trail[:6]} == {0, 1, 2, 3}
     for hop, client in enumerate(trail):
         begins = hop - hop % 6
         assert roaming.has_visited_all(hop) == (hop == begins or {*trail[begins:hop]} == {0, 1, 2, 3})
-        assert roaming.is_last_visit(0, 0, hop, client) == (client not in (1, *trail[hop + 1 : begins + 6]))
+        assert roaming.is_last_visit(0, 0, hop, client) == (client not in (home, *trail[hop + 1 : begins + 6]))
+
+
+def test_the_draws_of_an_iteration_follow_those_of_the_one_before() -> None:
+    """As if the token had not been at the server in between."""
+    network = make_network("complete", [f"c{k}" for k in range(9)])
+    synced, lone = (plan_roaming(network, 1, None, "lazy", None, 3, hops) for hops in (5, None))
+    for t, hop in product(range(4), range(1, 5)):
+        assert synced.next(0, t, hop, 2, 1) == lone.next(0, 0, 5 * t + hop, 2, 1)
 
 
 def test_the_last_clients_of_an_iteration_are_those_where_the_trails_end() -> None:

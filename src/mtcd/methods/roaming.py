@@ -178,7 +178,7 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
 def _start_at(network: Network, choice: Distribution | None, region: Sequence[int]) -> StartAt:
     if choice is None:
         return StartAt(region)
-    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}
+    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}  # no mutants: it is the only one
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):
