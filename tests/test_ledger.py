@@ -150,3 +150,13 @@ def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Metho
     outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
     sizes = method.sizes(N, outputs, network, 3)
     assert costs.total(ledger) == pytest.approx(5 * method.iteration_cost(network, tokens, costs, sizes))
+
+
+@pytest.mark.parametrize("hops", [3, None])
+def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None) -> None:
+    """Trees that are grown where they gain most: with a server, the change of the combined model comes on top."""
+    network = make_network("cycle", [f"c{k}" for k in range(K)])
+    method = MTCD(1 if hops is None else 2, hops, stepsize=1e-4, combine=hops and "visitors", compares_gains=True)
+    aggregate = 2 * N
+    uplink = aggregate if hops is None else 2 * aggregate
+    assert method.sizes(N, 2, network, 3) == Sizes(uplink + K, aggregate + K, uplink + K)

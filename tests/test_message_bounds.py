@@ -6,13 +6,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from mtcd.methods.mtcd import STCD
+from mtcd.masking.payloads import DOUBLE_MASKS, KEYS, MaskedToken, MaskedUpload
+from mtcd.methods.hosting import Done, Share
+from mtcd.methods.method import Method
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.split_parties import SplitToken, UpdateFusion
+from mtcd.methods.svfl import SVFL, Shared
 from mtcd.network.topology import make_network
-from mtcd.protocol.party import Message
+from mtcd.protocol.gain_token import GainToken
+from mtcd.protocol.gathering import Fresh
+from mtcd.protocol.party import Message, Progress
 from mtcd.protocol.token import Token
-from mtcd.schema.bounds import MOST
+from mtcd.schema.bounds import MOST, SplitShapes
 from problems import make_data
 from wired import LINEAR, RIDGE, Wire, _pair, followed, linear, split, wired
 
@@ -92,3 +100,62 @@ def test_of_a_lone_token_that_carries_gains() -> None:
     _, ours, wire = _pair(RIDGE.problem(data), make_network("path", data.clients), method)
     check(ours, wire.bounds)
     assert wire.bounds.gains == 3
+
+
+CYCLE = make_network("cycle", [f"c{k}" for k in range(5)])
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds", "masks"),
+    [
+        (MTCD(2), {Token, Progress}, 0),
+        (MTCD(2).masked(), {Token, Progress, MaskedToken} | KEYS, 0),
+        (MTCD(2, batch=4), {Token, Done, Share, Fresh, Progress}, 0),
+        (MTCD(2, batch=4).masked(), {Token, Done, Share, MaskedUpload, Progress} | KEYS, 0),
+        (MTCD(2, batch=4).masked("double-masked"), {Token, Done, Share, Progress} | DOUBLE_MASKS | KEYS, 5),
+        (SVFL(), {Shared, Fresh, Progress}, 0),
+        (SVFL().masked(), {Shared, MaskedUpload, Progress} | KEYS, 0),
+        (SVFL().masked("double-masked"), {Shared, Progress} | DOUBLE_MASKS | KEYS, 5),
+        (STCD(), {Token}, 0),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_the_payloads_of_a_run(method: Any, kinds: set[type], masks: int) -> None:
+    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    assert bounds.kinds == kinds
+    assert bounds.masks == masks * 2 * 2  # of each client two seeds of two words
+    assert bounds.server == (method.kind != "stcd")
+
+
+@pytest.mark.parametrize(
+    ("method", "kinds", "tokens", "hops", "first_pass"),
+    [
+        (STCD(), {SplitToken, Progress}, 1, MOST - 1, 4),
+        (STCD(first_pass=False), {SplitToken, Progress}, 1, MOST - 1, 0),
+        (MTCD(2, 7), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 2, 7, 0),
+        (MTCD(2, 7, combine="cluster"), {SplitToken, Share, Fresh, UpdateFusion, Progress}, 2, MOST - 1, 0),
+        (SVFL(), {SplitToken, Done, Share, Fresh, UpdateFusion, Progress}, 5, 1, 0),
+    ],
+    ids=["stcd", "stcd, empty", "overlapping", "clusters", "svfl"],
+)
+def test_the_payloads_of_split_networks(method: Any, kinds: set[type], tokens: int, hops: int, first_pass: int) -> None:
+    split_shapes = SplitShapes((1,) * 5, ((2, 3), (3,)))
+    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1, split_shapes)
+    assert (bounds.kinds, bounds.tokens, bounds.hops, bounds.first_pass) == (kinds, tokens, hops, first_pass)
+    assert (bounds.shape, bounds.split) == ((12, 1), split_shapes)
+    token = SplitToken(0, 0, 0, np.zeros((12, 1)), 0.0, extra=9)
+    assert (token.expected_extra(bounds), token.floats, token.wide_floats) == (9, 21, 0)
+
+
+def test_tokens_with_gains_travel_alone_or_to_a_server() -> None:
+    for hops, kinds in ((None, {GainToken}), (3, {GainToken, Progress})):
+        bounds = MTCD(1, hops, stepsize=0.1, compares_gains=True).bounds("a run", CYCLE, 0, 12, 1)
+        assert (bounds.kinds, bounds.gains) == (kinds, 5)
+
+
+@pytest.mark.parametrize(("method", "outputs", "shape"), [(SVFL(), 1, (12,)), (SVFL(batch=5), 3, (5, 3))])
+def test_the_shape_and_the_numbers_of_aggregates(method: SVFL, outputs: int, shape: tuple[int, ...]) -> None:
+    bounds = method.bounds("a run", CYCLE, 0, 12, outputs)
+    assert (bounds.shape, bounds.numbers) == (shape, None)
+    single = SVFL(transport="float32").bounds("a run", CYCLE, 0, 12, outputs)
+    assert single.numbers == np.dtype("float32")

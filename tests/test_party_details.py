@@ -117,6 +117,7 @@ def test_a_tracer_from_a_checkpoint_goes_on_as_the_old_one(cut: int) -> None:
         (mtcd.DCPA(stepsize=0.5, dual_stepsize=0.25), "DCPA (B), μ_w=0.5, μ_y=0.25"),
         (mtcd.STCD(2), "STCD, Q=2"),
         (mtcd.STCD(2, walk="tour"), "STCD, Q=2, tour"),
+        (mtcd.STCD(2, local_solver="majorise"), "STCD, Q=2, majorise"),
         (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="anderson", depth=3), "STCD, Q=2, tour, anderson (M=3)"),
         (mtcd.STCD(2, stepsize=0.1, walk="tour", acceleration="momentum"), "STCD, Q=2, tour, momentum"),
         (mtcd.STCD(walk="tour", acceleration="conjugate"), "STCD, Q=auto, tour, conjugate"),

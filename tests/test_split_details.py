@@ -7,8 +7,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from mtcd.errors import ConfigError, MtcdError  # noqa: E402
+from mtcd.errors import ConfigError, MtcdError, NetworkError  # noqa: E402
 from mtcd.federation.delivery.tensors import DTYPES, tensor_bytes, tensor_of  # noqa: E402
+from mtcd.methods.mtcd import STCD  # noqa: E402
+from mtcd.network.topology import make_network  # noqa: E402
 from mtcd.splitnet.checkpoint import Checkpoint  # noqa: E402
 from mtcd.splitnet.optimiser import named_optimiser  # noqa: E402
 from mtcd.splitnet.outputs import class_probabilities  # noqa: E402
@@ -56,3 +58,13 @@ def test_other_tensors_are_refused() -> None:
         tensor_bytes(torch.zeros(2, dtype=torch.complex64))
     with pytest.raises(MtcdError, match="of another version"):
         tensor_of("complex64", [2], bytes(16))
+
+
+def test_theta_0_is_updated_at_one_client_or_at_each() -> None:
+    cycle = make_network("cycle", [f"c{k}" for k in range(5)])
+    assert STCD()._fusing(cycle) == {0}
+    assert STCD(fusion_client="c3")._fusing(cycle) == STCD(fusion_client=3)._fusing(cycle) == {3}
+    assert STCD(fusion_client="each")._fusing(cycle) == {0, 1, 2, 3, 4}
+    assert STCD(fusion_client="each")._fusing(make_network("path", ["a", "each", "b"])) == {1}
+    with pytest.raises(NetworkError, match="fusion_client: no client is called 'c9'"):
+        STCD(fusion_client="c9")._fusing(cycle)

@@ -74,7 +74,7 @@ class Plan:
 
     def stepsize_at(self, t: int) -> float:
         """The step size of iteration t."""
-        return self.stepsize if self.schedule is None else scheduled(self.stepsize, self.schedule, t, self.batches)
+        return scheduled(self.stepsize, self.schedule, t, self.batches)
 
     @cached_property
     def tokens_return(self) -> bool:
@@ -104,14 +104,14 @@ class Plan:
 
     def last_clients(self, t: int) -> tuple[int, ...]:
         """The clients from which the tokens return to the server in iteration t, where no client is down."""
-        latest, found = self._last_clients.get("latest", (-1, ()))
-        if latest != t:
-            found = tuple(self.roaming.last(token, t) for token in range(self.tokens))
-            self._last_clients["latest"] = t, found
-        return found
+        if t not in self._last_clients:
+            self._last_clients.clear()
+            self._last_clients[t] = tuple(self.roaming.last(token, t) for token in range(self.tokens))
+        return self._last_clients[t]
 
     @cached_property
-    def _last_clients(self) -> dict[str, tuple[int, tuple[int, ...]]]:
+    def _last_clients(self) -> dict[int, tuple[int, ...]]:
+        """Those of the iteration for which they were last computed."""
         return {}
 
     def accelerate(self, z: Array, penalty: float, fit: Fit, tour: int) -> Acceleration:
@@ -128,7 +128,7 @@ class Plan:
 
     def lone_token(self, token: Token | None = None) -> list[Message]:
         """The first messages of STCD: the token (that of theta = 0 unless given) starts at its first client."""
-        first = self.roaming.first(0, 0)
+        first = self.roaming.lone_start
         token = token or self.new_token(0, 0, self.batches.zeros(self.outputs), 0.0, NO_INSTRUCTION)
         return [Message(first, MONITOR, token), Message(first, first, token)]
 

@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from mtcd.errors import ConfigError
-from mtcd.methods.roaming import Roaming, StartAt, has_visited_all, is_last_visit, reach
+from mtcd.methods.roaming import Roaming, StartAt, has_visited_all, is_last_visit, reach, tour_length
 from mtcd.network.changes import absences
 from mtcd.network.topology import Network, breadth_first, connected_pieces
 from mtcd.network.walks import NOWHERE, Walk
 from mtcd.network.walks.pieces import Pieces
 from mtcd.seeding import uniform
+
+NO_DRAW = 0.0  # no mutants: tours use none
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +33,11 @@ class MembershipView:
     starts: Sequence[StartAt | None]  # None: no client is present
     entry: int = NOWHERE
     """The client at which a tour without a server begins."""
+
+    @property
+    def lone(self) -> Walk:
+        """The walk of the lone token, without a server."""
+        return self.walks[0]  # no mutants: there is one
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,26 +73,26 @@ class ChangingRoaming(Roaming):
             if view.entry != NOWHERE or entry != client:
                 return next_on_way(self.network, client, entry)
         draw = uniform(self.seed, "walk", (0,), hop)
-        return view.walks[0].next(client, previous, view.entry, view.begins, hop - view.begins, draw)
+        return view.lone.next(client, previous, view.entry, view.begins, hop - view.begins, draw)
 
     def all_walks(self) -> Sequence[Walk]:
         return [walk for view in self.views for walk in view.walks]
 
     def ends_tour(self, hop: int) -> bool:
         view = self.view(hop)
-        return (hop - view.begins) % (view.walks[0].length or 1) == 0
+        return (hop - view.begins) % tour_length(view.lone) == 0
 
     def has_visited_all(self, hop: int) -> bool:
         if self.ends_tour(hop):
             return True  # also before the first hop of the next view
         view = self.view(hop)
-        return has_visited_all(view.walks[0], view.entry, hop - view.begins)
+        return has_visited_all(view.lone, view.entry, hop - view.begins)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         if self.hops is not None:
             return is_last_visit(self.view(t).walks[token], self.first(token, t), self.hops, hop, client)
         view = self.view(hop)
-        return is_last_visit(view.walks[0], view.entry, None, hop - view.begins, client)
+        return is_last_visit(view.lone, view.entry, None, hop - view.begins, client)
 
     def begins_view(self, when: int) -> bool:
         return self.view(when).begins == when
@@ -124,7 +131,7 @@ def through_changes(
         if views and views[-1].begins == begins:  # the previous view is empty
             views.pop()
         view = MembershipView(begins, absent, [made[walk] for walk in roaming.walks], starts)
-        if roaming.hops is None and roaming.walks[0].length is not None:
+        if roaming.hops is None and roaming.lone.length is not None:
             view = _touring(view, views, roaming, network, whole_tours)
         elif whole_tours and any(isinstance(walk, Pieces) for walk in view.walks):
             raise ConfigError(
@@ -177,7 +184,7 @@ def _begins(iteration: int, hops: int | None, before: Sequence[MembershipView], 
     if not whole_tours or not before:
         return iteration
     last = before[-1]
-    length = last.walks[0].length or 1
+    length = tour_length(last.lone)
     return last.begins + max(0, -(-(iteration - last.begins) // length)) * length
 
 
@@ -188,9 +195,9 @@ def _touring(
 
     With acceleration that is the home client, if it is present.
     """
-    walk = view.walks[0]  # no mutants: there is one
+    walk = view.lone
     if not before:
-        start = view.starts[0]
+        start = view.starts[0]  # no mutants: there is one
         assert start is not None  # some client is always present
         entry = start.pick(uniform(roaming.seed, "start", (0,), 0))
     else:
@@ -200,15 +207,15 @@ def _touring(
         elif last in view.absent:
             entry = nearest(network, last, view.absent)
         else:
-            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, 0.0)
+            entry = walk.around(last).next(last, NOWHERE, last, view.begins, 1, NO_DRAW)
     return MembershipView(view.begins, view.absent, [walk.around(entry)], view.starts, entry)
 
 
 def _position(view: MembershipView, hop: int) -> int:
     """The client that has the token after ``hop`` hops: every tour begins at the same client."""
-    walk = view.walks[0]
+    walk = view.lone
     since = hop - view.begins
     client, previous = view.entry, NOWHERE
-    for at in range(since - since % (walk.length or 1), since):
-        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, 0.0), client
+    for at in range(since - since % tour_length(walk), since):
+        client, previous = walk.next(client, previous, view.entry, view.begins, at + 1, NO_DRAW), client
     return client

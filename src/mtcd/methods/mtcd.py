@@ -20,7 +20,7 @@ from mtcd.methods.membership import through_changes
 from mtcd.methods.method import METHODS, Stepsize
 from mtcd.methods.private.settings import PrivateTours
 from mtcd.methods.relay import Relay
-from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming
+from mtcd.methods.roaming import Roaming, Start, StartAt, plan_roaming, tour_length
 from mtcd.methods.sealed.settings import DEPTH as SEALED_DEPTH
 from mtcd.methods.sealed.settings import SealedTours
 from mtcd.methods.split_parties import SPLIT_PAYLOADS, FusionPlan, SplitToken
@@ -82,7 +82,7 @@ class MTCD(TokenSettings):
         return found
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
-        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes
+        return self.with_stepsize(1.0).plan(samples, outputs, network, seed).sizes  # no mutants: whatever the step size
 
     def sealed(self, dp: DP | None = None) -> SealedTours:
         refused = {
@@ -143,11 +143,12 @@ class MTCD(TokenSettings):
         if self._accelerated and self._accelerated.best_home and self.start is None:
             roaming = replace(roaming, starts=[StartAt([walk.best_start()]) for walk in roaming.walks])
         roaming = through_changes(roaming, network, clusters, whole_tours=self.acceleration is not None)
-        longest = max(walk.length or 0 for walk in roaming.all_walks())
-        if self.acceleration and self.hops is not None and self.hops < longest:
-            raise ConfigError(
-                f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
-            )
+        if self.acceleration and self.hops is not None:
+            longest = max(map(tour_length, roaming.all_walks()))
+            if self.hops < longest:
+                raise ConfigError(
+                    f"method.hops is {self.hops}, but the longest tour of a cluster has {longest}: give that."
+                )
         return roaming
 
     def parties(self, problem: Problem, network: Network, seed: int) -> Parties:
@@ -158,7 +159,7 @@ class MTCD(TokenSettings):
             raise ConfigError(f"method.acceleration: {self.acceleration} needs a smooth penalty: use momentum with l1.")
         role, host = (TokenClient, TokenServer) if self.acceleration is None else (TouringClient, TouringServer)
         if problem.warm and self.hops is None:
-            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.first(0, 0))))
+            plan = replace(plan, first_pass=tuple(walk_through_all(network, plan.roaming.lone_start)))
         clients = OnDemand(network.size, lambda k: role(k, problem.client(k), plan))
         if plan.first_pass:
             return self.equip(Parties([Collecting(client) for client in clients], None, first_messages(plan)))
@@ -166,17 +167,15 @@ class MTCD(TokenSettings):
             relays = OnDemand(network.size, lambda k: Relay(clients[k]))
             return self.equip(Parties(relays if network.changes else clients, None, plan.lone_token()))
         server = host(network.size, plan, problem)
-        if self.aggregation == MASKED and plan.tokens_return and not 2 <= plan.tokens <= MOST_PLACES:
-            raise ConfigError(
-                "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
-                "itself: use two tokens or more, or batch."
-            )
+        if self.aggregation == MASKED and plan.tokens_return:
+            _check_masked_tokens(plan.tokens)
         holders = plan.last_clients if plan.tokens_return else None
         parties = Parties(clients, server, opening(server, clients, problem))
         return self.equip(parties, holders, UploadBatches(plan.batches, _requested_batch))
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
-        split, outputs = general.split is not None, math.prod(general.shape[1:])
+        split = general.split is not None
+        outputs = math.prod(general.shape[1:])  # no mutants: no bound of these depends on it
         plan = replace(self.plan(samples, outputs, network, seed), linear=not split)
         optimal = plan.combine.server_chooses
         snapshots = 0 if plan.acceleration is None else plan.depth + 1
@@ -207,7 +206,7 @@ class MTCD(TokenSettings):
             raise ConfigError("privacy.aggregation: masked needs batch for split networks, or svfl.")
         plan = self.plan(problem.samples, problem.outputs, network, seed)
         plan = replace(plan, first_pass=self.first_visits(network, plan.roaming))
-        steps = self.fusion_updates or (self.hops or 1) * self.local_updates
+        steps = self.fusion_updates or self.hops_per_sync * self.local_updates
         fusion = FusionPlan(steps, self._fusing(network) if self.hops is None else frozenset())
         lanes = plan.tokens if plan.combine.one_visitor else 1  # two tokens at a client take turns
         return split_parties(problem.stage(plan.batches, lanes), plan, fusion, self.aggregation == MASKED)
@@ -216,7 +215,7 @@ class MTCD(TokenSettings):
         """The clients of the first pass of a split network, in order; training starts at the last. () for none."""
         if self.hops is not None or not self.first_pass:
             return ()
-        return tuple(walk_through_all(network, roaming.first(0, 0)))
+        return tuple(walk_through_all(network, roaming.lone_start))
 
     def _fusing(self, network: Network) -> frozenset[int]:
         """The clients at which theta_0 is updated, without a server."""
@@ -254,6 +253,17 @@ def STCD(  # noqa: N802 - reads as the method that it makes
         transport=transport,
         local_solver=local_solver,
     )
+
+
+def _check_masked_tokens(tokens: int) -> None:
+    """Reject a number of tokens whose sum cannot be masked."""
+    if tokens == 1:
+        raise ConfigError(
+            "privacy.aggregation: the server learns the sum of all tokens, and with one token that is the token "
+            "itself: use two tokens or more, or batch."
+        )
+    if tokens > MOST_PLACES:
+        raise ConfigError(f"privacy.aggregation: masked is for at most {MOST_PLACES} tokens, but there are {tokens}.")
 
 
 def _requested_batch(payload: Payload) -> int | None:

@@ -67,6 +67,11 @@ class Roaming:
         """k ~ P_gamma, for iteration t."""
         return self.starts[token].pick(uniform(self.seed, "start", (token,), iteration))
 
+    @property
+    def lone_start(self) -> int:
+        """The client at which the lone token starts, without a server."""
+        return self.first(0, 0)
+
     def next(self, token: int, t: int, hop: int, client: int, previous: int) -> int:
         """The client that follows ``client`` (which follows ``previous``) on hop s = ``hop`` of iteration t."""
         walk = self.walks[token]
@@ -77,9 +82,15 @@ class Roaming:
     def last(self, token: int, t: int) -> int:
         """The last client that the token visits in iteration t."""
         client, previous = self.first(token, t), NOWHERE
-        for hop in range(1, self.hops or 1):
+        assert self.hops is not None  # a token that roams for ever has no last client
+        for hop in range(1, self.hops):
             client, previous = self.next(token, t, hop, client, previous), client
         return client
+
+    @property
+    def lone(self) -> Walk:
+        """The walk of the lone token, without a server."""
+        return self.walks[0]  # no mutants: there is one
 
     def all_walks(self) -> Sequence[Walk]:
         """The walks of all tokens, in all membership views."""
@@ -89,11 +100,11 @@ class Roaming:
 
     def ends_tour(self, hop: int) -> bool:
         """Without a server: whether the token is at its home client after ``hop`` hops."""
-        return hop % (self.walks[0].length or 1) == 0
+        return hop % tour_length(self.lone) == 0
 
     def has_visited_all(self, hop: int) -> bool:
         """Without a server: whether the token, after ``hop`` hops, has visited every client of its tour."""
-        return has_visited_all(self.walks[0], self.first(0, 0), hop)
+        return has_visited_all(self.lone, self.lone_start, hop)
 
     def is_last_visit(self, token: int, t: int, hop: int, client: int) -> bool:
         """Whether the visit after ``hop`` hops of iteration t is the last of this client before the sync.
@@ -111,9 +122,15 @@ class Roaming:
         return False
 
 
+def tour_length(walk: Walk) -> int:
+    """The hops of a walk that is a tour."""
+    assert walk.length is not None
+    return walk.length
+
+
 def has_visited_all(walk: Walk, home: int, hop: int) -> bool:
     """Whether a tour from ``home`` has visited every client since its last start."""
-    done = hop % (walk.length or 1)
+    done = hop % tour_length(walk)
     return done == 0 or done >= walk.cover(home)
 
 
@@ -121,7 +138,7 @@ def is_last_visit(walk: Walk, start: int, hops: int | None, hop: int, client: in
     """Whether the visit after ``hop`` hops is the client's last of ``hops``, or of the tour if that is None."""
     if hops is not None:
         return walk.last_visits(start, hops)[client] == hop
-    length = walk.length or 1
+    length = tour_length(walk)
     return client != start and walk.last_visits(start, length)[client] == hop % length
 
 
@@ -161,7 +178,7 @@ def _per_token(start: Start, tokens: int) -> list[Distribution | None]:
 def _start_at(network: Network, choice: Distribution | None, region: Sequence[int]) -> StartAt:
     if choice is None:
         return StartAt(region)
-    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}
+    weights = choice if isinstance(choice, Mapping) else {choice: 1.0}  # no mutants: it is the only one
     names = ClientNames(network.clients)
     numbers = [names.number(name, "method.start") for name in weights]
     if not set(numbers) <= set(region):

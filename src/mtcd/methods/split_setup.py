@@ -47,7 +47,7 @@ class SplitParties:
 
     def _position(self) -> tuple[dict[str, float | None], dict[str, Tensor]]:
         if self.server is not None:
-            uploads = {f"upload.{k}": h for k, h in self.server.uploads.items()} if self.server.keeps_uploads else {}
+            uploads = {f"upload.{k}": h for k, h in self.server.uploads.items()}
             losses = {"start_loss": self.server.start_loss, "losses": float(self.server.losses)}
             return {"t": self.server.t, **losses}, {"H": self.server.aggregate, **uploads}
         assert self.token is not None
@@ -99,7 +99,7 @@ class SplitParties:
         )
         if not self.masked:
             return parties
-        length = self.clients[0].plan.batches.length
+        length = self.clients[0].plan.batches.length  # no mutants: all have the same plan
         return masked(parties, Masking(len(self.clients), NARROW, self.stage.empty()[:length]))
 
     def _gather(self, clients: Sequence[SplitClient], server: SplitServer | None) -> list[State]:
@@ -140,7 +140,7 @@ def split_parties(stage: SplitStage, plan: Plan, fusion: FusionPlan, masked: boo
     clients = [SplitClient(k, network, plan, stage, k in fusion.at) for k, network in enumerate(stage.clients)]
     if plan.hops is not None:
         return SplitParties(clients, SplitServer(len(clients), plan, stage, fusion), None, stage, masked)
-    way = plan.first_pass or (plan.roaming.first(0, 0),)
+    way = plan.first_pass or (plan.roaming.lone_start,)
     token = SplitToken(0, 0, 1 - len(way), stage.empty(), 0.0, extra=stage.fusion.size)
     token.theta_0, token.heading = stage.fusion.values(), way[0]
     return SplitParties(clients, None, token, stage)

@@ -113,6 +113,7 @@ class SVFL(Method):
         if network.changes:
             raise ConfigError("network.changes rests on linear representations: leave it out for split networks.")
         K = network.size
+        alone = [[k] for k in range(K)]
         plan = Plan(
             tokens=K,
             hops=1,
@@ -120,7 +121,7 @@ class SVFL(Method):
             stepsize=self.resolved_stepsize(),
             combine=Cluster(),
             batches=Batches(problem.samples, self.batch, seed),
-            roaming=plan_roaming(network, K, [[k] for k in range(K)], "lazy", None, seed, hops=1),
+            roaming=plan_roaming(network, K, alone, "lazy", None, seed, hops=1),  # no mutants: tokens stay
             outputs=problem.outputs,
             schedule=self.schedule,
             charges_hops=False,

@@ -17,7 +17,7 @@ from mtcd.network.walks import NOWHERE
 from mtcd.protocol.gathering import Fresh, Gathering
 from mtcd.protocol.model import ClientModel, Problem, Theta
 from mtcd.protocol.party import MONITOR, SERVER, Message, Party, Progress, Recovery, send
-from mtcd.protocol.token import NOTHING, Instruction, Tally, Token
+from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Tally, Token
 
 WithPenalty = tuple[Theta, float]  # parameters and their penalty
 Visits = tuple[dict[int, WithPenalty], WithPenalty]  # copies, and their combination
@@ -125,11 +125,12 @@ class TokenServer(Party):
     recovery = Recovery.RESTART
 
     def __init__(self, clients: int, plan: Plan, problem: Problem | None) -> None:
-        self.clients, self.plan, self._problem = clients, plan, problem
+        assert plan.hops is not None
+        self.clients, self.plan, self._problem, self.hops = clients, plan, problem, plan.hops
         self.knows_objective = plan.batches.size is None
         self.t = 0
         self.aggregate, self.penalty = plan.batches.zeros(plan.outputs), 0.0
-        self.instruction = Instruction(0)
+        self.instruction = NO_INSTRUCTION
         self.products = NOTHING
         self.back: dict[int, Token | Done] = {}
         self.gathering = Gathering(clients)
@@ -149,13 +150,13 @@ class TokenServer(Party):
         return self.sync() if len(self.back) == self.plan.tokens else []
 
     def last_sync(self) -> tuple[int, int]:
-        return self.t, self.t * (self.plan.hops or 1)
+        return self.t, self.t * self.hops
 
     def start_iteration(self) -> Sequence[Message]:
         """Send Z^t to Gamma start clients k ~ P_gamma (line 8)."""
         t, plan = self.t, self.plan
         known = self.aggregate if self.knows_objective else None
-        progress = Message(SERVER, MONITOR, Progress(t * (plan.hops or 1), t, known, self.penalty))
+        progress = Message(SERVER, MONITOR, Progress(t * self.hops, t, known, self.penalty))
         messages = [] if self.instruction.trial else [progress]
         self.accelerate()
         for index in range(plan.tokens):
@@ -170,8 +171,7 @@ class TokenServer(Party):
         """The token gamma = ``index`` at the start of the iteration."""
         order = self.instruction
         token = self.plan.new_token(index, self.t, self.aggregate.copy(), self.penalty, order)
-        if order.products:
-            token.tally = Tally(np.zeros(order.products))
+        token.tally = Tally(np.zeros(order.products))
         return token
 
     def accelerate(self) -> None:

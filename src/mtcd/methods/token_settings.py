@@ -187,7 +187,7 @@ class TokenSettings(Method):
             return self._accelerated.first_stepsize(smoothness)
         never_raises = self._rule.never_raises and self._rule.covered
         if self.batch is None and (never_raises or self.tokens == 1):
-            return descent_limit(smoothness, averaged=(self.tokens or 1) > 1)
+            return descent_limit(smoothness, averaged=self.tokens not in (None, 1))
         return self.stepsize_limit(smoothness)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:

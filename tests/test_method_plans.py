@@ -1,0 +1,186 @@
+"""What follows from the settings of a method alone: costs, epochs, step sizes, and the plan of its parties."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mtcd
+from mtcd.errors import ConfigError
+from mtcd.ledger.costs import Costs, Sizes
+from mtcd.methods.accelerations.conjugate import Conjugate
+from mtcd.methods.method import Method, resolve_stepsize
+from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.svfl import SVFL
+from mtcd.network.topology import make_network
+from mtcd.protocol.batches import Batches
+from mtcd.theory.stepsize import Smoothness, descent_limit, theorem_limit
+from problems import MODELS, make_data
+
+CLIENTS = [f"c{k}" for k in range(5)]
+CYCLE = make_network("cycle", CLIENTS)
+TOUR: dict[str, Any] = {"walk": "tour", "combine": "cluster"}
+
+
+@pytest.mark.parametrize(
+    ("method", "cost"),
+    [
+        (STCD(), 6 / 10),
+        (MTCD(2, 4), 2 * 4 * 6 / 10 + 2 * (3 + 4)),
+        (MTCD(2, 4, batch=3), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4),
+        (MTCD(2, 4, batch=3).masked("double-masked"), 2 * 4 * 6 / 10 + 5 * 3 + 2 * 4 + 5 * (2 * 5 + 2 * 2 * 5)),
+        (SVFL(), 5 * (3 + 4)),
+        (
+            SVFL().masked("double-masked"),
+            5 * (3 + 4) + 5 * (2 * 5 + 2 * 2 * 5),
+        ),  # of each its masks, and 4 words of all
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_an_iteration_costs_its_uplinks_downlinks_and_hops(method: Method, cost: float) -> None:
+    sizes = Sizes(uplink=3, downlink=4, hop=6)
+    assert method.iteration_cost(CYCLE, 2, Costs(10, per="float"), sizes) == pytest.approx(cost)
+
+
+def test_only_double_masks_are_opened() -> None:
+    assert SVFL().opening_cost(CYCLE, Costs()) == MTCD().masked().opening_cost(CYCLE, Costs()) == 0.0
+    assert SVFL().masked("double-masked").opening_cost(CYCLE, Costs()) == 5 * 2
+
+
+def test_an_epoch_is_a_pass_over_all_samples() -> None:
+    assert [STCD().hops_per_sync, MTCD(hops=7).hops_per_sync, SVFL().hops_per_sync] == [1, 7, 1]
+    assert [SVFL().epoch(20), SVFL(batch=6).epoch(20), MTCD(hops=7, batch=6).epoch(20)] == [1, 3, 21]
+    assert [STCD().epoch(20), MTCD(hops=7).epoch(20)] == [1, 7]
+
+
+def test_step_sizes_follow_the_schedule_of_epochs() -> None:
+    method = SVFL(stepsize=0.8, batch=5, schedule=mtcd.Schedule(every=1, factor=0.5))
+    steps = [method.stepsize_at(t, Batches(20, 5, 0)) for t in (0, 3, 4, 8)]
+    assert steps == [0.8, 0.8, 0.4, 0.2]
+    plan = MTCD(2, 4, stepsize=0.8, schedule=method.schedule).plan(20, 1, CYCLE, 0)
+    assert [plan.stepsize_at(t) for t in range(3)] == [0.8, 0.4, 0.2]
+    assert MTCD(2, 4, stepsize=0.8).plan(20, 1, CYCLE, 0).stepsize_at(7) == 0.8
+
+
+def test_a_step_size_that_is_no_number_yet() -> None:
+    with pytest.raises(ConfigError, match="'auto' is resolved by mtcd.train"):
+        SVFL().resolved_stepsize()
+    with pytest.raises(ConfigError, match="tree-cg has no step size"):
+        mtcd.TreeCG().resolved_stepsize()
+
+
+def test_auto_is_replaced_by_a_number_and_a_note() -> None:
+    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    assert resolve_stepsize(SVFL(stepsize=0.3), smoothness) == (SVFL(stepsize=0.3), ())
+    limit = theorem_limit(smoothness, 1, 2)
+    assert SVFL(2).stepsize_limit(smoothness) == limit
+    method, notes = resolve_stepsize(SVFL(2), smoothness)
+    assert method == SVFL(2, limit.value)
+    assert notes == (f"stepsize auto: {limit.value:.4g}, which is {limit.reason}.",)
+
+
+def test_limits_of_step_sizes() -> None:
+    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    descent = descent_limit(smoothness)
+    for method in (STCD(3), MTCD(2, 4, combine="optimal")):
+        assert method.stepsize_limit(smoothness) == descent
+    assert MTCD(2, 4, 3).stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 3)
+    assert MTCD(2, 4, 3, batch=5).stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 3, 5)
+    for tokens, beyond in ((1, []), (2, ["combine: visitors"])):
+        method = MTCD(tokens, 4, combine="visitors")
+        assert method.stepsize_limit(smoothness) == theorem_limit(smoothness, 4, 1, beyond=beyond)
+    touring = MTCD(hops=9, acceleration="momentum", **TOUR)
+    assert touring.stepsize_limit(smoothness) == theorem_limit(smoothness, 9, 1, beyond=["acceleration"])
+    assert MTCD(2, 4, combine="cluster").auto_stepsize(smoothness) == theorem_limit(smoothness, 4, 1)
+    for tokens in (None, 1):
+        assert MTCD(tokens, 4).auto_stepsize(smoothness) == descent
+    assert MTCD(2, 4).auto_stepsize(smoothness) == descent_limit(smoothness, averaged=True)
+
+
+def test_what_methods_have_in_common() -> None:
+    svfl, dcpa = SVFL(), mtcd.DCPA()
+    assert (svfl.warm_starts, MTCD().warm_starts, dcpa.warm_starts) == (True, True, False)
+    assert svfl.has_server
+    assert svfl.gradient_steps
+    assert not svfl.noisy
+    assert not svfl.chooses_steps
+    assert svfl.token_clusters(CYCLE, 0) is None
+    assert svfl.end_notes(CYCLE, 3) == svfl.notes(CYCLE) == ()
+    assert (SVFL().reads_objective, SVFL(batch=3).reads_objective) == (True, False)
+    assert SVFL(batch=5).sizes(20, 3, CYCLE, 0) == Sizes(15, 15, 15)
+    (note,) = svfl.masked().notes(CYCLE)
+    assert "numbers below 2.1e+08 per client in steps of 2^-32 (split networks: 8.2e+02, 2^-18)" in note
+
+
+@pytest.mark.parametrize(
+    ("method", "chooses", "most"),
+    [
+        (STCD(walk="tour", acceleration="anderson"), False, 5),
+        (STCD(walk="tour", acceleration="anderson", depth=2), False, 2),
+        (STCD(walk="tour", acceleration="conjugate"), True, Conjugate.adaptive_depth),
+        (STCD(stepsize=0.1, walk="tour", acceleration="conjugate"), False, 5),
+        (STCD(walk="tour", acceleration="conjugate", depth=2), True, 2),
+        (STCD(), False, 5),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_accelerations_that_adapt_choose_steps_unless_a_step_size_is_given(
+    method: MTCD, chooses: bool, most: int
+) -> None:
+    assert (method.chooses_steps, method.most_starts) == (chooses, most)
+    resolved = method.with_resolved_stepsize(0.1)
+    assert (resolved.stepsize, resolved.adaptive, resolved.chooses_steps) == (0.1, chooses, chooses)
+    smoothness = Smoothness(MODELS[0].problem(make_data(MODELS[0], 12, [2, 3], seed=0)))
+    expected = Conjugate.first_stepsize(smoothness) if chooses else descent_limit(smoothness)
+    assert method.auto_stepsize(smoothness) == expected
+
+
+def test_a_plan_has_the_settings_of_its_method() -> None:
+    def plan(*settings: Any, **others: Any) -> Any:
+        return MTCD(*settings, stepsize=0.1, **others).plan(20, 1, CYCLE, 0)
+
+    assert [type(plan(tokens, 3).combine).__name__ for tokens in (None, 1, 2)] == ["Cluster", "Cluster", "Average"]
+    assert plan(1, 3, combine="optimal").combine.server_chooses
+    assert [plan(2, 3).tokens, plan(None, 3).tokens, plan(None, 3, clusters=[[0, 1], [2, 3, 4]]).tokens] == [2, 1, 2]
+    assert [plan(2, 3).majorises, plan(2, 3, local_solver="majorise").majorises] == [False, True]
+    assert [plan(2, 3).gains, plan(2, 3, compares_gains=True).gains] == [0, 5]
+    assert plan(1, None, walk="tour", acceleration="conjugate", start="c3").roaming.first(0, 0) == 3
+
+
+def test_clusters_are_those_given_or_found() -> None:
+    assert MTCD(clusters=[["c4", "c0"], [1, 2, 3]]).token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
+    for method in (MTCD(2, clusters="auto"), MTCD(2, combine="cluster")):
+        found = method.token_clusters(CYCLE, 0)
+        assert found is not None
+        assert len(found) == 2
+        assert sorted(k for cluster in found for k in cluster) == [0, 1, 2, 3, 4]
+    assert MTCD(2).token_clusters(CYCLE, 0) is None
+    assert MTCD(clusters=[[0, 4], [1, 2, 3]], combine="average").token_clusters(CYCLE, 0) == ((0, 4), (1, 2, 3))
+
+
+def test_accelerated_tours_of_clusters_begin_at_their_first_client_unless_told_otherwise() -> None:
+    for acceleration, start, homes in (("anderson", None, [{0}, {3}]), ("anderson", [2, 4], [{2}, {4}])):
+        method = MTCD(
+            None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour", acceleration=acceleration, start=start
+        )
+        roaming = method.plan(20, 1, CYCLE, 0).roaming
+        assert [{roaming.first(token, t) for t in range(6)} for token in range(2)] == homes
+    plain = MTCD(None, 9, 1, 0.1, clusters=[[1, 2, 0], [4, 3]], walk="tour").plan(20, 1, CYCLE, 0).roaming
+    assert [{plain.first(token, t) for t in range(20)} for token in range(2)] == [{0, 1, 2}, {3, 4}]
+
+
+@pytest.mark.parametrize(
+    ("method", "snapshots", "products", "past"),
+    [
+        (STCD(depth=3, walk="tour", acceleration="conjugate"), 4, 2 * 4 + 1 + 5, 0),
+        (STCD(depth=3), 0, 0, 0),
+        (MTCD(3, 4, combine="optimal"), 0, 3, 5),
+        (MTCD(3, 4), 0, 0, 0),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, Method) else None,
+)
+def test_how_much_a_token_may_carry(method: MTCD, snapshots: int, products: int, past: int) -> None:
+    bounds = method.with_stepsize(0.1).bounds("a run", CYCLE, 0, 12, 1)
+    assert (bounds.snapshots, bounds.products, bounds.past) == (snapshots, products, past)
+    assert bounds.carries_change == (method.combine == "visitors")
