@@ -58,19 +58,6 @@ def test_f_along_some_of_the_changes() -> None:
     np.testing.assert_allclose(some.gradient(np.zeros(2)), along.gradient(np.zeros(3))[[0, 2]])
 
 
-def test_a_regulariser_is_convex_also_where_rounding_says_otherwise() -> None:
-    turn = np.array([[0.8, -0.6], [0.6, 0.8]])
-    fit, Z = shape_of(SHAPES[0])[0].fit, np.zeros(11)
-
-    def bend(given: np.ndarray) -> np.ndarray:
-        return Along.of(fit, Z, [Z, Z], np.zeros(2), given).bend
-
-    np.testing.assert_allclose(bend(turn @ np.diag([2.0, -0.5]) @ turn.T), turn @ np.diag([2.0, 0.0]) @ turn.T)
-    kept = turn @ np.diag([2.0, 0.5]) @ turn.T
-    np.testing.assert_allclose(bend(kept), kept)
-    assert bend(np.full((2, 2), np.inf)).tolist() == [[np.inf] * 2] * 2
-
-
 def check_least(gradient: Any, H: Any, w: Any, v: Any, low: Any, high: Any, within: float = 1e-6) -> None:
     """Whether v is the least point of gradient.(v - w) + (v - w).H.(v - w)/2 in the box: it pushes outwards only."""
     assert (low <= v).all()
@@ -167,7 +154,7 @@ def test_coordinates_of_a_subspace_are_f_itself(model: mtcd.Glm, monkeypatch: py
 
 
 def test_a_start_that_may_be_drift_is_so_by_the_size_of_the_token() -> None:
-    """Differences count above 1e-7 of the largest number of the token at the end of the tour, the change above 1e-12."""
+    """Differences count above 1e-7 of the largest number of the token after the tour, its change above 1e-12."""
     rng = np.random.default_rng(1)
     fit = LabelFit(LOSSES["ridge"](), 1e4 * rng.standard_normal(8))
     start = 1e3 * rng.standard_normal(8)

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
 import numpy as np
 import pytest
 
 import mtcd
-from mtcd.engines.local import LocalEngine
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods.accelerations.acceleration import Memory
 from mtcd.methods.accelerations.anderson import Anderson
 from mtcd.methods.accelerations.conjugate import Conjugate
 from mtcd.methods.accelerations.momentum import Momentum
-from mtcd.methods.mtcd import MTCD, STCD
+from mtcd.methods.mtcd import STCD
 from mtcd.methods.reference_tours import PlainAnderson, PlainConjugate, PlainMomentum
-from mtcd.methods.touring_parties import TouringClient, steps_of
 from mtcd.model.linear import LinearProblem
-from mtcd.model.updates import LocalUpdates
-from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Token
+from mtcd.protocol.token import Instruction
 from mtcd.theory.stepsize import Smoothness
 from problems import make_data
 
@@ -44,24 +39,34 @@ def tour_of(z: np.ndarray) -> np.ndarray:
     return FIXED + A @ (z - FIXED)
 
 
-def made(kind: type, depth: int = 2, tour: int = 0, stepsize: float = 0.0, z: Any = (5.0, 1.0)) -> Any:
-    return kind(depth, np.array(z), 0.0, FIT, tour, stepsize)
+def made(kind: type, depth: int = 2, tour: int = 0, stepsize: float = 0.0) -> Any:
+    return kind(depth, np.array([5.0, 1.0]), 0.0, FIT, tour, stepsize)
+
+
+PLAIN = {Anderson: PlainAnderson, Momentum: PlainMomentum, Conjugate: PlainConjugate}
 
 
 class Home:
-    """A home client with an acceleration, and a client that follows it: its model moves as the token does."""
+    """A home client with an acceleration, a client that follows it, and the plain version of both.
 
-    def __init__(self, acceleration: Any) -> None:
-        self.acceleration, self.memory = acceleration, Memory()
+    The model of the client moves as the token does.
+    """
+
+    def __init__(self, kind: type, depth: int = 2, tour: int = 0) -> None:
+        self.acceleration, self.memory = made(kind, depth, tour), Memory()
         self.z, self.theta = np.array([5.0, 1.0]), np.array([5.0, 1.0])
+        method = STCD(1, 0.1, walk="tour", acceleration=kind.__name__.lower(), depth=depth)
+        self.plain = PLAIN[kind](ridge(), method, (self.z.copy(), [self.theta.copy()]))
 
     def tour(self, value: float) -> Instruction:
         """Make a tour that ends with this objective."""
         self.z[...] = tour_of(self.z)
         self.theta = tour_of(self.theta)
+        plain, (model,) = self.plain.next_start((self.z.copy(), [self.theta.copy()]), value)
         said: Instruction = self.acceleration.end_tour(self.z, value, 0.0, NOTHING)
         self.theta = self.memory.apply(self.theta, said)
-        np.testing.assert_allclose(self.theta, self.z, rtol=1e-9)
+        for one in (self.theta, plain, model):
+            np.testing.assert_allclose(one, self.z, rtol=1e-9)
         return said
 
 
@@ -76,7 +81,7 @@ def nesterov(count: int) -> list[float]:
 
 
 def test_momentum_goes_further_until_f_rises_and_then_restarts() -> None:
-    home, b = Home(made(Momentum, tour=7)), nesterov(3)
+    home, b = Home(Momentum, tour=7), nesterov(3)
     first = home.tour(9.0)
     assert (first.tour, first.weights, first.keep) == (8, (), 1)
     ends = [home.z.copy()]
@@ -98,7 +103,7 @@ def test_momentum_goes_further_until_f_rises_and_then_restarts() -> None:
 
 def test_anderson_waits_for_its_depth_and_then_jumps_to_the_fixed_point() -> None:
     """Three residuals of a linear map in two dimensions determine its fixed point."""
-    home = Home(made(Anderson, 2, tour=3))
+    home = Home(Anderson, tour=3)
     said = [home.tour(9.0), home.tour(8.0)]
     assert [(one.tour, one.weights, one.keep, one.trial) for one in said] == [(4, (), 1, False), (5, (), 2, False)]
     jump = home.tour(7.0)
@@ -113,12 +118,13 @@ def test_anderson_waits_for_its_depth_and_then_jumps_to_the_fixed_point() -> Non
 
 
 def test_anderson_undoes_a_jump_that_gains_nothing_and_waits_longer_each_time() -> None:
-    home = Home(made(Anderson, 2))
+    home = Home(Anderson)
     waits, since = [], 0
     while len(waits) < 7:
         before = tour_of(home.z)
         said, since = home.tour(1.0), since + 1
         if said.trial:
+            assert len(said.weights) == 3, "however long it has waited"
             undone = home.tour(1.0)  # not lower than before
             assert (undone.weights, undone.keep) == ((1.0, 0.0), 0)
             np.testing.assert_allclose(home.z, before)
@@ -163,68 +169,79 @@ def test_what_a_client_keeps() -> None:
     assert memory.preview(at(3.0), Instruction(5, (0.5, 0.5), keep=2)) == 3.0
 
 
-# the steps of an update
+# conjugate tours: one client, whose tours are two gradient steps
+
+COLUMNS, STEP, L2 = 4, 1e-3, 0.5
+ONE = ridge([COLUMNS])
+X, Y = ONE.blocks[0], ONE.labels
 
 
-class Noted:
-    """Notes the updates that a client makes."""
-
-    def __init__(self, client: TouringClient, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.updates: list[tuple[int, float]] = []
-        plain = client.model.local_update
-
-        def local_update(theta: Any, aggregate: Any, updates: LocalUpdates) -> Any:
-            self.updates.append((updates.Q, updates.eta))
-            return plain(theta, aggregate, updates)
-
-        monkeypatch.setattr(client.model, "local_update", local_update)
+def gradient_of(theta: np.ndarray) -> np.ndarray:
+    return np.asarray(X.T @ (X @ theta - Y) + L2 * theta)
 
 
-def plan_and_client(problem: LinearProblem, method: MTCD, number: int) -> tuple[Any, TouringClient]:
-    network = mtcd.make_network("path", [f"c{k}" for k in range(len(problem.blocks))])
-    plan = method.plan(problem.samples, problem.outputs, network, 0)
-    return plan, TouringClient(number, problem.client(number), plan)
+class Lone:
+    """Conjugate tours of a single client, beside their plain version."""
+
+    def __init__(self, depth: int) -> None:
+        self.theta, self.z, self.memory = np.zeros(COLUMNS), np.zeros(len(Y)), Memory()
+        self.acceleration: Any = Conjugate(depth, self.z, 0.0, ONE.fit, 1, 0.0)
+        method = STCD(1, STEP, walk="tour", acceleration="conjugate", depth=depth)
+        self.plain = PlainConjugate(ONE, method, (self.z.copy(), [self.theta]))
+        self.memory.apply(self.theta, self.acceleration.opening())
+
+    def sums(self, change: np.ndarray) -> np.ndarray:
+        """The inner products that the client adds to the token."""
+        *earlier, s = self.memory.snapshots
+        starts, ways = [s @ one for one in (*earlier, s)], [change @ (one - s) for one in earlier]
+        return L2 * np.array([*starts, *ways, change @ s, change @ change])
+
+    def tour(self, end: np.ndarray) -> Instruction:
+        products, value = self.sums(end - self.theta), ONE.evaluate([end])
+        plain, (model,) = self.plain.next_start((X @ end, [end]), value)
+        self.z[...] = X @ end
+        said: Instruction = self.acceleration.end_tour(self.z, value, 0.0, products)
+        self.theta = self.memory.apply(end, said)
+        assert said.keep == len(self.memory.snapshots)
+        assert said.starts
+        np.testing.assert_allclose(self.theta, model, rtol=1e-6, atol=1e-9)
+        for token in (self.z, plain):
+            np.testing.assert_allclose(token, X @ self.theta, rtol=1e-6, atol=1e-9)
+        return said
 
 
-def token_with(instruction: Instruction) -> Token:
-    return Token(0, 0, 1, np.zeros(14), 0.0, instruction=instruction)
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: int) -> None:
+    """Of two starts these are conjugate gradients: as many tours as columns are enough. Of one, steepest descent."""
+    lone, best = Lone(depth), np.linalg.solve(X.T @ X + L2 * np.eye(COLUMNS), X.T @ Y)
+    starts = [lone.theta]
+    for tour in range(COLUMNS):
+        end = lone.theta - 2 * STEP * gradient_of(lone.theta)
+        said = lone.tour(end)
+        assert said.tour == tour + 2
+        assert sum(said.weights) == pytest.approx(1.0)
+        spanned = [end - starts[-1], *(one - starts[-1] for one in starts[:-1][-depth + 1 :] if depth > 1)]
+        assert len(said.weights) == len(spanned) + 1
+        for way in spanned:  # f is least there: it has no slope along what is combined
+            slope = gradient_of(lone.theta) @ way / np.linalg.norm(way)
+            assert abs(slope) < 1e-5 * np.linalg.norm(gradient_of(starts[-1]))
+        starts.append(lone.theta)
+    gap = ONE.evaluate([lone.theta]) / ONE.evaluate([best]) - 1
+    assert (gap < 1e-9) == (depth > 1)
 
 
-@pytest.mark.parametrize(
-    ("reach_by_L", "Q"), [(0.01, 1), (0.99, 1), (1.01, 2), (2.5, 3), (199.5, 200), (201.0, 200), (1000.0, 200)]
-)
-def test_an_update_is_as_many_steps_as_keep_each_below_one_by_L(
-    reach_by_L: float, Q: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = ridge()
-    L = np.linalg.norm(problem.blocks[1], 2) ** 2 + 0.5
-    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
-    _, client = plan_and_client(problem, method, 1)
-    noted = Noted(client, monkeypatch)
-    client.update(token_with(Instruction(0, stepsize=reach_by_L / L)), 2)
-    eta = min(reach_by_L / Q, 1.0) / L
-    assert noted.updates == [(2 * Q, pytest.approx(eta))]
-    plain = PlainConjugate(problem, method, (np.zeros(14), []))
-    plain.reach = reach_by_L / L
-    assert plain.steps(1) == (Q, pytest.approx(eta))
-
-
-def test_a_block_without_curvature_takes_one_step() -> None:
-    """Its columns are 0 and there is no penalty: it has no gradient either."""
-    assert steps_of(0.3, 0.0) == (1, 0.3)
-    model = mtcd.Glm("linear")
-    data = make_data(model, 14, [2, 1], seed=6)
-    problem = model.problem(mtcd.split(np.hstack([data.blocks[0], 0 * data.blocks[1]]), data.labels, [[0, 1], [2]]))
-    method = STCD(7, "auto", walk="tour", acceleration="conjugate").with_resolved_stepsize(0.01)
-    assert PlainConjugate(problem, method, (np.zeros(14), [])).steps(1) == (1, 0.01)
-
-
-@pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])
-def test_without_a_step_in_the_instruction_it_is_that_of_the_method(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, method = ridge(), STCD(7, 0.01, walk="tour", acceleration=kind)
-    _, client = plan_and_client(problem, method, 2)
-    noted = Noted(client, monkeypatch)
-    client.update(token_with(NO_INSTRUCTION), 2)
-    assert noted.updates == [(14, 0.01)]
-    plain = {"anderson": PlainAnderson, "momentum": PlainMomentum, "conjugate": PlainConjugate}[kind]
-    assert plain(problem, method, (np.zeros(14), [])).steps(2) == (7, 0.01)
+@pytest.mark.parametrize("tours", [1, 2])
+def test_steps_grow_to_one_by_the_curvature_where_a_tour_ends_where_it_ended(tours: int) -> None:
+    """A mix needs a change beyond rounding. Without one, small steps would make no progress."""
+    lone = Lone(3)
+    for scheme in (lone.acceleration, lone.plain):
+        scheme.stepsize = scheme.reach = 1e-3
+        scheme._plain = scheme.plain = 0.25
+    for _ in range(tours):
+        assert lone.tour(lone.theta - 2 * STEP * gradient_of(lone.theta)).stepsize == 1e-3
+        assert lone.plain.reach == 1e-3
+    said = lone.tour(lone.theta)
+    assert said.weights[-1] == 1.0
+    assert said.stepsize == lone.plain.reach == 0.25
+    lone.acceleration.stepsize = lone.plain.reach = 0.5
+    assert lone.tour(lone.theta).stepsize == lone.plain.reach == 0.5
