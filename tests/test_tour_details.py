@@ -101,6 +101,15 @@ def test_momentum_goes_further_until_f_rises_and_then_restarts() -> None:
     assert home.tour(8.0).weights == pytest.approx((-b[1], 1.0 + b[1])), "as high as before is no rise"
 
 
+def test_momentum_also_undoes_a_rise_in_the_second_tour() -> None:
+    home = Home(Momentum)
+    home.tour(9.0)
+    end = home.z.copy()
+    assert home.tour(9.5).weights == (1.0, 0.0)
+    np.testing.assert_allclose(home.z, end)
+    assert home.tour(9.5).weights == ()
+
+
 def test_anderson_waits_for_its_depth_and_then_jumps_to_the_fixed_point() -> None:
     """Three residuals of a linear map in two dimensions determine its fixed point."""
     home = Home(Anderson, tour=3)
