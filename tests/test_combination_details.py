@@ -9,6 +9,7 @@ import pytest
 
 import mtcd
 from mtcd.methods import optimal, subspace
+from mtcd.methods.accelerations import conjugate
 from mtcd.methods.accelerations.conjugate import mixing_weights
 from mtcd.methods.optimal import Along, optimal_weights
 from mtcd.methods.survey import Survey
@@ -157,26 +158,38 @@ def test_a_start_that_may_be_drift_is_so_by_the_size_of_the_token() -> None:
     """Differences count above 1e-7 of the largest number of the token after the tour, its change above 1e-12."""
     rng = np.random.default_rng(1)
     fit = LabelFit(LOSSES["ridge"](), 1e4 * rng.standard_normal(8))
-    start = 1e3 * rng.standard_normal(8)
-    earlier, change = (v / np.abs(v).max() for v in rng.standard_normal((2, 8)))
+    start, earlier, change = (v / np.abs(v).max() for v in rng.standard_normal((3, 8)))
+    start *= 1024.0
 
-    def weights(first: float, last: float) -> list[float]:
-        changes = np.stack([first * earlier, last * change], axis=1)
-        size = np.abs(start + changes[:, -1]).max()
-        return list(mixing_weights(Along(fit, start, changes * size, np.zeros(2), np.zeros((2, 2)))))
+    def weights(first: np.ndarray, last: np.ndarray) -> list[float]:
+        return list(mixing_weights(Along(fit, start, np.stack([first, last], axis=1), np.zeros(2), np.zeros((2, 2)))))
 
-    assert weights(0.5e-7, 0.1)[0] == 0.0
-    assert weights(0.5e-7, 0.1)[1] not in (0.0, 1.0)
-    assert weights(2e-7, 0.1)[0] != 0.0
-    assert weights(0.1, 0.5e-12) == [0.0, 1.0]
-    assert weights(0.1, 2e-12)[0] != 0.0
+    back = -0.75 * start  # the largest number is 256 then
+    for share, counts in ((0.5e-7, False), (1e-7, False), (2e-7, True)):
+        found = weights(256.0 * share * earlier, back)
+        assert (found[0] != 0.0) == counts
+        assert found[1] not in (0.0, 1.0)
+    assert weights(earlier, 1024.0 * 0.5e-12 * change) == [0.0, 1.0]
+    assert weights(earlier, 1024.0 * 2e-12 * change)[0] != 0.0
+
+
+def test_a_mix_has_to_lower_f(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where all samples are beyond their margin f is 0, at the end of the tour and at other weights alike."""
+    fit = LabelFit(LOSSES["squared-hinge"](), np.ones(3))
+    along = Along(fit, np.zeros(3), np.full((3, 1), 4.0), np.zeros(1), np.zeros((1, 1)))
+    monkeypatch.setattr(conjugate, "optimal_weights", lambda along, most: np.array([0.5]))
+    assert along.value(np.array([0.5])) == along.value(np.ones(1)) == 0.0
+    assert conjugate.mixing_weights(along).tolist() == [1.0]
+    weaker = Along(fit, np.zeros(3), np.full((3, 1), 0.1), np.zeros(1), np.zeros((1, 1)))
+    monkeypatch.setattr(conjugate, "optimal_weights", lambda along, most: np.array([5.0]))
+    assert conjugate.mixing_weights(weaker).tolist() == [5.0]
 
 
 # what a survey decides, with numbers that are exact
 
 
-def survey_of(norm: float, columns: float, squares: float, norms: float, spread: float, clients: float = 4.0) -> Any:
-    """What is chosen where the first tour moves so that |X g|^2 / |g|^2 is ``norm``; the step by 1/L, and the depth."""
+def along_a_tour(norm: float) -> Along:
+    """A first tour of steps of 1/4, for which |X g|^2 / |g|^2 is ``norm``."""
     fit = LabelFit(LOSSES["ridge"](), np.array([1.0, 0.0, 0.0, 0.0]))
     moved = 2.0 * 0.25 * 1.0 * norm / 2.0  # two updates of 0.25 along a slope of norm/2
     changes = np.zeros((4, 2))
@@ -184,8 +197,12 @@ def survey_of(norm: float, columns: float, squares: float, norms: float, spread:
     assert changes[0, 1] ** 2 / moved == norm
     changes[:, 0] = [8.0, 1.0, 2.0, -3.0]  # an earlier start, which tells nothing
     bend = np.array([[7.0, 5.0], [5.0, 3.0 * moved]])
-    along = Along(fit, np.zeros(4), changes, np.array([0.5, 0.0]), bend)
-    found = Survey(clients, columns, squares, norms, spread).choose(along, 0.25, 2.0)
+    return Along(fit, np.zeros(4), changes, np.array([0.5, 0.0]), bend)
+
+
+def survey_of(norm: float, columns: float, squares: float, norms: float, spread: float, clients: float = 4.0) -> Any:
+    """What is chosen: the step by 1/L, and the depth."""
+    found = Survey(clients, columns, squares, norms, spread).choose(along_a_tour(norm), 0.25, 2.0)
     assert found is not None
     assert found[1] == pytest.approx(1.0 / (2.0 * norm + 3.0))
     return round(found[0] / found[1], 9), found[2]
@@ -208,6 +225,11 @@ def test_columns_are_related_above_twice_what_independent_ones_could_have() -> N
     """Four columns of four samples: independent ones have up to squares / 4 * (1 + 1)^2 = squares."""
     wanted = {1.75: (1.0, 20), 2.0: (3.0, 10), 2.25: (3.0, 10)}
     assert {squares: survey_of(4.0, 4.0, squares, 16.0, 4.0) for squares in wanted} == wanted
+
+
+def test_nothing_is_chosen_from_columns_of_zeros() -> None:
+    assert Survey(4.0, 4.0, 0.0, 16.0, 4.0).choose(along_a_tour(4.0), 0.25, 2.0) is None
+    assert Survey(4.0, 4.0, 0.5, 16.0, 4.0).choose(along_a_tour(4.0), 0.25, 2.0) is not None
 
 
 def test_there_are_wide_tables_from_more_columns_than_samples() -> None:

@@ -161,6 +161,8 @@ def test_how_many_tours_are_combined_unless_told() -> None:
     assert [method.most_starts for method in plain.values()] == [5, 5]
     assert replace(plain["conjugate"], stepsize="auto").most_starts == 20
     assert replace(plain["anderson"], depth=3).most_starts == 3
+    assert "M=5" in plain["anderson"].describe()
+    assert "M=" not in STCD(walk="tour", acceleration="momentum", stepsize=0.1).describe()
 
 
 def test_what_a_client_keeps() -> None:

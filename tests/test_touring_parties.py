@@ -137,6 +137,13 @@ def test_an_instruction_between_two_visits_changes_the_copy_of_its_token() -> No
     np.testing.assert_allclose(client.copy_for(token), 1.5 * end)
 
 
+def test_a_client_that_missed_a_tour_is_not_about_to_follow_the_next_instruction() -> None:
+    client = touring(STCD(2, 0.02, walk="tour", acceleration="momentum"))
+    client.memory.tour, client.memory.snapshots = 4, [np.ones(3)]
+    mix = {tour: client.copy_for(token_with(Instruction(tour, (-0.5, 1.5), keep=1))) for tour in (4, 5, 6)}
+    assert {tour: copy.tolist() for tour, copy in mix.items()} == {4: [0.0] * 3, 5: [-0.5] * 3, 6: [0.0] * 3}
+
+
 def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
     """Of s with every start; of the change d with every earlier start less s, with s, with itself; then a survey."""
     client, rng = touring(STCD(2, 0.02, walk="tour", acceleration="conjugate")), np.random.default_rng(0)
@@ -191,6 +198,26 @@ def test_a_copy_that_does_not_count_may_be_infinite() -> None:
     client.copies = {0: (np.ones(2), 0.0), 1: (np.full(2, np.inf), 0.0)}
     assert client.after_sync({0: np.array([0.5, 0.0])}).tolist() == [0.5, 0.5]
     assert client.after_sync({0: np.array([-1.0, 0.0])}).tolist() == [-1.0, -1.0]
+
+
+@pytest.mark.parametrize("model", [RIDGE, LASSO, mtcd.Glm("linear", l1=0.3, l2=0.7)], ids=["l2", "l1", "both"])
+def test_a_visit_adds_its_inner_products_with_all_copies_to_the_token(model: mtcd.Glm) -> None:
+    """Of the changes d of copies; and the slope of r along that of the token, l1 by its two ends."""
+    client: Any = OPTIMAL.parties(problem_of(model), make_network("path", NAMES), 0).clients[1]
+    rng = np.random.default_rng(0)
+    theta, other, *ends = rng.standard_normal((4, 3))
+    client.theta, client.copies = (theta, 0.0), {0: (theta + other, 0.0)}
+    token, old = Token(1, 0, 1, np.zeros(14), 0.0, tally=Tally(np.zeros(2))), theta
+    for end in ends:
+        client.copies[1] = (end, 0.0)
+        client.report_sync_change(token, (old, 0.0), (end, 0.0))
+        old = end
+    d, l1, l2 = ends[-1] - theta, model.l1, model.l2_weight
+    np.testing.assert_allclose(token.tally.products, l2 * np.array([d @ other, d @ d]), atol=1e-12)
+    kinks = [l1 * np.abs(at).sum() for at in (theta, ends[-1])]
+    assert token.tally.slope == pytest.approx(l2 * theta @ d + kinks[1] - kinks[0])
+    assert token.tally.visited == {1}
+    assert token.extra == 1, "a client is told once"
 
 
 def server_of(model: mtcd.Glm = RIDGE, labels: Any = None, tokens: int = 2) -> OptimalServer:
