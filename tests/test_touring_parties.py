@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
 from itertools import islice, pairwise
 from typing import Any
 
@@ -11,7 +13,6 @@ import pytest
 import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.ledger.ledger import Ledger
-from mtcd.methods.first_pass import first_messages
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.optimal_parties import OptimalClient, OptimalServer
 from mtcd.methods.reference_tours import PlainAnderson, PlainConjugate, PlainMomentum
@@ -20,6 +21,7 @@ from mtcd.model.linear import LinearProblem
 from mtcd.model.updates import LocalUpdates
 from mtcd.network.changes import with_changes
 from mtcd.network.topology import Change, Network, make_network
+from mtcd.protocol.party import MONITOR, SERVER, Message
 from mtcd.protocol.token import NO_INSTRUCTION, Instruction, Tally, Token
 from problems import make_data
 
@@ -187,6 +189,31 @@ def test_a_server_s_report_is_not_the_aggregate_that_it_extrapolates() -> None:
     assert len(values) == 5
 
 
+@pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])
+@pytest.mark.parametrize("server", [False, True])
+def test_parties_go_on_from_their_states(kind: str, server: bool) -> None:
+    method = replace(SYNCED, acceleration=kind) if server else STCD(2, 0.02, walk="tour", acceleration=kind)
+    old, new = (method.parties(problem_of(), make_network("path", NAMES), 0) for _ in range(2))
+    waiting = [message for message in old.opening if message.to != MONITOR]
+
+    def deliver(parties: Any, messages: list[Message]) -> list[Message]:
+        party = parties.server if messages[0].to == SERVER else parties.clients[messages[0].to]
+        return [*messages[1:], *(one for one in party.receive(messages[0]) if one.to != MONITOR)]
+
+    for _ in range(25):
+        waiting = deliver(old, waiting)
+    parties = [(one, other) for one, other in zip(old.clients, new.clients, strict=True)]
+    for one, other in [*parties, *([(old.server, new.server)] if server else [])]:
+        other.restore(copy.deepcopy(one.state()))
+    again = copy.deepcopy(waiting)
+    for _ in range(25):
+        waiting, again = deliver(old, waiting), deliver(new, again)
+    np.testing.assert_array_equal(np.concatenate(old.parameters()), np.concatenate(new.parameters()))
+    assert np.abs(np.concatenate(new.parameters())).max() > 0
+    homes = [getattr(client, "acceleration", None) is not None for client in new.clients]
+    assert sum(homes) == (0 if server else 1)
+
+
 # optimal sync
 
 OPTIMAL = MTCD(2, 2, 1, 0.01, combine="optimal")
@@ -275,19 +302,3 @@ def test_the_second_derivative_of_the_penalty_has_what_each_token_adds() -> None
     assert along.slope.tolist() == [1.5, -2.0]
     alone = server._along(tokens[1:])
     np.testing.assert_allclose(alone.bend, [[3.0]])
-
-
-# the first pass
-
-
-def test_the_first_pass_begins_before_the_first_hop_of_the_first_iteration() -> None:
-    problem = problem_of()
-    method = STCD(2, 0.02, start="c1")
-    plan = method.plan(14, 1, make_network("path", NAMES), 0)
-    object.__setattr__(plan, "first_pass", (3, 2, 1, 0, 1))
-    (message,) = first_messages(plan)
-    token = message.payload
-    assert (message.sender, message.to) == (3, 3)
-    assert isinstance(token, Token)
-    assert (token.index, token.t, token.hop, token.penalty, token.previous) == (0, 0, -5, 0.0, -1)
-    np.testing.assert_array_equal(token.aggregate, np.zeros(problem.samples))

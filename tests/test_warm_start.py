@@ -9,11 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
+from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError, MtcdError
+from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference
 from mtcd.methods.mtcd import STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
+from mtcd.network.walks import NOWHERE
+from mtcd.protocol.token import Token
 from problems import Case, cases, mtcd_settings
 from test_methods import assert_same, iterates
 
@@ -125,6 +129,28 @@ def test_collecting_the_first_token_is_on_the_ledger() -> None:
     ]
     assert [sum(row.floats.values()) for row in first] == [480, 480, 360]
     assert runs[2].final.iteration == 6
+
+
+@pytest.mark.parametrize(("network", "way"), [("path", 4), ("star", 4), ("cycle", 3)])
+def test_a_first_pass_adds_every_client_once(network: str, way: int) -> None:
+    """It starts at one end of a walk through all clients and ends where training starts; some are passed twice."""
+    problem = Warm(MODEL, 3).problem(DATA)
+    links = mtcd.make_network(network, DATA.clients)
+    parties = STCD(2, 1e-3, start="client_1").parties(problem, links, 0)
+    (first,) = parties.opening
+    token = first.payload
+    assert isinstance(token, Token)
+    assert first.to == first.sender
+    assert (token.index, token.t, token.hop, token.penalty, token.previous) == (0, 0, -way - 1, 0.0, NOWHERE)
+    assert not token.aggregate.any()
+    ledger = Ledger()
+    told = next(iter(LocalEngine(parties, ledger).run()))
+    assert told.hop == 0
+    assert ledger.messages()["client_client"] == way
+    start = [problem.client(k).initial() for k in range(4)]
+    np.testing.assert_allclose(told.aggregate, problem.aggregate(start))
+    penalties = [r.value(theta) for r, theta in zip(problem.penalties, start, strict=True)]
+    assert told.penalty == pytest.approx(sum(penalties))
 
 
 @pytest.mark.parametrize("scaled", [(False, True), (True, False), (True, True)])
