@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 
 import mtcd
 from mtcd.methods import optimal, subspace
@@ -98,6 +100,15 @@ def test_sweeps_over_the_coordinates_end_at_the_least_point(most: float) -> None
     check_least(gradient, COUPLED, start, found, low, high, 1e-4)
     still = optimal._descend(np.zeros(2), np.eye(2), np.zeros(2), np.zeros(2), (-np.ones(2), np.ones(2)))
     assert still.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("most", [100.0, 0.4])
+def test_where_the_solver_ends_early_the_sweeps_go_on(most: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = SimpleNamespace(status=optimal.ENDS_EARLY, x=np.zeros(3))
+    monkeypatch.setattr(scipy.optimize, "lsq_linear", lambda *given, **how: ended)
+    w, gradient = np.array([0.1, -0.2, 0.05]), np.array([-1.0, 0.5, 2.0])
+    low, high = np.array([-most, -most / 2, -most]), np.array([most / 2, most, most])
+    check_least(gradient, COUPLED, w, optimal._lowest(gradient, COUPLED, w, (low, high)), low, high, 1e-4)
 
 
 def test_a_step_is_halved_until_f_falls() -> None:

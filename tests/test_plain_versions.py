@@ -65,7 +65,8 @@ def test_dcpa_mixes_by_the_degrees_of_the_network(widths: list[int], network: st
     problem, method = model.problem(data), DCPA(0.02, 0.03, None, variant)
     links = mtcd.make_network(network, data.clients)
     plain = dcpa(problem, links, method, 6)
-    told = islice(LocalEngine(method.parties(problem, links, 0), Ledger()).run(), 7)
+    told = list(islice(LocalEngine(method.parties(problem, links, 0), Ledger()).run(), 7))
+    assert [progress.hop for progress in told] == list(range(7))
     for progress, theta in zip(told, plain, strict=True):
         assert progress.parameters is not None
         np.testing.assert_allclose(np.concatenate(progress.parameters), np.concatenate(theta), rtol=1e-8, atol=1e-10)
@@ -108,6 +109,13 @@ def test_a_token_whose_clients_have_all_left_waits(rule: str) -> None:
     still = [np.array_equal(before[0], after[0]) for before, after in pairwise(plain)]
     assert still[2:4] == [True, True]
     assert not still[4]
+
+
+@pytest.mark.parametrize("kind", ["momentum", "conjugate"])
+def test_a_cluster_of_one_client_is_visited_in_a_row(kind: str) -> None:
+    case = case_of(RIDGE, "path", (2, 3, 1, 2))
+    method = MTCD(None, 5, 1, 0.02, clusters=[["c0"], ["c1", "c2", "c3"]], walk="tour", acceleration=kind, depth=2)
+    check_against_reference(case, method, accelerated_mtcd, 1e-6)
 
 
 @pytest.mark.parametrize("kind", ["anderson", "momentum", "conjugate"])

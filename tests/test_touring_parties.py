@@ -269,6 +269,20 @@ def test_a_token_has_diverged_above_a_thousand_times_the_objective_of_the_start(
 
 
 @pytest.mark.parametrize("model", [RIDGE, LASSO], ids=["smooth", "l1"])
+def test_a_server_tells_f_where_it_knows_it(model: mtcd.Glm) -> None:
+    """With l1 it knows a bound only."""
+    problem = problem_of(model)
+    parties = OPTIMAL.parties(problem, make_network("path", NAMES), 0)
+    for told in islice(LocalEngine(parties, Ledger()).run(), 4):
+        if model is LASSO:
+            assert told.aggregate is None
+        else:
+            assert told.aggregate is not None
+            f = problem.fit.objective(told.aggregate, told.penalty)
+            assert f == pytest.approx(problem.evaluate(parties.parameters()), rel=1e-9)
+
+
+@pytest.mark.parametrize("model", [RIDGE, LASSO], ids=["smooth", "l1"])
 def test_tokens_that_met_nobody_change_nothing(model: mtcd.Glm) -> None:
     server = server_of(model)
     tokens = [server.token(index) for index in range(2)]

@@ -135,7 +135,7 @@ def _without_negative(bend: Array) -> Array:
 def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
-    size[size == 0.0] = 1.0  # no change
+    size += size == 0.0  # where there is no change, any number does
     curve, axes = np.linalg.eigh(H / np.outer(size, size))
     root = np.sqrt(np.maximum(curve, DAMPING))  # makes the minimiser unique where two tokens made the same change
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root

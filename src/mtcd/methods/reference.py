@@ -112,7 +112,7 @@ def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
     """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
     while roaming.is_away(k, hop):
-        k = roaming.next(0, 0, hop, k, NOWHERE)
+        k = roaming.next(0, 0, hop, k, NOWHERE)  # no mutants: where clients are absent, the hop alone counts
     return k
 
 

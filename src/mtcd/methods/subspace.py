@@ -72,7 +72,7 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
         return np.zeros(len(products))
     # first make the directions as long as 1, so that no square overflows or vanishes
     size = np.maximum(np.abs(V).max(axis=0), np.sqrt(np.diag(gram)[1:]))
-    size[size == 0.0] = 1.0
+    size[size == 0.0] = np.inf
     V, slope, bend = V / size, gram[0, 1:] / size, gram[1:, 1:] / size / size[:, None]
     W = fit.scaled(V)
     basis = _whitening(fit.curvature * (W.T @ W) + bend)
@@ -96,7 +96,9 @@ def _lowest(space: Subspace) -> Array:
     start = value = space.value(u)
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
-        if not promised > max(EXACT * (start - value), np.finfo(float).eps * abs(value)):
+        least = max(EXACT * (start - value), np.finfo(float).eps * abs(value))  # no mutants: a matter of taste
+        settled = not promised > least  # no mutants: not to stop only takes time; also true of NaN
+        if settled:
             break  # no mutants: another try would be the same
         for halving in range(TRIES):
             share = 0.5**halving
