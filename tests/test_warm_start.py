@@ -9,15 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mtcd
-from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError, MtcdError
-from mtcd.ledger.ledger import Ledger
 from mtcd.methods import reference
 from mtcd.methods.mtcd import STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import LinearProblem
-from mtcd.network.walks import NOWHERE
-from mtcd.protocol.token import Token
 from problems import Case, cases, mtcd_settings
 from test_methods import assert_same, iterates
 
@@ -131,28 +127,6 @@ def test_collecting_the_first_token_is_on_the_ledger() -> None:
     assert runs[2].final.iteration == 6
 
 
-@pytest.mark.parametrize(("network", "way"), [("path", 4), ("star", 4), ("cycle", 3)])
-def test_a_first_pass_adds_every_client_once(network: str, way: int) -> None:
-    """It starts at one end of a walk through all clients and ends where training starts; some are passed twice."""
-    problem = Warm(MODEL, 3).problem(DATA)
-    links = mtcd.make_network(network, DATA.clients)
-    parties = STCD(2, 1e-3, start="client_1").parties(problem, links, 0)
-    (first,) = parties.opening
-    token = first.payload
-    assert isinstance(token, Token)
-    assert first.to == first.sender
-    assert (token.index, token.t, token.hop, token.penalty, token.previous) == (0, 0, -way - 1, 0.0, NOWHERE)
-    assert not token.aggregate.any()
-    ledger = Ledger()
-    told = next(iter(LocalEngine(parties, ledger).run()))
-    assert told.hop == 0
-    assert ledger.messages()["client_client"] == way
-    start = [problem.client(k).initial() for k in range(4)]
-    np.testing.assert_allclose(told.aggregate, problem.aggregate(start))
-    penalties = [r.value(theta) for r, theta in zip(problem.penalties, start, strict=True)]
-    assert told.penalty == pytest.approx(sum(penalties))
-
-
 @pytest.mark.parametrize("scaled", [(False, True), (True, False), (True, True)])
 def test_scaled_columns_start_with_the_same_predictions(scaled: tuple[bool, bool]) -> None:
     shifted = mtcd.split(np.hstack(DATA.blocks) * 3 + 1, DATA.labels, 4)
@@ -173,9 +147,6 @@ def test_an_end_above_a_good_start_but_below_zero_is_no_divergence() -> None:
     assert [run.status for run in runs] == ["iterations", "diverged"]
 
 
-OTHER = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
-
-
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -187,9 +158,15 @@ OTHER = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
         ({"start": {c: ["a", "b", "c"] for c in DATA.clients}}, "are not numbers"),
         ({"start": 0.5}, "must be a run, or parameters by client"),
         ({"start": {c: np.ones(3) for c in [*DATA.clients, "who"]}}, "parameters of who"),
-        ({"start": mtcd.train(OTHER, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))}, "other clients"),
     ],
 )
 def test_what_cannot_be_a_start_is_refused(options, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         mtcd.train(DATA, MODEL, **{"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), **options})
+
+
+def test_a_run_of_other_clients_cannot_be_a_start() -> None:
+    wider = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
+    run = mtcd.train(wider, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))
+    with pytest.raises(ConfigError, match="other clients"):
+        mtcd.train(DATA, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=2), start=run)
