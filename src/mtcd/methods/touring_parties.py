@@ -143,7 +143,8 @@ class TouringServer(TokenServer):
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
-        self.acceleration = plan.accelerate(self.aggregate, self.penalty, problem.fit, 0)
+        # until the first iteration, with which a view begins
+        self.acceleration = plan.accelerate(self.aggregate, self.penalty, problem.fit, 0)  # no mutants: not used
 
     def accelerate(self) -> None:
         """Compute the instruction for the clients, on a copy of the aggregate: the progress report has the original."""
