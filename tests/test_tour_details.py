@@ -194,10 +194,11 @@ def gradient_of(theta: np.ndarray) -> np.ndarray:
 class Lone:
     """Conjugate tours of a single client, beside their plain version."""
 
-    def __init__(self, depth: int) -> None:
+    def __init__(self, depth: int, adaptive: bool = False) -> None:
         self.theta, self.z, self.memory = np.zeros(COLUMNS), np.zeros(len(Y)), Memory()
-        self.acceleration: Any = Conjugate(depth, self.z, 0.0, ONE.fit, 1, 0.0)
-        method = STCD(1, STEP, walk="tour", acceleration="conjugate", depth=depth)
+        self.acceleration: Any = Conjugate(depth, self.z, 0.0, ONE.fit, 1, STEP if adaptive else 0.0)
+        method = STCD(1, "auto", walk="tour", acceleration="conjugate", depth=depth)
+        method = method.with_resolved_stepsize(STEP) if adaptive else method.with_stepsize(STEP)
         self.plain = PlainConjugate(ONE, method, (self.z.copy(), [self.theta]))
         self.memory.apply(self.theta, self.acceleration.opening())
 
@@ -208,7 +209,8 @@ class Lone:
         return L2 * np.array([*starts, *ways, change @ s, change @ change])
 
     def tour(self, end: np.ndarray) -> Instruction:
-        products, value = self.sums(end - self.theta), ONE.evaluate([end])
+        surveyed = ONE.client(0).survey() if self.acceleration.tour == 1 else []  # of the first tour
+        products, value = np.append(self.sums(end - self.theta), surveyed), ONE.evaluate([end])
         plain, (model,) = self.plain.next_start((X @ end, [end]), value)
         self.z[...] = X @ end
         said: Instruction = self.acceleration.end_tour(self.z, value, 0.0, products)
@@ -239,6 +241,19 @@ def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: i
         starts.append(lone.theta)
     gap = ONE.evaluate([lone.theta]) / ONE.evaluate([best]) - 1
     assert (gap < 1e-9) == (depth > 1)
+
+
+@pytest.mark.parametrize(("depth", "stored"), [(3, 3), (10, 10), (20, 10)])
+def test_the_first_tour_chooses_the_steps_of_the_others_and_how_many_starts_to_store(depth: int, stored: int) -> None:
+    """Columns of one client are alike within, so steps are 30/L, L the curvature along the gradient; few starts."""
+    lone, g = Lone(depth, adaptive=True), X.T @ Y
+    L = float(np.sum((X @ g) ** 2) / (g @ g)) + L2
+    for _ in range(2):
+        said = lone.tour(lone.theta - 2 * STEP * gradient_of(lone.theta))
+        assert said.stepsize == lone.plain.reach == pytest.approx(30.0 / L, rel=1e-3)
+        assert not said.survey
+        assert lone.acceleration._plain == lone.plain.plain == pytest.approx(1.0 / L, rel=1e-3)
+        assert lone.acceleration.depth == lone.plain.M == stored
 
 
 @pytest.mark.parametrize("tours", [1, 2])
