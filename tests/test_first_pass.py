@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import mtcd
 from mtcd.engines.local import LocalEngine
 from mtcd.ledger.ledger import Ledger
+from mtcd.methods import reference
 from mtcd.methods.mtcd import STCD
 from mtcd.model.linear import LinearProblem
 from mtcd.network.walks import NOWHERE
@@ -31,16 +33,21 @@ def warm() -> LinearProblem:
 def test_a_first_pass_adds_every_client_once(network: str, hops: int) -> None:
     """It ends where training starts. On the path and on the star some client is passed twice."""
     problem, links, ledger = warm(), mtcd.make_network(network, DATA.clients), Ledger()
-    parties = STCD(2, 1e-3, start="c1").parties(problem, links, 0)
+    method = STCD(2, 1e-3, start="c1")
+    parties = method.parties(problem, links, 0)
     (first,) = parties.opening
     token = first.payload
     assert isinstance(token, Token)
     assert first.to == first.sender
     assert (token.index, token.t, token.hop, token.penalty, token.previous) == (0, 0, -hops - 1, 0.0, NOWHERE)
     assert not token.aggregate.any()
-    told = next(iter(LocalEngine(parties, ledger).run()))
+    run = LocalEngine(parties, ledger).run()
+    told = next(run)
     assert told.hop == 0
     assert ledger.messages()["client_client"] == hops
     start = [problem.client(k).initial() for k in range(4)]
     np.testing.assert_allclose(told.aggregate, problem.aggregate(start))
     assert told.penalty == pytest.approx(sum(0.5 * theta @ theta / 2 for theta in start))
+    assert [one.hop for one in islice(run, 3)] == [1, 2, 3]
+    plain = reference.stcd(problem, links, method, 0, 3)
+    np.testing.assert_allclose(np.concatenate(parties.parameters()), np.concatenate(plain))

@@ -160,7 +160,7 @@ class PlainAnderson(Scheme):
         anchor, self.anchor = self.anchor, None
         if anchor is not None and not value < anchor[1]:  # undo
             self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
-            self.done = [anchor[0]]
+            self.done = [anchor[0]]  # no mutants: the next extrapolation waits until others are the last
             return anchor[0]
         self.patience = self.M if anchor is not None else self.patience
         self.done.append(end)
@@ -169,8 +169,9 @@ class PlainAnderson(Scheme):
         last = self.done[-self.M - 2 :]
         c = best_weights([after[0] - before[0] for before, after in itertools.pairwise(last)])
         self.anchor = (end, value)
-        self.done = [mixed(c, last[1:])]
-        return self.done[0]
+        start = mixed(c, last[1:])
+        self.done = [start]
+        return start
 
 
 class PlainMomentum(Scheme):
