@@ -195,7 +195,8 @@ class Lone:
     """Conjugate tours of a single client, beside their plain version."""
 
     def __init__(self, depth: int, adaptive: bool = False) -> None:
-        self.theta, self.z, self.memory = np.zeros(COLUMNS), np.zeros(len(Y)), Memory()
+        self.theta, self.memory = np.array([1.0, -0.5, 0.3, 0.8]), Memory()
+        self.z = X @ self.theta
         self.acceleration: Any = Conjugate(depth, self.z, 0.0, ONE.fit, 1, STEP if adaptive else 0.0)
         method = STCD(1, "auto", walk="tour", acceleration="conjugate", depth=depth)
         method = method.with_resolved_stepsize(STEP) if adaptive else method.with_stepsize(STEP)
@@ -246,7 +247,8 @@ def test_a_conjugate_tour_starts_at_the_least_point_of_what_it_combines(depth: i
 @pytest.mark.parametrize(("depth", "stored"), [(3, 3), (10, 10), (20, 10)])
 def test_the_first_tour_chooses_the_steps_of_the_others_and_how_many_starts_to_store(depth: int, stored: int) -> None:
     """Columns of one client are alike within, so steps are 30/L, L the curvature along the gradient; few starts."""
-    lone, g = Lone(depth, adaptive=True), X.T @ Y
+    lone = Lone(depth, adaptive=True)
+    g = gradient_of(lone.theta)
     L = float(np.sum((X @ g) ** 2) / (g @ g)) + L2
     for _ in range(2):
         said = lone.tour(lone.theta - 2 * STEP * gradient_of(lone.theta))

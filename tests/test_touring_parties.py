@@ -234,6 +234,9 @@ def test_a_copy_that_does_not_count_may_be_infinite() -> None:
     client.copies = {0: (np.ones(2), 0.0), 1: (np.full(2, np.inf), 0.0)}
     assert client.after_sync({0: np.array([0.5, 0.0])}).tolist() == [0.5, 0.5]
     assert client.after_sync({0: np.array([-1.0, 0.0])}).tolist() == [-1.0, -1.0]
+    now = Token(0, 0, 1, np.zeros(14), 0.0)
+    later = Token(0, 1, 1, np.zeros(14), 0.0, past={0: np.array([0.5, 0.0])})
+    assert [client.copy_for(token).tolist() for token in (now, later)] == [[1.0, 1.0], [0.5, 0.5]]
 
 
 @pytest.mark.parametrize("model", [RIDGE, LASSO, mtcd.Glm("linear", l1=0.3, l2=0.7)], ids=["l2", "l1", "both"])

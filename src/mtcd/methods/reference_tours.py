@@ -37,8 +37,9 @@ def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, see
     def tour(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
         nonlocal at, home
         clients = [home]
-        while not roaming.ends_tour(at + len(clients)):
-            clients.append(next_present(roaming, at + len(clients), clients[-1], NOWHERE))
+        while not roaming.ends_tour(hop := at + len(clients)):
+            last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+            clients.append(next_present(roaming, hop, last, NOWHERE))
         at += len(clients)
         home = next_present(roaming, at, clients[-1], NOWHERE)
         done = visits(f, scheme, start, clients, clients[:1])
@@ -63,7 +64,8 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
             if clients == [NOWHERE]:  # all are absent
                 continue
             for s in range(1, S):
-                clients.append(roaming.next(gamma, t, s, clients[-1], NOWHERE))
+                last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+                clients.append(roaming.next(gamma, t, s, last, NOWHERE))
             Z_gamma, end = visits(f, scheme, start, clients, [])
             total += Z_gamma - Z
             for k in cluster:
