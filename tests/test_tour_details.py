@@ -254,6 +254,7 @@ def test_the_first_tour_chooses_the_steps_of_the_others_and_how_many_starts_to_s
         said = lone.tour(lone.theta - 2 * STEP * gradient_of(lone.theta))
         assert said.stepsize == lone.plain.reach == pytest.approx(30.0 / L, rel=1e-3)
         assert not said.survey
+        assert not lone.acceleration._surveying
         assert lone.acceleration._plain == lone.plain.plain == pytest.approx(1.0 / L, rel=1e-3)
         assert lone.acceleration.depth == lone.plain.M == stored
 

@@ -149,20 +149,20 @@ def test_a_client_that_missed_a_tour_is_not_about_to_follow_the_next_instruction
 def test_the_sums_of_a_token_are_inner_products_with_the_starts() -> None:
     """Of s with every start; of the change d with every earlier start less s, with s, with itself; then a survey."""
     client, rng = touring(STCD(2, 0.02, walk="tour", acceleration="conjugate")), np.random.default_rng(0)
-    earlier, theta, step, more = rng.standard_normal((4, 3))
-    client.memory.snapshots, client.theta = [earlier], client._with_penalty(theta)
-    token = token_with(Instruction(1, (0.25, 0.75), keep=2, starts=True, survey=True))
+    first, earlier, theta, step, more = rng.standard_normal((5, 3))
+    client.memory.snapshots, client.theta = [first, earlier], client._with_penalty(theta)
+    token = token_with(Instruction(1, (0.25, 0.75), keep=3, starts=True, survey=True))
     client.apply_instruction(token)
     s = 0.25 * earlier + 0.75 * theta
     at = [s, s + step, s + step + more]
     for old, new in pairwise(at):
         client.add_products(token, old, new)
     d = step + more
-    expected = 0.5 * np.array([s @ earlier, s @ s, d @ (earlier - s), d @ s, d @ d])
-    np.testing.assert_allclose(token.tally.products[:5], expected)
+    expected = 0.5 * np.array([s @ first, s @ earlier, s @ s, d @ (first - s), d @ (earlier - s), d @ s, d @ d])
+    np.testing.assert_allclose(token.tally.products[:7], expected)
     X = problem_of().blocks[1]
     squares, norm = np.sum(X**2), np.linalg.norm(X, 2) ** 2
-    np.testing.assert_allclose(token.tally.products[5:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6)
+    np.testing.assert_allclose(token.tally.products[7:], [1.0, 3.0, squares, norm, 3.0 * norm / squares], rtol=1e-6)
 
 
 @pytest.mark.parametrize("method", [SYNCED, STCD(2, 0.02, walk="tour", acceleration="momentum", start="c0")])
