@@ -16,7 +16,9 @@ from mtcd.errors import ConfigError, NetworkError
 from mtcd.ledger.costs import Costs
 from mtcd.ledger.ledger import Ledger
 from mtcd.methods.dcpa import DCPA
+from mtcd.methods.method import Method
 from mtcd.methods.reference_dcpa import dcpa
+from mtcd.methods.tree_cg import TreeCG
 from mtcd.model.linear import Glm
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import make_network
@@ -110,6 +112,12 @@ def test_auto_step_sizes_reach_the_optimum(model: Glm, variant: str) -> None:
 def test_one_client_alone_works_too() -> None:
     data = make_data(MODELS[0], 20, [5], seed=5)
     assert train(data, MODELS[0], "path", DCPA(), Stop(gap=1e-6)).status == "converged"
+
+
+@pytest.mark.parametrize("method", [DCPA(), TreeCG()], ids=["dcpa", "tree-cg"])
+def test_the_baselines_without_a_server_make_one_step_an_iteration_on_all_samples(method: Method) -> None:
+    assert (method.local_updates, method.batch) == (1, None)
+    assert (method.has_server, method.gradient_steps) == (False, False)
 
 
 def test_too_large_a_step_is_told_without_a_limit_that_does_not_apply() -> None:

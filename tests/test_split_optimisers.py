@@ -118,6 +118,7 @@ def test_momentum_is_kept_from_visit_to_visit() -> None:
     [
         (mtcd.Schedule(every=2), [1, 1, 0.5, 0.5, 0.25]),
         (mtcd.Schedule("exponential", every=1, factor=0.1), [1, 0.1, 0.01]),
+        (mtcd.Schedule("exponential", every=2, factor=0.25), [1, 0.5, 0.25]),
         (mtcd.Schedule("cosine", every=2, factor=0.2), [1, 0.6, 0.2, 0.2]),
         (mtcd.Schedule(every=4, warmup=3), [0.25, 0.5, 0.75, 1, 0.5]),
     ],

@@ -111,16 +111,16 @@ def optimal_weights(along: Along, most: float | Array | None) -> Array:
     for _ in range(NEWTON_STEPS):
         gradient, hessian = along.derivatives(w)
         if not (np.isfinite(gradient).all() and np.isfinite(hessian).all()):
-            break
+            break  # no mutants: another try would be the same
         step = _lowest(gradient, hessian, w, bounds) - w
         expected = float(gradient @ step)
         taken = _shortened(along.value, w, step, value, expected)
         if taken is None:
-            break
+            break  # no mutants: another try would be the same
         w, value, before = *taken, value
-        gained = before - value  # no mutants: f is 0 or more, so that not to stop only takes time
-        if gained <= SMALL * abs(before):
-            break
+        settled = before - value <= SMALL * abs(before)  # no mutants: not to stop only takes time
+        if settled:
+            break  # no mutants: not to stop only takes time
     return w
 
 
@@ -135,10 +135,9 @@ def _without_negative(bend: Array) -> Array:
 def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) -> Array:
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
-    size[size == 0.0] = 1.0  # no change
-    # damping makes the minimiser unique where two tokens made the same change
-    curve, axes = np.linalg.eigh(H / np.outer(size, size) + DAMPING * np.eye(len(w)))
-    root = np.sqrt(np.maximum(curve, DAMPING))
+    size += size == 0.0  # where there is no change, any number does
+    curve, axes = np.linalg.eigh(H / np.outer(size, size))
+    root = np.sqrt(np.maximum(curve, DAMPING))  # makes the minimiser unique where two tokens made the same change
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
     most = 20 + 10 * len(w)  # no mutants: far more than it takes
@@ -155,8 +154,9 @@ def _descend(gradient: Array, H: Array, start: Array, v: Array, limits: tuple[Ar
         for i in range(len(v)):
             slope = gradient[i] + H[i] @ (v - start)
             v[i] = min(max(v[i] - slope / H[i, i], limits[0][i]), limits[1][i])
-        if np.abs(v - before).max() <= SMALL * np.abs(v).max():
-            break
+        settled = np.abs(v - before).max() <= SMALL * np.abs(v).max()  # no mutants: not to stop only takes time
+        if settled:
+            break  # no mutants: not to stop only takes time
     return v
 
 

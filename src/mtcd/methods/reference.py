@@ -112,7 +112,7 @@ def next_present(roaming: Roaming, hop: int, k: int, previous: int) -> int:
     """The next present client; absent clients pass the token on."""
     k = roaming.next(0, 0, hop, k, previous)
     while roaming.is_away(k, hop):
-        k = roaming.next(0, 0, hop, k, NOWHERE)
+        k = roaming.next(0, 0, hop, k, NOWHERE)  # no mutants: where clients are absent, the hop alone counts
     return k
 
 
@@ -148,7 +148,7 @@ def mtcd(problem: LinearProblem, network: Network, method: MTCD, seed: int, T: i
             first = roaming.first(gamma, t)  # line 8
             roams = first != NOWHERE  # NOWHERE: all clients of the cluster are absent
             ends.append(token_roaming(theta, Z, first, f, S, Q, eta, next_client)[0] if roams else theta)  # line 9
-            visited.append(set(trail[1:]))
+            visited.append(set(trail))  # with NOWHERE, which is no client
         if method.combine_rule == "optimal":
             w = weights_of_optimal_sync(problem, theta, ends, visited)
             changes = [[end[k] - theta_k for end in ends] for k, theta_k in enumerate(theta)]

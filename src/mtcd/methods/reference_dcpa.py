@@ -15,6 +15,7 @@ from mtcd.network.topology import Network
 def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list[Theta]:
     """w^0, ..., w^T."""
     K, mu_w, mu_y = network.size, method.resolved_stepsize(), method.resolved_dual_stepsize()
+    mu_x = method.consensus_stepsize or 1 / (4 * mu_y * max(1, *dict(network.graph.degree).values()))
     iterates = [zeros(problem)]
     y = np.zeros((K, problem.samples))
     x = np.zeros((K, problem.samples))
@@ -30,7 +31,7 @@ def dcpa(problem: LinearProblem, network: Network, method: DCPA, T: int) -> list
             x = x - mixed
             y = psi - mixed
         else:
-            x_new = x - (method.consensus_stepsize or 0.0) * nx.laplacian_matrix(network.graph) @ y
+            x_new = x - mu_x * nx.laplacian_matrix(network.graph) @ y
             y = y + mu_y * (_products(problem, ahead) + 2 * x_new - x)
             x = x_new
         y = np.stack([problem.loss.dual_prox(row, problem.labels, mu_y / K) for row in y])

@@ -37,8 +37,9 @@ def accelerated_stcd(problem: LinearProblem, network: Network, method: MTCD, see
     def tour(t: int, scheme: Scheme, start: State) -> tuple[Theta, State]:
         nonlocal at, home
         clients = [home]
-        while not roaming.ends_tour(at + len(clients)):
-            clients.append(next_present(roaming, at + len(clients), clients[-1], NOWHERE))
+        while not roaming.ends_tour(hop := at + len(clients)):
+            last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+            clients.append(next_present(roaming, hop, last, NOWHERE))
         at += len(clients)
         home = next_present(roaming, at, clients[-1], NOWHERE)
         done = visits(f, scheme, start, clients, clients[:1])
@@ -63,7 +64,8 @@ def accelerated_mtcd(problem: LinearProblem, network: Network, method: MTCD, see
             if clients == [NOWHERE]:  # all are absent
                 continue
             for s in range(1, S):
-                clients.append(roaming.next(gamma, t, s, clients[-1], NOWHERE))
+                last = clients[-1]  # no mutants: on a tour the hop alone tells who is next
+                clients.append(roaming.next(gamma, t, s, last, NOWHERE))
             Z_gamma, end = visits(f, scheme, start, clients, [])
             total += Z_gamma - Z
             for k in cluster:
@@ -140,7 +142,7 @@ class Scheme(ABC):
             return self.Q, self.eta
         L = self.problem.client(k).smoothness
         Q = min(max(1, math.ceil(self.reach * L)), MOST_STEPS)
-        return Q, min(self.reach / Q, 1.0 / L) if L else self.eta
+        return Q, min(self.reach / Q, 1.0 / L) if L else self.reach
 
     @abstractmethod
     def next_start(self, end: State, value: float) -> State:
@@ -160,7 +162,7 @@ class PlainAnderson(Scheme):
         anchor, self.anchor = self.anchor, None
         if anchor is not None and not value < anchor[1]:  # undo
             self.patience = min(SLOWER * self.patience, MOST_PATIENCE)
-            self.done = [anchor[0]]
+            self.done = [anchor[0]]  # no mutants: the next extrapolation waits until others are the last
             return anchor[0]
         self.patience = self.M if anchor is not None else self.patience
         self.done.append(end)
@@ -169,8 +171,9 @@ class PlainAnderson(Scheme):
         last = self.done[-self.M - 2 :]
         c = best_weights([after[0] - before[0] for before, after in itertools.pairwise(last)])
         self.anchor = (end, value)
-        self.done = [mixed(c, last[1:])]
-        return self.done[0]
+        start = mixed(c, last[1:])
+        self.done = [start]
+        return start
 
 
 class PlainMomentum(Scheme):

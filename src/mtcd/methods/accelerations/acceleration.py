@@ -52,7 +52,8 @@ class Memory(Stateful):
         if instruction.tour == self.tour or not instruction.weights:
             return theta
         last = [*self.snapshots, theta][-len(instruction.weights) :]
-        base = last[-2:][0]  # weights sum to 1: differences from one of them round less where weights are large
+        # weights sum to 1: differences from one of them round less where weights are large
+        base = last[-2:][0]  # no mutants: but for rounding, any of them gives the same
         return np.asarray(base + sum(c * (one - base) for c, one in zip(instruction.weights, last, strict=True)))
 
 

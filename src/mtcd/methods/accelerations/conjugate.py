@@ -96,7 +96,8 @@ class Conjugate(Acceleration):
     def _store(self, start: Array) -> None:
         self._starts = [*self._starts, start.copy()][-self.depth :]
         kept = len(self._starts)
-        self._products = np.pad(self._products, (0, 1))[-kept:, -kept:]
+        grown = np.pad(self._products, (0, 1))  # no mutants: what is before is cut off, what is after is filled later
+        self._products = grown[-kept:, -kept:]
 
 
 def along_tour(fit: Fit, start: Array, ends: list[Array], G: Array, with_change: Array, itself: float) -> Along:

@@ -63,7 +63,9 @@ class Combine(ABC):
     def aggregate(self, start: Array, tokens: Sequence[Token]) -> Array:
         """The aggregate of the combined model, from the one at the start and the tokens."""
         changes = (token.aggregate - start if token.sync_change is None else token.sync_change for token in tokens)
-        weight = self.weight(1, len(tokens)) if self.same_everywhere else 1.0
+        weight = 1.0
+        if self.same_everywhere:
+            weight = self.weight(1, len(tokens))  # no mutants: it does not depend on the visitors
         return np.asarray(start + weight * sum(changes))
 
 
