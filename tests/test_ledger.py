@@ -1,20 +1,24 @@
 """What was sent and what is charged, against the formulas of the paper."""
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.methods.hosting import Done
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.accounting import record
-from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.party import SERVER, Begin, Message
+from mtcd.protocol.token import Token
 from problems import MODELS, make_data
 
 N, K, R = 20, 8, 50.0
@@ -150,3 +154,29 @@ def test_the_expected_cost_of_an_iteration_is_what_is_then_charged(method: Metho
     outputs = model.problem(make_data(model, N, [2] * K, seed=2)).outputs
     sizes = method.sizes(N, outputs, network, 3)
     assert costs.total(ledger) == pytest.approx(5 * method.iteration_cost(network, tokens, costs, sizes))
+
+
+def token(extra: int = 0) -> Token:
+    return Token(0, 0, 0, np.zeros(2), 0.0, extra=extra)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (Message(0, 1, token(extra=3), 5, 5), Ledger([1, 0, 0], [5, 0, 0], hops=1, wide_counts=[3, 0, 0])),
+        (Message(0, 1, token(extra=3), 5), Ledger([1, 0, 0], [5, 0, 0], wide_counts=[3, 0, 0])),
+        (Message(0, 0, token(extra=3), 5, 5), Ledger(hops=1, unsent_hops=1, unsent_floats=5)),
+        (Message(0, 0, token(extra=3), 5), Ledger()),
+        (Message(0, SERVER, token(), 2, 3, unchanged=True), Ledger([0, 1, 0], [0, 2, 0], 1, 1, 3, unchanged=1)),
+        (Message(0, SERVER, Done(0), 0, 3), Ledger(hops=1, unsent_hops=1, unsent_floats=3)),
+        (Message(SERVER, 2, token(extra=1), 3), Ledger([0, 0, 1], [0, 0, 3], wide_counts=[0, 0, 1])),
+        (Message(0, SERVER, Begin()), Ledger()),
+    ],
+)
+def test_a_message_is_recorded_by_its_link_its_numbers_and_its_hop(message: Message, expected: Ledger) -> None:
+    single = Ledger(float_bytes=4)
+    record(message, single)
+    assert single == replace(expected, float_bytes=4)
+    double = Ledger()
+    record(message, double)
+    assert double == replace(expected, wide_counts=[0, 0, 0])  # all are as wide
