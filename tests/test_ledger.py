@@ -109,6 +109,12 @@ def test_hops_cost_a_hundredth_unless_said_otherwise() -> None:
     assert Costs().total(Ledger([200, 3, 4], [0, 0, 0])) == 2 + 3 + 4
 
 
+def test_a_message_or_a_number_in_it_is_priced_by_its_link() -> None:
+    costs = Costs(ratio=0.5)
+    assert (costs.with_server(7.0), costs.between_clients(7.0)) == (1.0, 2.0)
+    assert (costs.by("float").with_server(7.0), costs.by("float").between_clients(7.0)) == (7.0, 14.0)
+
+
 def test_a_ledger_adds_up() -> None:
     ledger = Ledger()
     for link, floats in ((CLIENT_CLIENT, 10), (CLIENT_CLIENT, 5), (UPLINK, 7), (DOWNLINK, 1)):
@@ -127,10 +133,17 @@ def test_a_ledger_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"ratio": 0}, {"ratio": -1}, {"ratio": float("inf")}, {"account": "both"}, {"per": "byte"}]
+    ("settings", "says"),
+    [
+        ({"ratio": 0}, "costs.ratio"),
+        ({"ratio": -1}, "costs.ratio"),
+        ({"ratio": float("inf")}, "costs.ratio"),
+        ({"account": "both"}, "costs.account is 'charged' or 'sent', but is 'both'"),
+        ({"per": "byte"}, "costs.per is 'message' or 'float', but is 'byte'"),
+    ],
 )
-def test_costs_that_make_no_sense_are_refused(settings) -> None:
-    with pytest.raises(ConfigError, match="costs"):
+def test_costs_that_make_no_sense_are_refused(settings, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
         Costs(**settings)
 
 
