@@ -27,15 +27,15 @@ def test_the_objective_is_loss_plus_penalty() -> None:
 def test_only_the_first_client_has_the_intercept_and_does_not_penalise_it() -> None:
     for sparse in (False, True):
         matrix = sp.csr_array(X) if sparse else X
-        model = Glm("linear", l1=0.5, l2=2.0, intercept=True)
+        model = Glm("linear", l1=0.5, l2=0.75, intercept=True)
         problem = model.problem(mtcd.split(matrix, LABELS["ridge"], CLIENTS))
         assert [block.shape for block in problem.blocks] == [(7, 3), (7, 1), (7, 3)]
         first = problem.blocks[0].toarray() if sparse else problem.blocks[0]
         np.testing.assert_array_equal(first, np.column_stack([X[:, [5, 0]], np.ones(7)]))
         assert [(one.l1, one.l2, one.free) for one in problem.penalties] == [
-            (0.5, 2.0, 1),
-            (0.5, 2.0, 0),
-            (0.5, 2.0, 0),
+            (0.5, 0.75, 1),
+            (0.5, 0.75, 0),
+            (0.5, 0.75, 0),
         ]
         assert [problem.client(k).strongly_convex for k in range(3)] == [False, True, True]
     plain = Glm("linear").problem(data_of("ridge"))
@@ -103,6 +103,7 @@ def test_a_primal_step_goes_down_the_gradient_and_shrinks() -> None:
         ({"kind": "linear", "positive": "a"}, "positive names one of two classes"),
         ({"kind": "linear", "l1": -0.5}, "model.l1"),
         ({"kind": "linear", "l2": -0.5}, "model.l2"),
+        ({"kind": "ridge", "l2": float("nan")}, "model.l2"),
         ({"kind": "ridge", "alpha": -0.5}, "model.alpha"),
         ({"kind": "poisson"}, "a linear model cannot have the poisson loss"),
     ],
@@ -115,7 +116,8 @@ def test_settings_of_other_models_are_refused(settings: dict[str, Any], says: st
 def test_settings_that_fit() -> None:
     assert Glm("ridge", alpha=3.0).l2_weight == Glm("ridge", l2=3.0).l2_weight == 3.0
     assert (Glm("ridge").l2_weight, Glm("linear").l2_weight, Glm("ridge", l2=0.0).l2_weight) == (1.0, 0.0, 0.0)
-    assert (Glm("ridge").l1, Glm("ridge").delta, Glm("ridge").intercept) == (0.0, 1.0, False)
+    for kind in ("linear", "logistic", "multinomial", "huber", "squared-hinge"):
+        assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).delta, Glm(kind).intercept) == (0.0, 0.0, 1.0, False)
     assert Glm("huber", delta=2.0).loss.curvature == Glm("huber").loss.curvature
     assert repr(Glm("logistic", positive="no")) == repr(Glm("logistic"))
     assert "loss" not in repr(Glm("logistic"))

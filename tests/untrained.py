@@ -24,7 +24,7 @@ SCALING = Scaling(
     (np.array([1.0, 2.0]), np.array([-1.0]), np.array([0.5, 0.0, 3.0])),
     (np.array([2.0, 0.5]), np.array([4.0]), np.array([1.0, 3.0, 0.25])),
 )
-MODELS = [Glm("ridge"), *(Glm(kind, l2=0.5, intercept=True) for kind in LABELS)]
+MODELS = [Glm("ridge"), *(Glm(kind, l2=0.5, intercept=True) for kind in LABELS), Glm("multinomial")]
 
 
 def data_of(kind: str, **settings: Any) -> mtcd.VerticalData:
