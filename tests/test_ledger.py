@@ -115,6 +115,30 @@ def test_a_message_or_a_number_in_it_is_priced_by_its_link() -> None:
     assert (costs.by("float").with_server(7.0), costs.by("float").between_clients(7.0)) == (7.0, 14.0)
 
 
+def test_a_new_ledger_has_nothing_on_it() -> None:
+    nothing = [0, 0, 0]
+    assert Ledger() == Ledger(nothing, nothing, 0, 0, 0, 8, nothing, 0)
+    assert Ledger().bytes("charged") == {"client_client": 0, "uplink": 0, "downlink": 0}
+    assert (CLIENT_CLIENT, UPLINK, DOWNLINK) == (0, 1, 2)  # in checkpoints
+
+
+def test_several_messages_are_recorded_at_once_and_some_numbers_are_wide() -> None:
+    ledger = Ledger(float_bytes=4)
+    ledger.record(DOWNLINK, 5)
+    ledger.record(UPLINK, 7, messages=3, wide=2)
+    assert (ledger.message_counts, ledger.float_counts, ledger.wide_counts) == ([0, 3, 1], [0, 21, 5], [0, 6, 0])
+    assert ledger.bytes("sent") == {"client_client": 0, "uplink": 15 * 4 + 6 * 8, "downlink": 5 * 4}
+
+
+def test_ledgers_of_parties_are_summed_in_each_of_their_counts() -> None:
+    one = Ledger([1, 2, 3], [4, 5, 6], 7, 8, 9, 4, [10, 11, 12], 13)
+    two = Ledger([20, 30, 40], [50, 60, 70], 80, 90, 100, 4, [110, 120, 130], 140)
+    whole = Ledger([21, 32, 43], [54, 65, 76], 87, 98, 109, 4, [120, 131, 142], 153)
+    assert Ledger.total([one, two]) == whole
+    assert Ledger.total([]) == Ledger()
+    assert Ledger(**whole.to_dict()) == whole  # type: ignore[arg-type]
+
+
 def test_a_ledger_adds_up() -> None:
     ledger = Ledger()
     for link, floats in ((CLIENT_CLIENT, 10), (CLIENT_CLIENT, 5), (UPLINK, 7), (DOWNLINK, 1)):
