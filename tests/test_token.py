@@ -239,6 +239,7 @@ def test_an_absent_instruction_is_known_by_its_value_and_a_tally_is_empty_withou
     assert is_absent(NO_INSTRUCTION)
     assert is_absent(Instruction(0))
     assert not is_absent(Instruction(0, trial=True))
+    assert not is_absent(Instruction(0, keep=1))
     assert Tally(NOTHING).empty
     for tally in (Tally(np.zeros(1)), Tally(NOTHING, 0.5), Tally(NOTHING, -0.0), Tally(NOTHING, 0.0, {0})):
         assert not tally.empty
