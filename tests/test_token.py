@@ -163,8 +163,11 @@ def test_a_gain_of_zero_is_known() -> None:
     gains = GainToken(0, 0, 0, np.zeros(2), 0.0, gains=np.array([5.0, 0.0, -1.0]))
     assert gains.known_gains(0) == Gains(0.0)
     assert gains.known_gains(1) == Gains(5.0)
-    gains.gains[1] = 0.5
+    gains.record(1, Gains(None, 0.5))
     assert gains.known_gains(0) == Gains(0.5)
+    gains.record(1, Gains(None))
+    assert gains.gains.tolist() == [5.0, -1.0, -1.0]
+    assert gains.known_gains(0) == Gains(None)
 
 
 @pytest.mark.parametrize(
