@@ -114,6 +114,11 @@ def test_windows_of_a_long_training_are_twice_as_far_apart() -> None:
     assert tracer.total == total
     expected = [range(start, start + WINDOW) for start in range(0, (MOST_WINDOWS + 1) * WINDOW, 2 * WINDOW)]
     assert [[sent[3] for sent in window] for window in tracer.windows] == [list(window) for window in expected]
+    assert tracer.latest() == []
+    for number in range(total, total + 3):  # between two windows, and now somebody watches
+        tracer.see(Message(0, 1, token(0, number, 0), 2, 2))
+    assert [number for number, _ in tracer.latest()] == [total, total + 1, total + 2]
+    assert [len(window) for window in tracer.windows] == [WINDOW] * len(expected)
 
 
 def test_one_who_watches_from_the_start_sees_a_window_at_a_time_at_most() -> None:
