@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mtcd.model import steps as steps_module
 from mtcd.model.linear import LinearClient
 from mtcd.model.screening import ScreenedSteps
-from mtcd.model.steps import make_steps, plain_steps, summed_powers
+from mtcd.model.steps import bound_steps, make_steps, plain_steps, summed_powers
 from mtcd.model.updates import LocalUpdates
 from mtcd.objective.losses.huber import Huber
 from mtcd.objective.losses.logistic import Logistic
@@ -205,6 +205,15 @@ def test_majorised_steps_are_steps_on_the_upper_bound(loss, penalty, shape, spar
         np.testing.assert_allclose(quick, expected, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(quick_z, expected_z, rtol=1e-9, atol=1e-9)
         assert np.array_equal(theta, before)
+
+
+def test_steps_on_the_upper_bound_one_after_the_other() -> None:
+    X, y, theta, z = block((5, 17), False)
+    labels, penalty, kept = (y > 0).astype(float), Penalty(l1=0.2, l2=0.3, free=2), z.copy()
+    new = bound_steps(X, labels, Logistic(), penalty, theta, z, 4, 0.05)
+    expected, expected_z = quadratic_bound(X, labels, Logistic(), penalty, theta, kept, 4, 0.05)
+    np.testing.assert_allclose(new, expected, rtol=1e-12)
+    np.testing.assert_allclose(z, expected_z, rtol=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
