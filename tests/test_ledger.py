@@ -1,20 +1,24 @@
 """What was sent and what is charged, against the formulas of the paper."""
 
 import itertools
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError
 from mtcd.ledger.costs import Costs, Sizes
 from mtcd.ledger.ledger import CLIENT_CLIENT, DOWNLINK, UPLINK, Ledger
+from mtcd.methods.hosting import Done
 from mtcd.methods.method import Method
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.svfl import SVFL
 from mtcd.model.linear import Glm
 from mtcd.network.topology import make_network
 from mtcd.protocol.accounting import record
-from mtcd.protocol.party import SERVER, Message
+from mtcd.protocol.party import SERVER, Begin, Message
+from mtcd.protocol.token import Token
 from problems import MODELS, make_data
 
 N, K, R = 20, 8, 50.0
@@ -105,6 +109,36 @@ def test_hops_cost_a_hundredth_unless_said_otherwise() -> None:
     assert Costs().total(Ledger([200, 3, 4], [0, 0, 0])) == 2 + 3 + 4
 
 
+def test_a_message_or_a_number_in_it_is_priced_by_its_link() -> None:
+    costs = Costs(ratio=0.5)
+    assert (costs.with_server(7.0), costs.between_clients(7.0)) == (1.0, 2.0)
+    assert (costs.by("float").with_server(7.0), costs.by("float").between_clients(7.0)) == (7.0, 14.0)
+
+
+def test_a_new_ledger_has_nothing_on_it() -> None:
+    nothing = [0, 0, 0]
+    assert Ledger() == Ledger(nothing, nothing, 0, 0, 0, 8, nothing, 0)
+    assert Ledger().bytes("charged") == {"client_client": 0, "uplink": 0, "downlink": 0}
+    assert (CLIENT_CLIENT, UPLINK, DOWNLINK) == (0, 1, 2)  # in checkpoints
+
+
+def test_several_messages_are_recorded_at_once_and_some_numbers_are_wide() -> None:
+    ledger = Ledger(float_bytes=4)
+    ledger.record(DOWNLINK, 5)
+    ledger.record(UPLINK, 7, messages=3, wide=2)
+    assert (ledger.message_counts, ledger.float_counts, ledger.wide_counts) == ([0, 3, 1], [0, 21, 5], [0, 6, 0])
+    assert ledger.bytes("sent") == {"client_client": 0, "uplink": 15 * 4 + 6 * 8, "downlink": 5 * 4}
+
+
+def test_ledgers_of_parties_are_summed_in_each_of_their_counts() -> None:
+    one = Ledger([1, 2, 3], [4, 5, 6], 7, 8, 9, 4, [10, 11, 12], 13)
+    two = Ledger([20, 30, 40], [50, 60, 70], 80, 90, 100, 4, [110, 120, 130], 140)
+    whole = Ledger([21, 32, 43], [54, 65, 76], 87, 98, 109, 4, [120, 131, 142], 153)
+    assert Ledger.total([one, two]) == whole
+    assert Ledger.total([]) == Ledger()
+    assert Ledger(**whole.to_dict()) == whole  # type: ignore[arg-type]
+
+
 def test_a_ledger_adds_up() -> None:
     ledger = Ledger()
     for link, floats in ((CLIENT_CLIENT, 10), (CLIENT_CLIENT, 5), (UPLINK, 7), (DOWNLINK, 1)):
@@ -123,10 +157,17 @@ def test_a_ledger_adds_up() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [{"ratio": 0}, {"ratio": -1}, {"ratio": float("inf")}, {"account": "both"}, {"per": "byte"}]
+    ("settings", "says"),
+    [
+        ({"ratio": 0}, "costs.ratio"),
+        ({"ratio": -1}, "costs.ratio"),
+        ({"ratio": float("inf")}, "costs.ratio"),
+        ({"account": "both"}, "costs.account is 'charged' or 'sent', but is 'both'"),
+        ({"per": "byte"}, "costs.per is 'message' or 'float', but is 'byte'"),
+    ],
 )
-def test_costs_that_make_no_sense_are_refused(settings) -> None:
-    with pytest.raises(ConfigError, match="costs"):
+def test_costs_that_make_no_sense_are_refused(settings, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
         Costs(**settings)
 
 
@@ -160,3 +201,29 @@ def test_tokens_with_gains_have_one_more_number_for_each_client(hops: int | None
     aggregate = 2 * N
     uplink = aggregate if hops is None else 2 * aggregate
     assert method.sizes(N, 2, network, 3) == Sizes(uplink + K, aggregate + K, uplink + K)
+
+
+def token(extra: int = 0) -> Token:
+    return Token(0, 0, 0, np.zeros(2), 0.0, extra=extra)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (Message(0, 1, token(extra=3), 5, 5), Ledger([1, 0, 0], [5, 0, 0], hops=1, wide_counts=[3, 0, 0])),
+        (Message(0, 1, token(extra=3), 5), Ledger([1, 0, 0], [5, 0, 0], wide_counts=[3, 0, 0])),
+        (Message(0, 0, token(extra=3), 5, 5), Ledger(hops=1, unsent_hops=1, unsent_floats=5)),
+        (Message(0, 0, token(extra=3), 5), Ledger()),
+        (Message(0, SERVER, token(), 2, 3, unchanged=True), Ledger([0, 1, 0], [0, 2, 0], 1, 1, 3, unchanged=1)),
+        (Message(0, SERVER, Done(0), 0, 3), Ledger(hops=1, unsent_hops=1, unsent_floats=3)),
+        (Message(SERVER, 2, token(extra=1), 3), Ledger([0, 0, 1], [0, 0, 3], wide_counts=[0, 0, 1])),
+        (Message(0, SERVER, Begin()), Ledger()),
+    ],
+)
+def test_a_message_is_recorded_by_its_link_its_numbers_and_its_hop(message: Message, expected: Ledger) -> None:
+    single = Ledger(float_bytes=4)
+    record(message, single)
+    assert single == replace(expected, float_bytes=4)
+    double = Ledger()
+    record(message, double)
+    assert double == replace(expected, wide_counts=[0, 0, 0])  # all are as wide

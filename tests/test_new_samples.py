@@ -14,10 +14,10 @@ from mtcd.model.predicted import predicted_columns
 
 RNG = np.random.default_rng(1)
 X = RNG.standard_normal((12, 4))
-CLIENTS = {"lab": ["c", "a"], "bank": ["d", "b"]}
+CLIENTS = {"lab": ["c", "a"], "bank": ["d"], "shop": ["b"]}
 TABLE = pl.DataFrame(X, schema=["a", "b", "c", "d"])
 SCALED = (X - X.mean(axis=0)) / X.std(axis=0)
-BLOCKS = [SCALED[:, [2, 0]], SCALED[:, [3, 1]]]
+BLOCKS = [SCALED[:, [2, 0]], SCALED[:, [3]], SCALED[:, [1]]]
 
 
 def data(clients: dict[str, list[str]] = CLIENTS, **settings: Any) -> mtcd.VerticalData:
@@ -35,7 +35,7 @@ FORMS: dict[str, Callable[[], Any]] = {  # Polars starts threads: not before the
     "a matrix, in the order of the table": lambda: X,
     "lists": X.tolist,
     "a table": lambda: TABLE,
-    "a table per client": lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")},
+    "a table per client": lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d"), "shop": TABLE},
     "vertical data with the columns as given": data,
     "the data itself": lambda: "itself",
     "vertical data prepared anew": lambda: data(prepare="auto"),
@@ -56,10 +56,10 @@ def test_a_client_gets_its_columns_in_its_order(form: str) -> None:
         (lambda: X.reshape(3, 4, 4), r"of shape \(3, 4, 4\)"),
         (lambda: "a text", "not a table with named columns, a matrix"),
         (lambda: TABLE.select("a", "b", "c"), "'d'"),
-        (lambda: {"lab": TABLE.select("a", "c"), "bank": TABLE.select("b", "d")[:5]}, "not equally many"),
-        (lambda: {"a": X[:, 0], "b": X[:5, 1], "c": X[:, 2], "d": X[:, 3]}, "not equally long"),
-        (lambda: data({"lab": ["a", "c"], "bank": ["d", "b"]}), "split differently"),
-        (lambda: data({"lab": ["c", "a"], "shop": ["d", "b"]}), "split differently"),
+        (lambda: {"lab": TABLE, "bank": TABLE[:5], "shop": TABLE}, "not equally many"),
+        (lambda: {"a": X[:5, 0], "b": X[:, 1], "c": X[:, 2], "d": X[:, 3]}, "not equally long"),
+        (lambda: data(CLIENTS | {"lab": ["a", "c"]}), "split differently"),
+        (lambda: data({"lab": ["c", "a"], "bank": ["d"], "pub": ["b"]}), "split differently"),
     ],
 )
 def test_what_does_not_fit_is_refused(given: Callable[[], Any], says: str) -> None:

@@ -29,9 +29,11 @@ def opened(path: Path) -> tuple[onnxruntime.InferenceSession, dict[str, Any]]:
 
 def computed(path: Path, **inputs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     session, about = opened(path)
-    names = [output.name for output in session.get_outputs()]
+    declared = {output.name: output.shape for output in session.get_outputs()}
     given = {name: np.asarray(value, dtype=np.float32) for name, value in inputs.items()}
-    return dict(zip(names, session.run(None, given), strict=True)), about
+    found = dict(zip(declared, session.run(None, given), strict=True))
+    assert {name: len(shape) for name, shape in declared.items()} == {name: out.ndim for name, out in found.items()}
+    return found, about
 
 
 # --- linear models -------------------------------------------------------------------------------

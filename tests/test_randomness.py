@@ -66,6 +66,26 @@ def test_the_full_batch_has_no_rows_to_pick() -> None:
     assert Batches(7, None, 0).length == 7
 
 
+def test_batches_follow_each_other_in_the_order_of_their_epoch() -> None:
+    batches = Batches(11, 3, seed=5)
+    assert (batches.length, batches.per_epoch) == (3, 3)
+    for iteration, (epoch, first) in enumerate([(0, 0), (0, 3), (0, 6), (1, 0), (1, 3), (1, 6), (2, 0)]):
+        rows = batches.rows(iteration)
+        assert rows is not None
+        assert rows.tolist() == batches.order(epoch)[first : first + 3].tolist()
+    whole = Batches(11, None, seed=5)
+    assert (whole.length, whole.per_epoch, whole.rows(2)) == (11, 1, None)
+    assert [batches.zeros(outputs).shape for outputs in (1, 2, 4)] == [(3,), (3, 2), (3, 4)]
+    assert not batches.zeros(2).any()
+
+
+@pytest.mark.parametrize("size", [-1, 0, 12])
+def test_a_batch_has_one_to_all_samples(size: int) -> None:
+    with pytest.raises(ConfigError, match=f"method.batch is {size}, but there are 11 samples"):
+        Batches(11, size, 0)
+    assert [Batches(11, good, 0).per_epoch for good in (1, 2, 11)] == [11, 5, 1]
+
+
 def test_tokens_start_and_walk_independently_and_uniformly() -> None:
     network = make_network("complete", CLIENTS)
     roaming = plan_roaming(network, 2, None, "lazy", None, 8, None)

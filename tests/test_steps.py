@@ -8,11 +8,10 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtcd.errors import ConfigError
 from mtcd.model import steps as steps_module
-from mtcd.model.linear import Glm, LinearClient
+from mtcd.model.linear import LinearClient
 from mtcd.model.screening import ScreenedSteps
-from mtcd.model.steps import make_steps, plain_steps, summed_powers
+from mtcd.model.steps import bound_steps, make_steps, plain_steps, summed_powers
 from mtcd.model.updates import LocalUpdates
 from mtcd.objective.losses.huber import Huber
 from mtcd.objective.losses.logistic import Logistic
@@ -20,6 +19,7 @@ from mtcd.objective.losses.multinomial import Multinomial
 from mtcd.objective.losses.squared import Squared
 from mtcd.objective.losses.squared_hinge import SquaredHinge
 from mtcd.objective.penalty import Penalty
+from mtcd.objective.weighted import Weighted
 
 PENALTIES = [
     Penalty(),
@@ -127,23 +127,30 @@ def test_looking_only_at_columns_that_can_move_changes_nothing(loss, penalty, sh
         assert np.array_equal(theta, before)
 
 
+class Looking(ScreenedSteps):
+    """Notes which columns are included."""
+
+    def __init__(self, *given) -> None:
+        super().__init__(*given)
+        self.looks = []
+
+    def _screen(self, *given):
+        columns, reach = super()._screen(*given)
+        self.looks.append(columns.tolist())
+        return columns, reach
+
+
 def test_columns_are_looked_at_again_when_the_slope_has_moved_too_far() -> None:
     """Long steps from far away: what was screened out at first must still come in."""
     X, y, _, z = block((40, 60), False, 3)
-    labels, looks = (y > 0).astype(float), []
-
-    class Counting(ScreenedSteps):
-        def _screen(self, *given):
-            columns, reach = super()._screen(*given)
-            looks.append(len(columns))
-            return columns, reach
-
+    labels = (y > 0).astype(float)
     quick_z, plain_z, penalty = z.copy(), z.copy(), Penalty(l1=4.0)
-    quick = Counting(X, labels, Logistic(), penalty, 300, 0.02)(np.zeros(60), quick_z)
+    steps = Looking(X, labels, Logistic(), penalty, 300, 0.02)
+    quick = steps(np.zeros(60), quick_z)
     plain = plain_steps(X, labels, Logistic(), penalty, np.zeros(60), plain_z, 300, 0.02)
     np.testing.assert_allclose(quick, plain, rtol=1e-9, atol=1e-11)
-    assert len(looks) > 1
-    assert min(looks) < 40
+    assert len(steps.looks) > 1
+    assert min(map(len, steps.looks)) < 40
 
 
 def test_steps_are_prepared_anew_for_other_settings() -> None:
@@ -200,6 +207,25 @@ def test_majorised_steps_are_steps_on_the_upper_bound(loss, penalty, shape, spar
         assert np.array_equal(theta, before)
 
 
+def test_steps_on_the_upper_bound_one_after_the_other() -> None:
+    X, y, theta, z = block((5, 17), False)
+    labels, penalty, kept = (y > 0).astype(float), Penalty(l1=0.2, l2=0.3, free=2), z.copy()
+    new = bound_steps(X, labels, Logistic(), penalty, theta, z, 4, 0.05)
+    expected, expected_z = quadratic_bound(X, labels, Logistic(), penalty, theta, kept, 4, 0.05)
+    np.testing.assert_allclose(new, expected, rtol=1e-12)
+    np.testing.assert_allclose(z, expected_z, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(12, 4), (4, 12)])
+def test_weights_of_samples_count_in_many_steps_at_once(shape) -> None:
+    X, y, theta, z = block(shape, False)
+    loss, plain_z = Weighted(Squared(), np.linspace(0.2, 3.0, shape[0])), z.copy()
+    quick = make_steps(X, y, loss, Penalty(l2=0.7), 6, 1e-2)(theta, z)
+    plain = plain_steps(X, y, loss, Penalty(l2=0.7), theta, plain_z, 6, 1e-2)
+    np.testing.assert_allclose(quick, plain, rtol=1e-9)
+    np.testing.assert_allclose(z, plain_z, rtol=1e-9)
+
+
 @given(st.sampled_from([Logistic(), Huber(0.7), SquaredHinge()]), st.integers(2, 500), st.integers(0, 1000))
 def test_majorised_steps_never_raise_the_objective(loss, Q, seed) -> None:
     X, y, theta, z = block((20, 6), False, seed)
@@ -223,29 +249,23 @@ def test_majorised_steps_never_raise_the_objective(loss, Q, seed) -> None:
         (Logistic(), Penalty(l1=0.3), (30, 5), 4, "ScreenedSteps"),
         (Logistic(), Penalty(l1=0.3), (30, 5), 1, "plain_steps"),
         (Logistic(), Penalty(l2=0.3), (30, 5), 4, "plain_steps"),
+        (Logistic(), Penalty(l1=0.3), (30, 5), 2, "ScreenedSteps"),
+        (Logistic(), Penalty(l2=0.3), (30, 5), -4, "closed_steps"),
+        (Logistic(), Penalty(l2=0.3, free=1), (5, 30), -2, "bound_steps"),
+        (Logistic(), Penalty(l1=0.3), (5, 30), -2, "bound_steps"),
+        (Logistic(), Penalty(l2=0.3), (30, 5), -1, "plain_steps"),
+        (Squared(), Penalty(l1=0.3), (5, 30), -4, "ScreenedSteps"),
     ],
 )
 def test_steps_take_the_quickest_way(loss, penalty, shape, Q, way, monkeypatch) -> None:
+    """A negative Q: so many majorised steps."""
     X, y, theta, z = block(shape, False)
     taken = []
-    for name in ("closed_steps", "gram_steps", "wide_steps", "plain_steps", "ScreenedSteps"):
+    for name in ("closed_steps", "gram_steps", "wide_steps", "plain_steps", "bound_steps", "ScreenedSteps"):
         exact = getattr(steps_module, name)
         monkeypatch.setattr(steps_module, name, lambda *given, n=name, e=exact: taken.append(n) or e(*given))
-    make_steps(X, (y > 0).astype(float), loss, penalty, Q, 1e-3)(theta, z)
+    make_steps(X, (y > 0).astype(float), loss, penalty, abs(Q), 1e-3, majorise=Q < 0)(theta, z)
     assert taken == [way]
-
-
-def test_models_have_no_penalty_and_no_intercept_unless_asked_for() -> None:
-    for kind in ("linear", "logistic", "multinomial", "huber", "squared-hinge"):
-        assert (Glm(kind).l1, Glm(kind).l2_weight, Glm(kind).intercept) == (0.0, 0.0, False)
-    assert (Glm("ridge").l1, Glm("ridge").l2_weight) == (0.0, 1.0)
-    assert Glm("huber").delta == 1.0
-
-
-@pytest.mark.parametrize("wrong", [{"l1": -1.0}, {"l2": float("nan")}, {"alpha": -0.5}])
-def test_penalties_below_nothing_are_refused(wrong: dict[str, float]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        Glm("ridge", **wrong)
 
 
 def test_a_column_comes_in_as_soon_as_the_slope_has_moved_by_its_reach() -> None:
@@ -266,3 +286,35 @@ def test_a_column_comes_in_as_soon_as_the_slope_has_moved_by_its_reach() -> None
         np.testing.assert_allclose(quick, plain, rtol=1e-12)
         np.testing.assert_allclose(quick_z, plain_z, rtol=1e-12)
     assert plain[5] != 0
+
+
+def test_columns_are_looked_at_again_when_the_slope_has_moved_by_just_the_reach() -> None:
+    """The first step moves the slope by 1, and the column outside is 1 below l1."""
+    X, y = np.eye(6), np.array([3.0, 0.5, 0.5, 0.5, 0.5, 0.0])
+    steps = Looking(X, y, Squared(), Penalty(l1=1.0), 2, 0.5)
+    theta = steps(np.zeros(6), np.zeros(6))
+    assert steps.looks[0] == [0, 1, 2, 3, 4]
+    assert len(steps.looks) == 2
+    assert theta.tolist() == [1.5, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+
+@pytest.mark.parametrize("slope", [1.0, 1.25])
+def test_every_column_whose_gradient_reaches_l1_is_included(slope: float) -> None:
+    """Ten of twenty; then a share of spare ones, here one, and four more."""
+    X, y = np.eye(20), np.where(np.arange(20) % 2, slope, 0.05 * np.arange(20))
+    columns, reach = Looking(X, y, Squared(), Penalty(l1=1.0), 2, 0.5)._screen(np.zeros(20), -y)
+    assert columns.tolist() == [1, 3, 5, 7, 9, *range(10, 20)]
+    assert reach == pytest.approx(0.6)
+    five = slice(0, 5)  # as many as one that moves, and four more
+    steps = Looking(X[:, five], X[:, 0], Squared(), Penalty(l1=0.5), 2, 0.5)
+    steps(np.zeros(5), np.zeros(20))
+    assert steps.looks == [[0, 1, 2, 3, 4]]
+
+
+def test_a_block_at_rest_is_screened_once() -> None:
+    X, y, _, z = block((12, 7), False)
+    kept = z.copy()
+    steps = Looking(X, (y > 0).astype(float), Logistic(), Penalty(l1=1e3), 50, 0.1)
+    assert not steps(np.zeros(7), z).any()
+    assert np.array_equal(z, kept)
+    assert len(steps.looks) == 1

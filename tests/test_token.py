@@ -2,21 +2,28 @@
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mtcd.errors import WireError
 from mtcd.methods.mtcd import MTCD, STCD
 from mtcd.methods.optimal_parties import OptimalClient
 from mtcd.methods.token_parties import TokenClient, TokenServer
 from mtcd.model.linear import Glm
+from mtcd.model.updates import Gains
 from mtcd.network.topology import make_network
 from mtcd.protocol.batches import Batches
+from mtcd.protocol.gain_token import GainToken
 from mtcd.protocol.party import MONITOR, SERVER, Message, Parties, Progress
-from mtcd.protocol.token import Tally, Token
+from mtcd.protocol.token import NO_INSTRUCTION, NOTHING, Instruction, Tally, Token, is_absent
+from mtcd.schema.bounds import Bounds
+from mtcd.schema.payloads import Payload
 from problems import Case, cases, make_data, mtcd_settings
 
 
@@ -138,3 +145,113 @@ def test_who_is_asked_late_tells_of_the_model_from_before_and_keeps_its_copies()
     assert not client.share(0).payload.representation.any()  # theta_k was 0
     assert np.array_equal(client.parameters(), visited)
     assert client.share(1).payload.representation.any()
+
+
+def token(index: int = 0, t: int = 0, hop: int = 0, length: int = 2, **others: Any) -> Token:
+    return Token(index, t, hop, np.zeros(length), 0.0, **others)
+
+
+def test_gains_are_compared_for_two_hops_a_client_and_fifty_at_most() -> None:
+    for clients, last in ((3, 6), (24, 48), (25, 50), (30, 50)):
+        gains = GainToken(0, 0, last - 1, np.zeros(2), 0.0, gains=np.full(clients, -2.0))
+        assert gains.known_gains(0).awaited
+        gains.hop = last
+        assert not gains.known_gains(0).awaited
+
+
+def test_a_gain_of_zero_is_known() -> None:
+    gains = GainToken(0, 0, 0, np.zeros(2), 0.0, gains=np.array([5.0, 0.0, -1.0]))
+    assert gains.known_gains(0) == Gains(0.0)
+    assert gains.known_gains(1) == Gains(5.0)
+    gains.record(1, Gains(None, 0.5))
+    assert gains.known_gains(0) == Gains(0.5)
+    gains.record(1, Gains(None))
+    assert gains.gains.tolist() == [5.0, -1.0, -1.0]
+    assert gains.known_gains(0) == Gains(None)
+
+
+@pytest.mark.parametrize(
+    ("gains", "extra", "field"),
+    [
+        ([0.5, -1.0, 0.0], 3, None),
+        ([0.5, -2.0, 0.0], 3, None),
+        ([0.5, -3.0, 0.0], 3, "gains"),
+        ([0.5, -1.5, 0.0], 3, "gains"),
+        ([0.5, -0.5, 0.0], 3, "gains"),
+        ([0.5, 0.0], 3, "gains"),
+        ([0.5, 0.0, 0.0], 2, "extra"),
+        ([0.5, 0.0, 0.0], -3, "extra"),
+    ],
+)
+def test_gains_on_the_wire_are_one_for_each_client(gains: list[float], extra: int, field: str | None) -> None:
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, gains=3)
+    assert refused(GainToken(0, 0, 0, np.zeros(2), 0.0, extra=extra, gains=np.array(gains)), bounds) == field
+
+
+def refused(carried: Payload, bounds: Bounds) -> str | None:
+    """The field for which it is refused."""
+    try:
+        carried.check(bounds)
+    except WireError as error:
+        return error.field
+    return None
+
+
+@pytest.mark.parametrize(
+    ("instruction", "products", "floats"),
+    [
+        (Instruction(0), 0, 0),
+        (Instruction(4, (0.5, 0.25, 0.25), keep=3), 0, 3),
+        (Instruction(4, (0.5, 0.5), keep=3, starts=True), 7, 9),
+        (Instruction(4, (0.5, 0.5), keep=0, starts=True, stepsize=0.5), 1, 4),
+        (Instruction(4, keep=3, starts=True, survey=True), 12, 12),
+        (Instruction(4, keep=3, survey=True), 0, 0),
+        (Instruction(4, stepsize=0.5), 0, 1),
+    ],
+)
+def test_numbers_that_a_token_carries_for_an_instruction(instruction: Instruction, products: int, floats: int) -> None:
+    """With ``starts``, two products with each snapshot and one more; a survey has five numbers."""
+    assert (instruction.products, instruction.floats) == (products, floats)
+    carrying = token(instruction=instruction, tally=Tally(np.zeros(products)), extra=floats)
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
+    assert refused(carrying, bounds) is None
+    assert refused(replace(carrying, extra=floats + 1), bounds) == "extra"
+    assert refused(replace(carrying, tally=Tally(np.zeros(products + 1))), bounds) == "tally.products"
+    assert refused(carrying, replace(bounds, snapshots=0)) == (None if instruction == Instruction(0) else "instruction")
+    assert is_absent(instruction) == (instruction == Instruction(0))
+
+
+def test_a_negative_stepsize_is_refused_also_minus_zero() -> None:
+    bounds = Bounds("a run", 3, frozenset(), (2,), tokens=1, snapshots=3)
+    for stepsize in (-0.0, -0.5):
+        assert refused(token(instruction=Instruction(4, stepsize=stepsize)), bounds) == "instruction.stepsize"
+    assert refused(token(instruction=Instruction(4, stepsize=0.0)), bounds) is None
+
+
+def test_with_optimal_sync_a_token_carries_weights_products_and_visited_clients() -> None:
+    bounds = Bounds("a run", 5, frozenset(), (2,), tokens=3, past=5)
+    tally, past = Tally(np.zeros(3), visited={0, 4}), {1: np.ones(3), 3: np.ones(3)}
+    carrying = token(0, 4, past=past, tally=tally, extra=2 * 3 + 3 + 1 + 2)
+    assert refused(carrying, bounds) is None
+    assert refused(replace(carrying, t=3), bounds) == "past"
+    assert refused(replace(carrying, extra=carrying.extra - 1), bounds) == "extra"
+    assert refused(replace(carrying, tally=Tally(NOTHING)), bounds) == "tally.products"
+
+
+def test_an_absent_instruction_is_known_by_its_value_and_a_tally_is_empty_without_anything() -> None:
+    assert is_absent(NO_INSTRUCTION)
+    assert is_absent(Instruction(0))
+    assert not is_absent(Instruction(0, trial=True))
+    assert not is_absent(Instruction(0, keep=1))
+    assert Tally(NOTHING).empty
+    for tally in (Tally(np.zeros(1)), Tally(NOTHING, 0.5), Tally(NOTHING, -0.0), Tally(NOTHING, 0.0, {0})):
+        assert not tally.empty
+
+
+def test_a_token_has_twice_the_numbers_with_the_change_of_the_combined_aggregate() -> None:
+    assert token(length=7, extra=3).floats == 10
+    assert token(length=7, extra=3, sync_change=np.zeros(7)).floats == 17
+    assert token(length=7, extra=3).wide_floats == 3
+    plain = token()
+    assert (plain.sync_penalty, plain.sync_change, plain.previous, plain.extra) == (0.0, None, -1, 0)
+    assert (plain.past, plain.tally.slope, plain.instruction, plain.windows) == ({}, 0.0, Instruction(0), None)

@@ -31,7 +31,7 @@ def coefficient_row(
 
 def unscaled(theta: Array, scales: Array) -> Array:
     """theta of the columns as given: each row, which has one entry or one per class, divided by its scale."""
-    return theta / scales.reshape(-1, *(1,) * (theta.ndim - 1))
+    return np.asarray((theta.T / scales).T)
 
 
 def shift_of(theta: Array, means: Array, scales: Array) -> Array:

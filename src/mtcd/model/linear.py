@@ -218,7 +218,8 @@ class LinearClient:
     @cached_property
     def smoothness(self) -> float:
         """L_k."""
-        return float(block_smoothness([self.X], self.loss, self.regulariser.l2)[0])
+        [largest] = block_smoothness([self.X], self.loss, self.regulariser.l2)
+        return float(largest)
 
     def survey(self) -> Array:
         """1, the number of columns, |X|_F^2, |X|^2, and how far columns are from orthogonal: d |X|^2 / |X|_F^2."""

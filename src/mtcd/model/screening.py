@@ -34,10 +34,7 @@ class ScreenedSteps:
         while done < self.Q:
             slope = self.loss.gradient(z, self.y)
             columns, reach = self._screen(theta, self.X.T.dot(slope))
-            taken = self._steps(theta, z, columns, slope, reach, self.Q - done)
-            if taken == 0:
-                break  # a fixed point: the remaining steps would not move either
-            done += taken
+            done += self._steps(theta, z, columns, slope, reach, self.Q - done)
         return theta
 
     def _screen(self, theta: Array, gradient: Array) -> tuple[NDArray[np.intp], float]:
@@ -52,26 +49,28 @@ class ScreenedSteps:
         if wanted >= len(reach):
             return np.arange(len(reach)), np.inf
         limit = float(np.partition(reach, wanted)[wanted])
-        return np.flatnonzero(reach < limit), max(limit, 0.0)
+        return np.flatnonzero(reach < limit), limit
 
     def _steps(self, theta: Array, z: Array, columns: NDArray[np.intp], start: Array, reach: float, most: int) -> int:
-        """Steps on these columns while the others cannot change; returns their number (0: converged)."""
+        """Steps on these columns while the others cannot change; returns their number."""
         part = self.X if len(columns) == len(theta) else self.X[:, columns]
         X = part.toarray(order="F") if is_sparse(part) else part
         own, slope, penalty, taken = theta[columns], start, self.penalty, 0
-        for taken in range(1, most + 1):
+        while True:
             gradient = X.T.dot(slope)
             penalty.add_gradient(own, gradient)
             new = own - self.eta * gradient
             penalty.prox(new, self.eta)
             step = new - own
             if not step.any():
-                return 0
+                return most  # a fixed point: the remaining steps would not move either
             z += X.dot(step)
             own = new
             theta[columns] = own
-            if taken < most:
-                slope = self.loss.gradient(z, self.y)
-                if reach < np.inf and np.linalg.norm(slope - start) >= reach:
-                    break
-        return taken
+            taken += 1
+            if taken == most:
+                return taken
+            slope = self.loss.gradient(z, self.y)
+            moved = np.linalg.norm(slope - start) if reach < np.inf else 0.0  # no mutants: only the time
+            if moved >= reach:
+                return taken

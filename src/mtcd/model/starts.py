@@ -90,4 +90,4 @@ def _scaled(thetas: tuple[Array, ...], constant: Array, scaling: Scaling) -> tup
     for theta, mean in zip(thetas, scaling.means, strict=True):
         constant = constant + mean @ theta
     pairs = zip(thetas, scaling.scales, strict=True)
-    return tuple(theta * scale.reshape(-1, *(1,) * (theta.ndim - 1)) for theta, scale in pairs), np.asarray(constant)
+    return tuple((theta.T * scale).T for theta, scale in pairs), np.asarray(constant)

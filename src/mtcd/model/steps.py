@@ -63,7 +63,7 @@ def plain_steps(
         penalty.prox(new, eta)
         step = new - theta
         if not step.any():
-            break  # a fixed point: the remaining steps would not move either
+            break  # no mutants: a fixed point, the remaining steps would not move either
         z += X.dot(step)
         theta = new
     return theta
@@ -125,7 +125,7 @@ def wide_steps(X: Block, y: Array, loss: Loss, penalty: Penalty, Q: int, eta: fl
     transposed, gradient_of, l2 = X.T, _gradient(X, y, loss, penalty), penalty.l2
     rows = loss.scaled(np.ones(X.shape[0]))
     s, U = np.linalg.eigh(loss.curvature * (rows[:, None] * _dense(X @ transposed) * rows))
-    outside = float(summed_powers(np.array([l2]), Q, eta)[0])
+    outside = float(summed_powers(np.array(l2), Q, eta))
     inside = loss.curvature * (summed_powers(s + l2, Q, eta) - outside)
     W = (U * np.divide(inside, s, out=np.zeros_like(s), where=s > 1e-12 * s.max())) @ U.T
     W = rows[:, None] * W * rows
@@ -163,13 +163,17 @@ def _gradient(X: Block, y: Array, loss: Loss, penalty: Penalty) -> Callable[[Arr
 
 
 def summed_powers(eigenvalues: Array, Q: int, eta: float) -> Array:
-    """eta * sum_{q<Q} (1 - eta*m)^q = (1 - (1 - eta*m)^Q) / m, without cancellation for small m."""
-    m = np.maximum(eigenvalues, 0.0)
+    """eta * sum_{q<Q} (1 - eta*m)^q = (1 - (1 - eta*m)^Q) / m, without cancellation for small m.
+
+    An eigenvalue below 0 is 0 but for rounding.
+    """
+    m = eigenvalues
     with np.errstate(all="ignore"):
         small = -np.expm1(Q * np.log1p(-eta * m)) / m
         large = (1.0 - (1.0 - eta * m) ** Q) / m
     either = eta * m < 0.5  # no mutants: both are exact there
-    return np.where(Q * eta * m < 1e-14, eta * Q, np.where(either, small, large))
+    tiny = Q * eta * m < 1e-14  # no mutants: small is exact there too, but for 0
+    return np.where(tiny, eta * Q, np.where(either, small, large))
 
 
 def _gram(X: Block, loss: Loss) -> Array:

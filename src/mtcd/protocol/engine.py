@@ -81,7 +81,7 @@ class Engine(ABC):
         """Start workers, open links. Called once, before anything else."""
 
     @abstractmethod
-    def run(self, pausing: bool = False) -> Iterator[Progress | None]:
+    def run(self, pausing: bool = False) -> Iterator[Progress | None]:  # no mutants: subclasses have their own default
         """Deliver messages; yield whenever the parties hold one model, before it changes. Called once.
 
         With ``pausing``, None is yielded now and then between two observations, so that the caller can look at the

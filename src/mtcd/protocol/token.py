@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -152,7 +151,7 @@ class Token(Payload):
         instruction, tally = self.instruction, self.tally
         if instruction != NO_INSTRUCTION and not bounds.snapshots:
             raise WireError("instruction", "is set, but this run has no acceleration")
-        if math.copysign(1.0, instruction.stepsize) < 0:
+        if np.signbit(instruction.stepsize):
             raise WireError("instruction.stepsize", "is negative")
         if len(tally.products) != (bounds.tokens if bounds.past else instruction.products):
             raise WireError("tally.products", "has another length than the plan says")

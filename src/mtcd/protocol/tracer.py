@@ -51,8 +51,8 @@ class Tracer:
         """Window i begins at message ``i * spacing``."""
         self.spacing = WINDOW
         self._latest: list[tuple[int, Sent]] | None = None  # see latest()
-        self._next = 0  # the number of the message that begins the present window, or the next one
-        self._open = 0  # earlier messages are not kept
+        # the number of the message that begins the present window, or the next one; and of the first that is kept
+        self._next = self._open = 0
         self._iteration = 0
 
     def see(self, message: Message) -> None:
@@ -76,12 +76,8 @@ class Tracer:
 
         The ledger is the one before these messages; its hops are advanced.
         """
-        ordered = [
-            (*place, number, one)
-            for number, log in enumerate(logs)
-            for place, one in zip(_places(log), log, strict=True)
-        ]
-        for *_, one in sorted(ordered, key=lambda entry: entry[:-1]):
+        placed = [pair for log in logs for pair in zip(_places(log), log, strict=True)]
+        for _, one in sorted(placed, key=lambda pair: pair[0]):
             self.ledger.hops += bool(one.hop_floats)
             self.see(Message(one.sender, one.to, _stub(one.names)(*one.values), one.floats, one.hop_floats))
 
@@ -97,7 +93,8 @@ class Tracer:
         """Whether a message counts that ends no visit."""
         tokens = _carries_token(type(message.payload))  # type: ignore[arg-type]
         if tokens and not self.tokens:  # what was sent before is a warm start: the sum of the first token
-            self.tokens, self.total, self.windows, self._next, self._open = 1, 0, [], 0, 0
+            self.tokens, self.total, self.windows = 1, 0, []
+            self._next = self._open = 0
         return tokens or (not self.tokens and message.floats > 0)
 
     def _keep(self, message: Message, number: int) -> None:
@@ -114,8 +111,7 @@ class Tracer:
                 if len(self.windows) == MOST_WINDOWS:
                     self.windows, self.spacing = self.windows[::2], 2 * self.spacing
                 self._next = len(self.windows) * self.spacing
-                self._open = 0 if watched else self._next
-        elif not watched:
+        if not watched:
             self._open = self._next
 
     def _sent(self, message: Message) -> Sent:
