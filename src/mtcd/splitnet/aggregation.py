@@ -49,7 +49,7 @@ class Sum(Aggregation):
 
     @property
     def width(self) -> int:
-        return self.widths[0]
+        return self.widths[0]  # no mutants: all widths are the same
 
     def of(self, representations: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(representations)).sum(dim=0) * self.weight

@@ -73,7 +73,7 @@ class Trainable:
                 norm.track_running_stats = track
 
     @contextmanager
-    def tracking(self, track: bool = True) -> Iterator[None]:
+    def tracking(self, track: bool) -> Iterator[None]:
         """The context in which forward passes update running statistics."""
         self._track(track)
         try:

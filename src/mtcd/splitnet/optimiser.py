@@ -46,12 +46,12 @@ def _is_optimiser(entry: object) -> bool:
     return isinstance(entry, type) and issubclass(entry, Optimizer) and entry is not Optimizer
 
 
-def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Tensor = 0.0) -> Optimizer | None:
+def make_optimiser(make: MakeOptimiser, parameters: list[Tensor]) -> Optimizer | None:
     """The optimiser of these parameters; None if there are no parameters."""
     if not parameters:
         return None
     try:
-        optimiser = make(parameters, lr=lr)
+        optimiser = make(parameters, lr=0.0)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"The optimiser cannot be made ({error}): it is called with the parameters and lr.") from None
     if not isinstance(optimiser, Optimizer):
