@@ -21,7 +21,7 @@ from mtcd.splitnet.labels import decide
 from mtcd.splitnet.trained import TrainedSplit
 
 FUSION = "fusion"
-TRIED = 3  # samples that the exporter runs the networks on; any number may follow
+TRIED = 3  # samples that the exporter runs the networks on  # no mutants: any number may follow
 
 
 def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
