@@ -116,10 +116,14 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
         for name, value in names.items():
             if isinstance(state.get(name), Tensor):
                 state[name].copy_(value)
-            elif name == "step" and not any(group.get("capturable") for group in optimiser.param_groups):
+            elif name == "step" and not _is_capturable(optimiser):  # no mutants: on a GPU alone
                 state[name] = value.clone()
             else:
                 state[name] = value.to(parameter.device, copy=True)
+
+
+def _is_capturable(optimiser: Optimizer) -> bool:
+    return any(group.get("capturable") for group in optimiser.param_groups)
 
 
 def _in_place(optimiser: Optimizer) -> bool:
