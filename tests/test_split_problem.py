@@ -185,6 +185,17 @@ def test_a_process_holds_the_networks_and_samples_of_its_own_clients() -> None:
     assert not HostedNets(HostedPart.of(problem(data(np.array([0, 1]))), [0])).around.mixed
 
 
+def test_pictures_have_their_channels_last_in_other_processes_too() -> None:
+    pictures = RNG.standard_normal((3, 2, 4, 4)).astype(np.float32)
+    nets = {"ann": nn.Sequential(nn.Conv2d(2, 1, 4), nn.Flatten())}
+    whole = mtcd.SplitModel(nets, nn.Linear(1, 2)).problem(
+        mtcd.VerticalDataset({"ann": pictures}, np.array([0, 1, 1])), Compute("cpu"), 0
+    )
+    hosted = HostedNets(HostedPart.of(whole, [0]))
+    for one in (whole, hosted):
+        assert one.nets[0].laid_out(torch.as_tensor(pictures)).is_contiguous(memory_format=torch.channels_last)
+
+
 def common(fusion: Any = None, widths: Any = (2, 3)) -> Common:
     aggregation = make_aggregation("concat", ["ann", "bob"], widths)
     labels = torch.tensor([0, 1, 1])

@@ -183,8 +183,9 @@ def test_the_fusion_takes_steps_and_tells_the_loss_before_the_first() -> None:
 def test_statistics_of_the_fusion_take_in_the_first_step_alone_and_its_loss_none() -> None:
     one = fused(nn.Sequential(nn.BatchNorm1d(1), times(V)))
     norm = one.net.norms[0]
-    one.local_update(column(X), 0, 3, 0.1)
-    assert int(norm.num_batches_tracked) == 1
+    for steps, tracked in ((1, 1), (3, 2)):
+        one.local_update(column(X), 0, steps, 0.1)
+        assert int(norm.num_batches_tracked) == tracked
     before = {name: value.clone() for name, value in one.weights().items()}
     other = [torch.ones(1), torch.zeros(1), torch.tensor([[0.0]])]
     assert one.loss(column(X), other, 0).item() == pytest.approx(np.mean(np.square(Y)))
@@ -241,6 +242,8 @@ def test_a_state_that_is_no_tensor_cannot_be_kept() -> None:
     optimiser, parameters = stepped(plain_sgd)
     optimiser.state[parameters[1]]["nothing"] = None
     assert optimiser_tensors(optimiser, parameters) == {}
+    load_optimiser_tensors(optimiser, parameters, {"optimiser.1.momentum_buffer": torch.ones(3)})
+    assert optimiser.state[parameters[1]]["nothing"] is None
     optimiser.state[parameters[1]]["count"] = 3
     with pytest.raises(ConfigError, match="SGD stores 'count' as int"):
         optimiser_tensors(optimiser, parameters)

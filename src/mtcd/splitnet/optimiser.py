@@ -136,7 +136,7 @@ def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
-        plain = make(parameters, lr=0.0)
+        plain = make(parameters, lr=0.0)  # no mutants: another rate is set below
         accepted = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that are no parameters
         settings = {name: value for name, value in plain.defaults.items() if name in accepted}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:
