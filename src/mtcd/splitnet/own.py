@@ -122,4 +122,4 @@ class OwnProblem:
             self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k
             clients[k] = NetClient(k, self.net, self.head, feed(self.own.source), feed(labels), around)
         fusion = NetFusion(self.fusion, feed(labels), around)
-        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))  # no mutants: no lane is one too
+        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))  # no mutants: 0 lanes are one stream too

@@ -168,7 +168,7 @@ class NetProblem:
         everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
         own_lanes = self.graphs and not self.around.draws  # no mutants: on a GPU alone; draws take turns
-        streams = Lanes(self.device, lanes if own_lanes else 1)  # no mutants: no lane is one too
+        streams = Lanes(self.device, lanes if own_lanes else 1)  # no mutants: 0 lanes are one stream too
         return Stage(everybody, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:
