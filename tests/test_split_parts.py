@@ -216,6 +216,19 @@ def test_statistics_are_updated_within_tracking_alone() -> None:
     assert not norm.track_running_stats
 
 
+def test_instance_norm_keeps_its_statistics_likewise() -> None:
+    one, x = (
+        trainable(nn.InstanceNorm1d(2, momentum=0.3, track_running_stats=True)),
+        torch.arange(12.0).reshape(2, 2, 3),
+    )
+    norm = one.norms[0]
+    for track, mean in ((False, 0.0), (True, 0.3 * x[:, 0].mean()), (False, 0.3 * x[:, 0].mean())):
+        with one.tracking(track):
+            one.module(x)
+        assert norm.running_mean[0].item() == pytest.approx(float(mean))
+    assert one.finished().momentum == 0.3
+
+
 def test_evaluation_has_no_gradients_and_ends_in_training() -> None:
     one = trainable(normed())
     with one.evaluating():

@@ -19,6 +19,7 @@ from mtcd.splitnet import problem as problem_module  # noqa: E402
 from mtcd.splitnet.aggregation import make_aggregation  # noqa: E402
 from mtcd.splitnet.compute import Compute  # noqa: E402
 from mtcd.splitnet.feed import Stored  # noqa: E402
+from mtcd.splitnet.fusion import NetFusion  # noqa: E402
 from mtcd.splitnet.graphs import GraphClient  # noqa: E402
 from mtcd.splitnet.hosted import HostedNets, HostedPart  # noqa: E402
 from mtcd.splitnet.optimiser import plain_sgd  # noqa: E402
@@ -67,6 +68,7 @@ def test_scores_are_means_over_all_samples_in_chunks(monkeypatch: pytest.MonkeyP
     one = problem(given)
     one.chosen = find_metrics(["log_loss"], 2, True)
     score = one.score(weights_of(one))
+    assert problem(given).score(weights_of(one))[:3] == score[:3]
     for known, part, accuracy in ((labels, given, score.accuracy), (held, given.test, score.test_accuracy)):
         told = outputs_of(one, part.features)
         y = torch.as_tensor((known == "yes").astype(int))
@@ -126,6 +128,7 @@ def test_a_stage_has_all_clients_with_their_own_features() -> None:
     assert stage.empty().tolist() == [[0.0] * 6] * 3
     assert not stage.sums
     assert stage.epoch_loss() is None
+    assert type(stage.fusion) is NetFusion
     with pytest.raises(ConfigError, match="set method.batch"):
         one.stage(Batches(3, None, 0), 2)
     for unavailable in (lambda: one.read_off(stage.empty(), 0.0), lambda: one.metrics(stage.empty(), list)):

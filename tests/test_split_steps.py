@@ -234,6 +234,8 @@ def test_the_state_of_an_optimiser_has_fixed_names_and_comes_back() -> None:
         "optimiser.0.exp_avg_sq": [0.0, 0.0],
         "optimiser.0.step": 0.0,
     }
+    load_optimiser_tensors(optimiser, parameters, {"optimiser.1.exp_avg": torch.ones(3)})
+    assert {name.partition(".")[2] for name in optimiser_tensors(optimiser, parameters)} == {"1.exp_avg"}
     assert optimiser_tensors(None, parameters) == {}
     load_optimiser_tensors(None, parameters, saved)
 
@@ -279,6 +281,19 @@ def test_recorded_optimisers_keep_their_settings_and_have_a_tensor_as_rate() -> 
     for kind, settings in (("SGD", {"momentum": 0.9, "dampening": 0.5}), ("NAdam", {}), ("Adafactor", {})):
         with pytest.raises(ConfigError, match=f"{kind} cannot be recorded"):
             capturable(named_optimiser(kind, **settings), CPU)(weight, lr=0.5)
+
+
+def test_an_optimiser_that_needs_the_loss_is_refused() -> None:
+    class Bare(torch.optim.SGD):
+        def step(self) -> None:
+            """Without a closure."""
+
+    weight = [nn.Parameter(torch.ones(2))]
+    with pytest.raises(ConfigError, match="LBFGS evaluates the loss itself"):
+        make_optimiser(torch.optim.LBFGS, weight)
+    assert isinstance(make_optimiser(Bare, weight), Bare)
+    with pytest.raises(ConfigError, match="must make a torch.optim.Optimizer, but made 3"):
+        make_optimiser(lambda parameters, lr: 3, weight)
 
 
 def test_optimisers_are_described_without_rate_and_speed() -> None:

@@ -184,7 +184,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
         return
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.default_generator.manual_seed(seed)
-        if device.type == "cuda":
+        if device.type == "cuda":  # no mutants: on a GPU alone
             torch.cuda.manual_seed(seed)
         yield
 

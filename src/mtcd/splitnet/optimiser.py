@@ -29,8 +29,8 @@ def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
     """The optimiser of torch.optim with this name."""
     known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
     if kind not in known:
-        other_case = [name for name in known if name.lower() == kind.lower()]
-        hint = f"did you mean {other_case[0]!r}?" if other_case else did_you_mean(kind, known)
+        other_case = {name.lower(): name for name in known}.get(kind.lower())
+        hint = f"did you mean {other_case!r}?" if other_case else did_you_mean(kind, known)
         raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {hint}")
     if "lr" in settings:
         raise ConfigError("model.optimiser: leave lr out; method.stepsize is the learning rate.")

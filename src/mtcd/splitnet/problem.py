@@ -149,7 +149,7 @@ class NetProblem:
         transforms = self.data.transforms or {}
         if transforms and batches.size is None:
             raise ConfigError("transforms change batches from one to the next: set method.batch, or leave them out.")
-        if batches.length < SAMPLES:
+        if batches.length == 1:  # all others are no smaller than the batch that was tried
             self._try_training(batches.length, self.outputs)
 
         def feed(source: Source, client: str = "") -> Feed:
@@ -161,7 +161,7 @@ class NetProblem:
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
         labels, numbers = Stored(self.labels), self.numbers
-        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
+        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []  # no mutants: on a GPU alone
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         here = dict(zip(numbers, self.staged, strict=True))

@@ -122,8 +122,8 @@ class Settings:
     local_updates: int
     stepsize: Callable[[int], float]
     batches: Batches
-    fusion_updates: int = 1
-    momentum: float = 0.0
+    fusion_updates: int
+    momentum: float
 
 
 def token_roaming(
