@@ -108,6 +108,7 @@ def test_outputs_decide_on_a_class_or_are_values() -> None:
     assert decide(two, ("a", "b")).tolist() == [1, 0]
     for values in (one, one[:, 0]):
         assert decide(values, None).tolist() == [-1.0, 0.0, 0.5]
+    assert torch.equal(decide(two, None), two)
     assert squared(one, torch.tensor([1.0, 0.0, 0.5])).item() == pytest.approx(4 / 3)
 
 
@@ -125,6 +126,9 @@ def test_outputs_of_other_shapes_than_one_row_for_each_sample_are_refused(shape:
         check_outputs(torch.zeros(shape), 2, ("a", "b", "c"), functional.cross_entropy)
     check_outputs(torch.zeros(2, 3), 2, ("a", "b", "c"), functional.cross_entropy)
     check_outputs(torch.zeros(2), 2, None, squared)
+    for wrong, got in ((torch.zeros(3), r"\(3,\)"), ("no", "str")):
+        with pytest.raises(ConfigError, match=f"a row of outputs for every sample, but gave {got}"):
+            check_outputs(wrong, 2, None, squared)
 
 
 # --- modules by name -----------------------------------------------------------------------------
