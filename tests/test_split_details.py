@@ -17,7 +17,7 @@ from mtcd.splitnet.checkpoint import Checkpoint  # noqa: E402
 from mtcd.splitnet.compute import Compute  # noqa: E402
 from mtcd.splitnet.feed import Stored  # noqa: E402
 from mtcd.splitnet.labels import check_outputs, decide, encode, find_loss, squared  # noqa: E402
-from mtcd.splitnet.makers import client_maker, fusion_maker, make, make_client, make_fusion  # noqa: E402
+from mtcd.splitnet.makers import client_maker, fusion_maker, importing, make, make_client, make_fusion  # noqa: E402
 from mtcd.splitnet.margin_net import MarginNet  # noqa: E402
 from mtcd.splitnet.nets import linear, mlp  # noqa: E402
 from mtcd.splitnet.optimiser import named_optimiser  # noqa: E402
@@ -125,6 +125,8 @@ def test_outputs_of_other_shapes_than_one_row_for_each_sample_are_refused(shape:
     with pytest.raises(ConfigError, match="fusion module"):
         check_outputs(torch.zeros(shape), 2, ("a", "b", "c"), functional.cross_entropy)
     check_outputs(torch.zeros(2, 3), 2, ("a", "b", "c"), functional.cross_entropy)
+    with pytest.raises(ConfigError, match=r"outputs of shape \(4, 5\): make it give 3"):
+        check_outputs(torch.zeros(2, 4, 5), 2, ("a", "b", "c"), functional.cross_entropy)
     check_outputs(torch.zeros(2), 2, None, squared)
     for wrong, got in ((torch.zeros(3), r"\(3,\)"), ("no", "str")):
         with pytest.raises(ConfigError, match=f"a row of outputs for every sample, but gave {got}"):
@@ -182,6 +184,17 @@ def test_makers_are_built_in_or_loaded() -> None:
         fusion_maker("linea", load)
     with pytest.raises(ConfigError, match="model.client: 'nets:word' is no function"):
         client_maker("nets:word", load)
+
+
+def test_own_makers_are_found_in_the_folder_given_or_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder, word in (("given", "one"), ("here", "two")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"nets_{word}.py").write_text(f"made = {word!r}")
+    monkeypatch.chdir(tmp_path / "here")
+    assert importing(tmp_path / "given")("nets_one:made", "model.client") == "one"
+    assert importing(None)("nets_two:made", "model.client") == "two"
+    with pytest.raises(ConfigError, match="model.client"):
+        importing(None)("nets_three:made", "model.client")
 
 
 def test_a_client_without_a_module_and_a_module_without_a_client_are_told_by_the_first() -> None:
