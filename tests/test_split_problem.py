@@ -310,6 +310,18 @@ def test_new_samples_are_features_by_client_or_named_columns() -> None:
         trained().decision(frame)
 
 
+def test_columns_of_new_samples_are_prepared_as_in_training() -> None:
+    frame = pl.DataFrame({"a": [1.0, 2.0, 4.0, 9.0], "b": ["x", "y", "x", "y"]})
+    table = mtcd.split(frame, np.array([0, 1, 0, 1]), clients={"ann": ["a"], "bob": ["b"]}, prepare="auto")
+    given = mtcd.VerticalDataset.from_table(table)
+    nets = {client: nn.Linear(size, 2) for client, (size,) in given.shapes.items()}
+    one = TrainedSplit(nets, nn.Linear(4, 2), "concat", (2, 2), (0, 1), given.shapes, table.preparations)
+    bare = TrainedSplit(nets, one.fusion, "concat", (2, 2), (0, 1), given.shapes)
+    expected = bare.decision(dict(given.features))
+    for new in (given, frame, table):
+        np.testing.assert_allclose(one.decision(new), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("columns", [None, {"ann": ("a",), "bob": ("b", "c"), "eve": ("d", "e", "f")}])
 @pytest.mark.parametrize("classes", [None, ("no", "yes")])
 def test_a_trained_network_is_read_as_it_was_written(tmp_path: Path, classes: Any, columns: Any) -> None:
