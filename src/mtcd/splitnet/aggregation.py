@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -74,7 +75,7 @@ class Concat(Aggregation):
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(widths)
-        self.starts = [sum(self.widths[:k]) for k in range(len(self.widths) + 1)]
+        self.starts = [0, *accumulate(self.widths)]
 
     @property
     def width(self) -> int:
