@@ -11,6 +11,7 @@ from mtcd.errors import ConfigError
 torch = pytest.importorskip("torch")
 
 from mtcd.splitnet.nets import FUSIONS, NETS, linear, mlp, mlp_head, mvcnn, resnet18  # noqa: E402
+from mtcd.splitnet.nets.resnet import Block  # noqa: E402
 
 SHAPES = {"resnet18": (3, 16, 16), "mvcnn": (1, 32, 32), "mlp": (7,)}
 
@@ -58,9 +59,54 @@ def test_mvcnn_takes_views(shape: tuple[int, ...]) -> None:
     assert net(torch.randn(4, *shape)).shape == (4, 9)
 
 
-def test_mvcnn_is_small_and_no_larger_for_more_views() -> None:
-    assert 100_000 < parameters(mvcnn((1, 64, 64))) < 300_000
-    assert parameters(mvcnn((12, 64, 64))) == parameters(mvcnn((1, 64, 64)))
+def test_mvcnn_has_four_convolutions_and_is_no_larger_for_more_views() -> None:
+    convolutions = 9 * (1 * 16 + 16 * 32 + 32 * 64 + 64 * 128)
+    norms, last = 2 * (16 + 32 + 64 + 128), 128 * 4 * 4 * 64 + 64
+    for shape in ((1, 16, 16), (12, 64, 16)):
+        assert parameters(mvcnn(shape)) == convolutions + norms + last
+
+
+def test_mvcnn_halves_the_picture_four_times_and_ends_in_a_grid() -> None:
+    net, sizes = mvcnn((2, 48, 32), width=5), []
+    for layer in net.one_view:
+        layer.register_forward_hook(lambda layer, given, out: sizes.append((type(layer).__name__, *out.shape)))
+    net(torch.randn(3, 2, 48, 32))
+    assert [size for name, *size in sizes if name == "Conv2d"] == [
+        [6, 16, 48, 32],
+        [6, 32, 24, 16],
+        [6, 64, 12, 8],
+        [6, 128, 6, 4],
+    ]
+    assert sizes[-3:] == [("MaxPool2d", 6, 128, 3, 2), ("AdaptiveAvgPool2d", 6, 128, 4, 4), ("Flatten", 6, 2048)]
+
+
+def test_widths_unless_given() -> None:
+    assert mvcnn((1, 16, 16)).last.out_features == 64
+    net = resnet18()
+    assert (net[0].in_channels, net[-1].in_features, net[-1].out_features) == (3, 512, 16)
+    assert [(layer.in_features, layer.out_features) for layer in mlp((7,)) if hasattr(layer, "in_features")] == [
+        (7, 64),
+        (64, 16),
+    ]
+    assert [type(layer).__name__ for layer in mlp_head(4, 2)] == ["Linear", "ReLU", "Linear"]
+    assert mlp_head(4, 2)[0].out_features == 64
+
+
+def test_a_block_of_resnet_adds_what_came_in_fitted_where_the_shape_changes() -> None:
+    pictures = torch.randn(2, 3, 6, 4)
+    same, wider, smaller = Block(3, 3, 1), Block(3, 5, 1), Block(3, 3, 2)
+    assert isinstance(same.short, torch.nn.Identity)
+    assert [tuple(block(pictures).shape) for block in (same, wider, smaller)] == [
+        (2, 3, 6, 4),
+        (2, 5, 6, 4),
+        (2, 3, 3, 2),
+    ]
+    assert parameters(same) == 2 * (9 * 3 * 3 + 2 * 3)
+    assert parameters(wider) == 9 * 3 * 5 + 9 * 5 * 5 + 3 * 5 + 3 * 2 * 5
+    assert parameters(smaller) == parameters(same) + 3 * 3 + 2 * 3
+    for norm in (same.first_norm, same.second_norm):
+        torch.nn.init.zeros_(norm.weight)
+    assert torch.equal(same(pictures), pictures.clamp(min=0))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -136,7 +182,10 @@ def test_makers_need_only_what_they_are_given(makers: Any, known: set[str]) -> N
         (lambda: resnet18(shape=(1, 3, 32, 32)), "resnet18 needs pictures"),
         (lambda: resnet18(width=0), "resnet18: width must be 1 or more"),
         (lambda: mvcnn((64, 64)), r"mvcnn needs samples of \(views, rows, columns\)"),
-        (lambda: mvcnn((1, 64, 8)), "16 rows and columns or more"),
+        (lambda: mvcnn((1, 64, 15)), "16 rows and columns or more"),
+        (lambda: mvcnn((1, 15, 64)), "16 rows and columns or more"),
+        (lambda: resnet18(channels=0), "resnet18: channels must be 1 or more"),
+        (lambda: mlp((4,), hidden="64"), "mlp: hidden must be a list"),
         (lambda: mvcnn((1, 64, 64), width="wide"), "mvcnn: width must be a whole number"),
         (lambda: mlp((4,), hidden=8), r"mlp: hidden must be a list of widths, such as \[64\]"),
         (lambda: mlp((4,), hidden=[8, 0]), "mlp: each width must be 1 or more"),

@@ -11,11 +11,16 @@ import onnx
 import onnxruntime
 import polars as pl
 import pytest
+import torch
 from torch import Tensor, nn
 
 import mtcd
 from commands import run as command
 from mtcd.model.linear import Glm
+from mtcd.splitnet.aggregation import make_aggregation
+from mtcd.splitnet.onnx_files import _file_names, _Fused
+from mtcd.splitnet.outputs import class_probabilities
+from mtcd.splitnet.trained import TrainedSplit
 from patients import CLIENTS, patients
 from problems import MODELS, make_data
 
@@ -150,6 +155,36 @@ def test_the_networks_of_all_parties_and_the_fusion(tmp_path: Path) -> None:
     assert about["clients"] == ["a", "b"]
 
 
+@pytest.mark.parametrize(
+    ("clients", "names"),
+    [
+        (["a", "b-2"], ["a", "b-2"]),
+        (["a/b", "c"], ["client_0", "client_1"]),
+        (["a", "A"], ["client_0", "client_1"]),
+        (["b", "Fusion"], ["client_0", "client_1"]),
+        (["a" * 82], ["client_0"]),
+    ],
+)
+def test_files_are_called_like_the_clients_if_all_names_are_good_for_files(
+    clients: list[str], names: list[str]
+) -> None:
+    assert _file_names(clients) == {client: f"{name}.onnx" for client, name in zip(clients, names, strict=True)}
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("outputs", [1, 2, 3])
+def test_the_fusion_gives_decision_probabilities_and_label(outputs: int, samples: int) -> None:
+    classes = ("no", "yes", "maybe")[: max(outputs, 2)]
+    nets, shapes = {"a": nn.Linear(1, 2), "b": nn.Linear(1, 2)}, {"a": (1,), "b": (1,)}
+    trained = TrainedSplit(nets, nn.Linear(2, outputs), "sum", (2, 2), classes, shapes)
+    h = [torch.randn(samples, 2) for _ in nets]
+    with torch.no_grad():
+        decision, probabilities, label = _Fused(trained, make_aggregation("sum", ["a", "b"], (2, 2)))(*h)
+        np.testing.assert_allclose(decision, trained.fusion(h[0] + h[1]), rtol=1e-6)
+    np.testing.assert_allclose(probabilities, class_probabilities(decision.numpy()), rtol=1e-5)
+    assert np.array(classes)[label.numpy()].tolist() == trained.decided(decision).tolist()
+
+
 class Odd(nn.Module):
     """Its path depends on the values, which no graph can express."""
 
@@ -161,7 +196,9 @@ class Odd(nn.Module):
         return self.inner(x) if float(x.sum()) > 0 else -self.inner(x)
 
 
-def test_a_network_that_cannot_be_exported_is_told_and_values_have_no_classes(tmp_path: Path) -> None:
+def test_a_network_that_cannot_be_exported_is_told_and_values_have_no_classes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     X = RNG.standard_normal((40, 4)).astype(np.float32)
     data = mtcd.VerticalDataset({"a/b": X[:, :2], "c": X[:, 2:]}, X[:, 0] + 0.5)
     method, stop = mtcd.SVFL(2, stepsize=0.01, batch=20), mtcd.Stop(epochs=1)
@@ -171,7 +208,9 @@ def test_a_network_that_cannot_be_exported_is_told_and_values_have_no_classes(tm
     assert not (tmp_path / "odd").exists()
     model = mtcd.SplitModel({"a/b": nn.Linear(2, 2), "c": nn.Linear(2, 2)}, nn.Linear(2, 1), aggregation="mean")
     run = mtcd.train(data, model, method=method, stop=stop)
+    capsys.readouterr()
     files = run.export_onnx(tmp_path / "nets")
+    assert capsys.readouterr() == ("", "")
     assert [path.name for path in files] == ["client_0.onnx", "client_1.onnx", "fusion.onnx"]
     h = [computed(path, X=X[:, 2 * k : 2 * k + 2])[0]["h"] for k, path in enumerate(files[:2])]
     found, _ = computed(files[2], h_0=h[0], h_1=h[1])

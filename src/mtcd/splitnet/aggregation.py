@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import accumulate
 
 import torch
 from torch import Tensor
@@ -49,7 +50,7 @@ class Sum(Aggregation):
 
     @property
     def width(self) -> int:
-        return self.widths[0]
+        return self.widths[0]  # no mutants: all widths are the same
 
     def of(self, representations: Sequence[Tensor]) -> Tensor:
         return torch.stack(list(representations)).sum(dim=0) * self.weight
@@ -74,7 +75,7 @@ class Concat(Aggregation):
 
     def __init__(self, widths: Sequence[int]) -> None:
         super().__init__(widths)
-        self.starts = [sum(self.widths[:k]) for k in range(len(self.widths) + 1)]
+        self.starts = [0, *accumulate(self.widths)]
 
     @property
     def width(self) -> int:

@@ -39,8 +39,10 @@ class Surroundings:
         if not self.mixed:
             return nullcontext()
         return torch.autocast(
-            self.device.type, dtype=torch.bfloat16, cache_enabled=False
-        )  # no mutants: for CUDA graphs
+            self.device.type,
+            dtype=torch.bfloat16,
+            cache_enabled=False,  # no mutants: for CUDA graphs
+        )
 
     @contextmanager
     def drawing(self, party: int, draw: Draw) -> Iterator[None]:

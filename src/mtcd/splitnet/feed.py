@@ -70,9 +70,11 @@ def make_source(values: Any, client: str, device: torch.device) -> Source:
 class BatchRows:
     """The rows of B^t on the device. The order of an epoch is copied once; a batch is a slice of it."""
 
+    _order: Tensor
+
     def __init__(self, batches: Batches, device: torch.device) -> None:
         self.batches, self.device = batches, device
-        self._epoch, self._order = -1, torch.empty(0)
+        self._epoch: int | None = None
 
     def at(self, t: int) -> Tensor | None:
         """B^t; None stands for all samples."""
@@ -89,21 +91,22 @@ class BatchRows:
 class Feed:
     """The batch of iteration t, read and transformed once for all visits."""
 
+    _batch: Tensor
+
     def __init__(self, source: Source, rows: BatchRows, transform: Transform | None = None, client: str = "") -> None:
         self.source, self.rows, self.transform, self.client = source, rows, transform, client
-        self._t = -1
-        self._batch = torch.empty(0)
+        self._t: int | None = None
 
     def batch(self, t: int) -> Tensor:
         """The samples of B^t. The generator of a transform depends on the seed and t, not on the client, so that all
         clients can rotate or flip a sample in the same way.
         """
-        if t != self._t and not (self.rows.batches.size is None and self.transform is None and self._t >= 0):
+        always_the_same = self.rows.batches.size is None and self.transform is None
+        if self._t is None or (t != self._t and not always_the_same):
             batch = self.source.rows(self.rows.at(t))
             if self.transform is not None:
                 batch = self._transformed(self.transform, batch, t)
-            self._batch = batch
-        self._t = t
+            self._batch, self._t = batch, t
         return self._batch
 
     def _transformed(self, transform: Transform, batch: Tensor, t: int) -> Tensor:

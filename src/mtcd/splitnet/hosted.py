@@ -96,7 +96,7 @@ class HostedNets(NetProblem):
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
         """In one lane: tokens come and go in other threads, whose copies a lane of its own would not wait for."""
-        return super().stage(batches, 1)
+        return super().stage(batches, 1)  # no mutants: on a GPU alone
 
     @property
     def numbers(self) -> Sequence[int]:

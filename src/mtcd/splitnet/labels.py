@@ -64,7 +64,7 @@ def decide(outputs: Tensor, classes: Classes | None) -> Tensor:
     """The number of the likeliest class, or the value. One output for two classes: the second above 0."""
     if classes is None:
         return outputs.reshape(len(outputs), -1).squeeze(1)
-    return (outputs.reshape(-1) > 0).long() if outputs.shape[-1] == 1 else outputs.argmax(dim=1)
+    return (outputs.reshape(-1) > 0).long() if outputs.shape[1] == 1 else outputs.argmax(dim=1)
 
 
 def check_outputs(outputs: Any, samples: int, classes: Classes | None, loss: Loss) -> None:

@@ -18,7 +18,6 @@ class MarginNet:
 
     def __init__(self, columns: int, hidden: Sequence[int], outputs: int) -> None:
         self._module = mlp((columns,), outputs, hidden).double()
-        self._outputs = outputs
 
     @property
     def size(self) -> int:
@@ -50,7 +49,7 @@ class MarginNet:
     def _forward(self, theta: Array, X: Array) -> torch.Tensor:
         vector_to_parameters(torch.tensor(theta), self._module.parameters())
         found: torch.Tensor = self._module(torch.as_tensor(np.ascontiguousarray(X)))
-        return found[:, 0] if self._outputs == 1 else found
+        return found.squeeze(1)
 
 
 class _Pullback:

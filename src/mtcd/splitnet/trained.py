@@ -31,7 +31,7 @@ from mtcd.splitnet.feed import make_source
 from mtcd.splitnet.labels import Classes, decide
 from mtcd.splitnet.outputs import class_probabilities, split_outputs
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # no mutants: for type checkers
     from mtcd.splitnet.model import SplitModel
 
 CHUNK = 500

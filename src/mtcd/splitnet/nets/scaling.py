@@ -26,8 +26,9 @@ class Standardise(nn.Module):
 def scaling_of(rows: NDArray[np.float32]) -> Standardise:
     """The layer that gives these columns zero mean and unit variance; constant ones become 0."""
     values = np.asarray(rows, dtype=float)
-    constant = values.min(axis=0) == values.max(axis=0)
+    least = values.min(axis=0)
+    constant = least == values.max(axis=0)
     layer = Standardise(values.shape[1])
-    layer.means.copy_(torch.as_tensor(np.where(constant, values[0], values.mean(axis=0))))
+    layer.means.copy_(torch.as_tensor(np.where(constant, least, values.mean(axis=0))))
     layer.deviations.copy_(torch.as_tensor(np.where(constant, 1.0, values.std(axis=0))))
     return layer
