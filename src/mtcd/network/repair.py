@@ -67,7 +67,7 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
             continue
         times[k] -= 1
         del walk[place]
-        place = max(place - 2, 0)
+        place = max(place - 1, 0)  # the one before has another neighbour now
     return walk
 
 

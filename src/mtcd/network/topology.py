@@ -171,7 +171,7 @@ def neighbour_lists(edges: Edges, K: int) -> Neighbours:
     both = np.concatenate([edges, edges[:, ::-1]])
     both = both[both[:, 0] != both[:, 1]]
     codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
-    codes = codes[np.diff(codes, prepend=-1) > 0]  # each once; np.unique takes ten times as long
+    codes = codes[np.diff(codes, prepend=0) > 0]  # each once, and none is 0; np.unique takes ten times as long
     ends = np.searchsorted(codes, np.arange(K + 1) * K).tolist()
     others = (codes % K).tolist()
     return tuple(tuple(others[ends[k] : ends[k + 1]]) for k in range(K))

@@ -22,7 +22,7 @@ from mtcd.seeding import stream
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
 ROTATIONS = 60  # per client, before a search for a cycle restarts
-ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # an attempt takes seconds on a large network
+ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # no mutants: an attempt on a large network takes seconds
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -95,7 +95,7 @@ def spanning_tree(network: Network, members: Sequence[int]) -> dict[int, list[in
 
 def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
     """Once along both sides of every branch: 2(K - 1) hops."""
-    walk, previous, here = [root], -1, root
+    walk, previous, here = [root], root, root
     for _ in range(2 * (len(tree) - 1) - 1):
         previous, here = here, following(tree[here], previous)
         walk.append(here)
@@ -152,8 +152,8 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
     """One attempt: a path from 0 through all whose end is next to it, or None."""
     K = len(near)
     path, place = np.zeros(K, dtype=np.int64), np.full(K, K)  # arrays, as a rotation turns half of the path on average
-    seen, size, end = bytearray(K), 1, 0
-    place[0], seen[0] = 0, 1
+    seen, size, end = [False] * K, 1, 0
+    place[0], seen[0] = 0, True
     for draw in rng.random(most):
         if size == K and 0 in near[end]:
             return [int(k) for k in path]
@@ -162,7 +162,7 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
             dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard to reach
             easiest = fresh[0]  # no mutants: any will do
             end = easiest if dense else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
-            path[size], place[end], seen[end] = end, size, 1
+            path[size], place[end], seen[end] = end, size, True
             size += 1
             continue
         inner = [k for k in near[end] if place[k] < size - 2]

@@ -46,7 +46,7 @@ class DeclaredFacts(Facts):
 
     def takes_links(self, least: float) -> bool:
         links = ((k, j) for k in self.rows for j in self.network.neighbours[k] if j in self.rows)
-        return all(self.rows[k].get(j, 0.0) >= least * (1 - 1e-12) for k, j in links)
+        return all(j in self.rows[k] and self.rows[k][j] >= least * (1 - 1e-12) for k, j in links)
 
 
 def stationary(P: scipy.sparse.csr_array) -> Array:

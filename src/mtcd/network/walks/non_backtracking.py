@@ -110,7 +110,7 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
     links, visited = Links(network), p.copy()
     if links.count == 0 or S == 1:
         return visited
-    width = max(1, NUMBERS // links.count)
+    width = max(1, NUMBERS // links.count)  # no mutants: only memory
     for first in range(0, network.size, width):
         targets = np.arange(first, min(first + width, network.size))
         there = (targets, targets - first)
@@ -119,19 +119,21 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
         X = begin[links.tails]  # column j: the link that a token came along that has not been at j before
         into = np.flatnonzero((links.heads >= first) & (links.heads <= targets[-1]))
         arrived = (into, links.heads[into] - first)
-        for s in range(1, S):
+        at = links.at_clients(X)
+        visited[targets] += at[there]
+        for _ in range(S - 2):
+            X[arrived], at[there] = 0.0, 0.0
+            X = links.hop(X, at)
             at = links.at_clients(X)
             visited[targets] += at[there]
-            if s < S - 1:
-                X[arrived], at[there] = 0.0, 0.0
-                X = links.hop(X, at)
     return np.minimum(visited, 1.0)
 
 
 def longest_link_hitting_time(network: Network) -> float:
     """The largest expected number of hops to a client, over all clients and starting links.
 
-    One linear system per client, over the links that do not lead to it. Infinite on a disconnected network.
+    One linear system per client, over the links that do not lead to it. A start at a client is the mean of those over
+    the links to it. Infinite on a disconnected network.
     """
     if not network.connected:
         return math.inf
@@ -141,6 +143,5 @@ def longest_link_hitting_time(network: Network) -> float:
         away = np.flatnonzero(links.heads != target)
         left = np.zeros(links.count)
         left[away] = np.linalg.solve(np.eye(away.size) - Q[np.ix_(away, away)], np.ones(away.size))
-        from_client = 1.0 + np.bincount(links.tails, weights=left, minlength=network.size) / links.degrees
-        longest = max(longest, left.max(), np.delete(from_client, target).max())
+        longest = max(longest, left.max())
     return float(longest)
