@@ -5,9 +5,11 @@ import numpy as np
 import pytest
 
 from mtcd.errors import ConfigError, NetworkError
+from mtcd.network import clusters, spectrum
 from mtcd.network.changes import with_changes
 from mtcd.network.clusters import find_clusters
 from mtcd.network.edges import network_from_edges
+from mtcd.network.spectrum import adjacency, diameter
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.tour import tour_visits
@@ -88,3 +90,34 @@ def test_a_usual_radius_is_proposed_where_none_is_given(clients: int) -> None:
         make_network("random-geometric", [f"c{k}" for k in range(clients)])
     proposed = float(str(told.value).split(f"{clients} clients, ")[1].split()[0])
     assert min(usual, np.sqrt(2)) <= proposed <= 1.001 * usual
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "shares"),
+    [([30, 10], 4, [3, 1]), ([5, 5, 5], 7, [3, 2, 2]), ([1, 9, 4], 6, [1, 3, 2]), ([2, 7], 2, [1, 1])],
+)
+def test_clusters_are_dealt_to_the_fullest_part(sizes: list[int], count: int, shares: list[int]) -> None:
+    assert clusters._shares(sizes, count) == shares
+
+
+def test_the_order_of_a_complete_part_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = network_from_edges([*nx.complete_graph(4).edges, (3, 4)], [f"c{k}" for k in range(5)])
+    A = adjacency(network)
+    monkeypatch.setattr(clusters, "_fiedler", None)
+    assert clusters._order(network, A, (0, 1, 3)) == [0, 1, 3]
+    assert clusters._order(network, A, (0, 2, 1, 3)) == [0, 2, 1, 3]
+    with pytest.raises(TypeError):
+        clusters._order(network, A, (2, 3, 4))
+
+
+@pytest.mark.parametrize(("sweeps", "exact"), [(0, False), (1, False), (3, True)])
+def test_a_diameter_is_exact_if_there_was_time_for_it(
+    sweeps: int, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring of seven and one of three that share a client: none is as far apart as twice the way to the middle."""
+    graph = nx.compose(nx.cycle_graph(7), nx.Graph([(0, 7), (7, 8), (8, 0)]))
+    network = network_from_edges(graph, [f"c{k}" for k in range(9)])
+    assert diameter(network) == (nx.diameter(graph), True) == (4, True)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 8)
+    monkeypatch.setattr(spectrum, "SWEEPS", sweeps)
+    assert diameter(network) == (4, exact)
