@@ -12,10 +12,13 @@ from mtcd.network.edges import network_from_edges
 from mtcd.network.spectrum import adjacency, diameter
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks.lazy import lazy_chain
+from mtcd.network.walks.non_backtracking import link_visits
+from mtcd.network.walks.random_tour import random_tour_visits
 from mtcd.network.walks.tour import tour_visits
 from mtcd.theory import mixing
 from mtcd.theory.bounds import LoneGuarantee
 from mtcd.theory.mixing import spectral_gap
+from mtcd.theory.visits import visit_probabilities
 
 
 def test_a_certain_visit_has_probability_1_whatever_the_rounding() -> None:
@@ -121,3 +124,17 @@ def test_a_diameter_is_exact_if_there_was_time_for_it(
     monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 8)
     monkeypatch.setattr(spectrum, "SWEEPS", sweeps)
     assert diameter(network) == (4, exact)
+
+
+def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
+    """Each of these sums is 1 + 2e-16 or more."""
+
+    def start(K: int) -> np.ndarray:
+        return np.arange(1, K + 1) / (K * (K + 1) / 2)
+
+    cycle, path, everyone = (
+        make_network(kind, "abcde"[:K]) for kind, K in (("cycle", 5), ("path", 4), ("complete", 5))
+    )
+    assert link_visits(cycle, start(5), 5).max() == 1.0
+    assert random_tour_visits(path.neighbours, start(4), 5).max() == 1.0
+    assert visit_probabilities(lazy_chain(everyone).P, start(5), 200).max() == 1.0
