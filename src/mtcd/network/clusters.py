@@ -189,7 +189,7 @@ def _even_out(
         touching = (k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k]))
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
         if mover is None:
-            break
+            break  # no mutants: only the time
         giver.remove(mover)
         taker.add(mover)
     return low, high
