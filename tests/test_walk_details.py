@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mtcd.errors import ConfigError
+from mtcd.network import tours
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import around_the_tree, following, hamiltonian_cycle, spanning_tree
@@ -201,3 +202,32 @@ def test_a_cycle_is_found_where_paths_must_be_turned(seed: int) -> None:
     assert found is not None
     assert sorted(found) == list(range(24))
     assert all(graph.has_edge(a, b) for a, b in pairwise([*found, found[0]]))
+
+
+def test_no_cycle_is_searched_for_where_there_is_none_or_the_search_would_take_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tours, "_rotated_path", None)
+    monkeypatch.setattr(tours, "LARGEST_CYCLE", 6)
+    bow_tie = nx.Graph([(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 2)])
+    for none in (nx.path_graph(2), bow_tie, nx.complete_bipartite_graph(2, 4), nx.cycle_graph(7)):
+        assert hamiltonian_cycle(none) is None
+    for some in (nx.cycle_graph(3), nx.cycle_graph(6), nx.complete_graph(5)):
+        with pytest.raises(TypeError):
+            hamiltonian_cycle(some)
+
+
+def test_a_search_is_given_up_sooner_on_a_large_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[int, int]] = []
+    monkeypatch.setattr(tours, "_rotated_path", lambda near, most, rng: asked.append((len(near), most)))
+    monkeypatch.setattr(tours, "LARGE", 6)
+    for size in (6, 7):
+        assert hamiltonian_cycle(nx.cycle_graph(size)) is None
+    assert asked == [(6, 6 * tours.ROTATIONS)] * tours.ATTEMPTS + [(7, 7 * tours.ROTATIONS)] * tours.ATTEMPTS_OF_LARGE
+
+
+@pytest.mark.parametrize(("largest", "hops"), [(9, 10), (8, 16)])
+def test_a_walk_through_many_goes_around_a_tree(largest: int, hops: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A grid of nine has no cycle; a round trip of ten hops is the best there is."""
+    monkeypatch.setattr(tours, "LARGEST_ROUND_TRIP", largest)
+    assert len(tours.closed_walk(network_of("grid", 9), range(9))) == hops
