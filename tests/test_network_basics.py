@@ -14,7 +14,8 @@ from mtcd.network.kinds import kind_of
 from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks import Walk, make_walk
-from mtcd.network.walks.facts import Facts
+from mtcd.network.walks.facts import ChainFacts, Facts
+from mtcd.network.walks.lazy import lazy_chain
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve", "fay"]
 
@@ -102,6 +103,8 @@ def test_of_a_walk_without_theory_nothing_is_promised() -> None:
 
     facts = Nothing()
     assert facts.takes_links(0.1) is False
+    chain = lazy_chain(make_network("path", NAMES))
+    assert [ChainFacts(lambda: chain, *every).takes_links(0.1) for every in ([], [True])] == [False, True]
     assert facts.tour() is None
     assert (facts.hitting_time(), facts.hitting_work()) == (math.inf, 0.0)
 

@@ -187,7 +187,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
     trip, better = np.arange(len(order)), True
     while better:
         better = False
-        for i in range(1, len(trip) - 1):
+        for i in range(1, len(trip)):
             before, first = trip[i - 1], trip[i]
             lasts, afters = trip[i:], np.append(trip[i + 1 :], trip[0])
             change = far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]

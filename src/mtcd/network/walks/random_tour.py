@@ -160,7 +160,7 @@ def _depart(
 
 
 def _later(times: Array, delays: Array) -> Array:
-    return np.convolve(times, delays)[: times.size] if delays.size > 1 else times * delays
+    return np.convolve(times, delays)[: times.size]
 
 
 def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
