@@ -9,7 +9,7 @@ from mtcd.network import clusters, spectrum
 from mtcd.network.changes import with_changes
 from mtcd.network.clusters import find_clusters
 from mtcd.network.edges import network_from_edges
-from mtcd.network.spectrum import adjacency, diameter
+from mtcd.network.spectrum import adjacency, diameter, laplacian
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks.lazy import lazy_chain
 from mtcd.network.walks.non_backtracking import link_visits
@@ -124,6 +124,8 @@ def test_a_diameter_is_exact_if_there_was_time_for_it(
     monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 8)
     monkeypatch.setattr(spectrum, "SWEEPS", sweeps)
     assert diameter(network) == (4, exact)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 9)
+    assert diameter(network) == (4, True)
 
 
 def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
@@ -138,3 +140,10 @@ def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
     assert link_visits(cycle, start(5), 5).max() == 1.0
     assert random_tour_visits(path.neighbours, start(4), 5).max() == 1.0
     assert visit_probabilities(lazy_chain(everyone).P, start(5), 200).max() == 1.0
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    L, found = laplacian(adjacency(make_network("path", [f"c{k}" for k in range(70)]))), np.linspace(-3, 2, 70)
+    monkeypatch.setattr(clusters, "fiedler_sparse", lambda _: (0.1, sign * found))
+    assert clusters._fiedler(L).tolist() == found.tolist()

@@ -154,6 +154,9 @@ def test_a_target_at_the_floor_is_never_reached() -> None:
     promise = Guarantee(delta=1.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0, variance=3.0)
     with pytest.raises(ConfigError, match="for ever"):
         promise.iterations(promise.floor)
+    for nothing in (0.0, -0.5):
+        with pytest.raises(ConfigError, match="target must be above 0"):
+            promise.iterations(nothing)
     assert promise.after(promise.iterations(1.01 * promise.floor)) <= 1.01 * promise.floor
     with pytest.raises(ConfigError, match="iterations"):
         promise.after(0)

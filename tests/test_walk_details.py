@@ -14,9 +14,10 @@ from mtcd.network import tours
 from mtcd.network.edges import network_from_edges
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import around_the_tree, following, hamiltonian_cycle, spanning_tree
-from mtcd.network.walks import Walk, make_walk
+from mtcd.network.walks import Walk, make_walk, random_tour
 from mtcd.network.walks.declared import DeclaredFacts, stationary
 from mtcd.network.walks.lazy import LazyWalk
+from mtcd.network.walks.metropolis import metropolis_chain
 from mtcd.network.walks.non_backtracking import NonBacktrackingFacts, link_visits, longest_link_hitting_time
 from mtcd.network.walks.random_tour import (
     RandomTourFacts,
@@ -108,9 +109,11 @@ def test_trees_are_measured_from_their_leaves_inwards() -> None:
     assert [following([1, 4, 7], previous) for previous in (0, 1, 4, 7, 9)] == [1, 4, 7, 1, 1]
 
 
-def test_a_random_tour_that_just_fits_is_certain_to_visit_all() -> None:
+def test_a_random_tour_that_just_fits_is_certain_to_visit_all(monkeypatch: pytest.MonkeyPatch) -> None:
     tree, start = [[1, 2, 3], [0], [0], [0]], [0.0, 1.0, 0.0, 0.0]
-    assert random_tour_visits(tree, start, 6).tolist() == [1.0] * 4
+    with monkeypatch.context() as patch:
+        patch.setattr(random_tour, "branch_sizes", None)  # nothing is computed
+        assert random_tour_visits(tree, start, 6).tolist() == [1.0] * 4
     # from a leaf: 0, then the others in random order, each of them visited 2nd or 4th after it
     assert random_tour_visits(tree, start, 5) == pytest.approx([1.0, 1.0, 1.0, 1.0])
     for S in (3, 4):
@@ -231,3 +234,20 @@ def test_a_walk_through_many_goes_around_a_tree(largest: int, hops: int, monkeyp
     """A grid of nine has no cycle; a round trip of ten hops is the best there is."""
     monkeypatch.setattr(tours, "LARGEST_ROUND_TRIP", largest)
     assert len(tours.closed_walk(network_of("grid", 9), range(9))) == hops
+
+
+def test_a_random_tour_may_begin_with_the_branch_that_the_last_one_ended_with() -> None:
+    star, seen = network_of("star", 4), set()
+    for seed in range(30):
+        walk, way = make_walk("random-tour", star, seed=seed), [0]
+        for hop in range(1, 8):
+            way.append(walk.next(way[-1], way[-2] if hop > 1 else -1, 0, 0, hop, 0.0))
+        assert set(way[1:7:2]) == {1, 2, 3}
+        seen.add(way[5] == way[7])
+    assert seen == {True, False}
+
+
+def test_a_metropolis_chain_is_everywhere_equally_often() -> None:
+    P, share = metropolis_chain(network_of("star", 4))
+    assert share.tolist() == [0.25] * 4
+    assert P.toarray() == pytest.approx(np.array([[0, 1, 1, 1], [1, 2, 0, 0], [1, 0, 2, 0], [1, 0, 0, 2]]) / 3)

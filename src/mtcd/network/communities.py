@@ -65,7 +65,7 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
     Best is what raises the modularity most: the weight of a node's links to the group, less what links at random
     would give. At most ``PASSES`` passes over all nodes.
     """
-    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()
+    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()  # no mutants: A is square and symmetric
     total, group, volume = strength.sum(), np.arange(size), strength.copy()
     for _ in range(PASSES):
         moved = 0  # no mutants: one pass more or less

@@ -115,7 +115,7 @@ def following(branches: Sequence[int], previous: int) -> int:
 
 def ring(graph: nx.Graph) -> list[int] | None:
     """The only cycle there is, where every client has two neighbours, however many there are."""
-    if len(graph) < 3 or any(degree != 2 for _, degree in graph.degree):
+    if any(degree != 2 for _, degree in graph.degree):
         return None
     start = min(graph)
     walk = [start, min(graph[start])]
@@ -132,7 +132,7 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     number = {k: i for i, k in enumerate(nodes)}
     near = [sorted(number[j] for j in graph[k]) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
-        rng = stream(0, "hamiltonian cycle", attempt)
+        rng = stream(0, "hamiltonian cycle", attempt)  # no mutants: any seed
         path = _rotated_path(near, ROTATIONS * len(nodes), rng)
         if path is not None:
             return [nodes[i] for i in path]

@@ -61,9 +61,8 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     if not is_irreducible(P):
         return np.zeros(K)
     share = np.ones(K)
-    if K > 1:
-        back = scipy.sparse.csc_array(scipy.sparse.eye_array(K) - P.T)
-        share[1:] = scipy.sparse.linalg.spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())
+    back = scipy.sparse.csc_array(scipy.sparse.eye_array(K) - P.T)
+    share[1:] = scipy.sparse.linalg.spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())
     return np.asarray(share / share.sum())
 
 

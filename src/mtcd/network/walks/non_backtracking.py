@@ -137,11 +137,13 @@ def longest_link_hitting_time(network: Network) -> float:
     """
     if not network.connected:
         return math.inf
-    links = Links(network)
-    Q, longest = links.matrix(), 0.0
-    for target in range(network.size if network.size > 1 else 0):
+    if network.size == 1:
+        return 0.0
+    links, longest = Links(network), []
+    Q = links.matrix()
+    for target in range(network.size):
         away = np.flatnonzero(links.heads != target)
         left = np.zeros(links.count)
         left[away] = np.linalg.solve(np.eye(away.size) - Q[np.ix_(away, away)], np.ones(away.size))
-        longest = max(longest, left.max())
-    return float(longest)
+        longest.append(float(left.max()))
+    return max(longest)
