@@ -145,6 +145,7 @@ class TestFind:
         assert (order, below) == ([0, 2, 4, 3, 1], {0: 5, 2: 3, 4: 1, 3: 1, 1: 1})
         assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 2) == ({0, 1}, {2, 3, 4})
         assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 3) == ({2, 3, 4}, {0, 1})
+        assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 1) == ({4}, {0, 1, 2, 3})
         assert clusters_module._tree_cut(branching, (0, 2, 4), 1) in (({4}, {0, 2}), ({0}, {2, 4}))
 
     def test_order_by_distance_when_the_eigensolver_fails(self, monkeypatch):

@@ -206,7 +206,7 @@ def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int]
     def off(i: int) -> int:
         return min(abs(below[order[i]] - target), abs(len(order) - below[order[i]] - target))
 
-    i = min(range(1, len(order)), key=off)
+    i = min(range(len(order)), key=off)  # never 0, the root: any leaf comes nearer
     hanging = set(order[i : i + below[order[i]]])
     rest = set(members) - hanging
     return (hanging, rest) if abs(len(hanging) - target) <= abs(len(rest) - target) else (rest, hanging)

@@ -61,7 +61,7 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
     times, place = Counter(walk), 0
     while place < len(walk):
         k, before, after = walk[place], walk[place - 1], walk[(place + 1) % len(walk)]
-        spare = times[k] > 1 and (k == after or before == after or after in network.neighbours[before])
+        spare = times[k] > 1 and (before == after or after in network.neighbours[before])
         if not spare:
             place += 1
             continue

@@ -88,8 +88,7 @@ class Links:
         X has those of links, ``at`` those of the clients that they lead to.
         """
         back, on = X[self.back], at[self.tails]
-        on -= back
-        np.maximum(on, 0.0, out=on)  # a difference of equals is 0 up to rounding, which must not make it negative
+        on -= back  # never negative, whatever the rounding: a sum of what is 0 or more is at least each part
         on *= self._share[:, None]
         on[self._dead_end] = back[self._dead_end]
         return np.asarray(on)
