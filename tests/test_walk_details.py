@@ -12,6 +12,7 @@ import pytest
 from mtcd.errors import ConfigError
 from mtcd.network import tours
 from mtcd.network.edges import network_from_edges
+from mtcd.network.spectrum import algebraic_connectivity, diameter, facts
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import around_the_tree, following, hamiltonian_cycle, spanning_tree
 from mtcd.network.walks import Walk, make_walk, random_tour
@@ -26,8 +27,9 @@ from mtcd.network.walks.random_tour import (
     random_tour_cover,
     random_tour_visits,
     random_tour_wait,
+    random_tour_work,
 )
-from mtcd.network.walks.tour import TourFacts, TourWalk, tour_cover, tour_wait
+from mtcd.network.walks.tour import TourFacts, TourWalk, tour_cover, tour_visits, tour_wait
 
 
 def network_of(kind: str, K: int, **more: Any) -> Network:
@@ -160,12 +162,12 @@ def declared(rows: dict[int, dict[int, float]]) -> DeclaredFacts:
 
 @pytest.mark.parametrize(("total", "fine"), [(0.5, False), (1.5, False), (1 + 1e-6, False), (1 + 1e-12, True)])
 def test_declared_probabilities_add_up_to_1_but_for_rounding(total: float, fine: bool) -> None:
-    facts = declared({0: {0: 0.25, 1: total - 0.25}, 1: {0: 1.0}})
+    found = declared({0: {0: 0.25, 1: total - 0.25}, 1: {0: 1.0}})
     if fine:
-        assert facts.chain().share == pytest.approx([4 / 7, 3 / 7])
+        assert found.chain().share == pytest.approx([4 / 7, 3 / 7])
     else:
         with pytest.raises(ConfigError, match=r"Own.transitions\(0\) must be probabilities"):
-            facts.chain()
+            found.chain()
 
 
 def test_a_declared_probability_of_0_is_no_way() -> None:
@@ -178,8 +180,8 @@ def test_a_declared_probability_of_0_is_no_way() -> None:
 
 
 def test_links_are_taken_if_each_is_at_least_as_likely_as_asked() -> None:
-    facts = declared({0: {0: 0.8, 1: 0.2}, 1: {0: 0.3, 2: 0.7}, 2: {1: 1.0}})
-    assert [facts.takes_links(least) for least in (0.1, 0.2, 0.2001, 0.3)] == [True, True, False, False]
+    found = declared({0: {0: 0.8, 1: 0.2}, 1: {0: 0.3, 2: 0.7}, 2: {1: 1.0}})
+    assert [found.takes_links(least) for least in (0.1, 0.2, 0.2001, 0.3)] == [True, True, False, False]
     assert not declared({0: {0: 1.0}, 1: {0: 1.0}}).takes_links(0.1)  # 0 does not go to 1 at all
 
 
@@ -251,3 +253,13 @@ def test_a_metropolis_chain_is_everywhere_equally_often() -> None:
     P, share = metropolis_chain(network_of("star", 4))
     assert share.tolist() == [0.25] * 4
     assert P.toarray() == pytest.approx(np.array([[0, 1, 1, 1], [1, 2, 0, 0], [1, 0, 2, 0], [1, 0, 0, 2]]) / 3)
+
+
+def test_the_smallest_networks_by_hand() -> None:
+    assert [longest_link_hitting_time(network_of("path", K)) for K in (1, 2)] == [0.0, 1.0]
+    assert [diameter(network_of("complete", K)) for K in (1, 2, 3)] == [(0, True), (1, True), (1, True)]
+    assert [algebraic_connectivity(network_of("path", K)) for K in (1, 2)] == [0.0, 2.0]
+    assert facts(network_of("star", 5)).degree_mean == 8 / 5
+    assert metropolis_chain(network_of("empty", 2)).P.toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert tour_visits([0, 1, 2, 1], [0.25, 0.25, 0.5], S=2).tolist() == [0.25, 1.0, 0.75]
+    assert [random_tour_work([[1], [0, 2], [1]], S) > 0 for S in (3, 4, 5)] == [True, False, False]
