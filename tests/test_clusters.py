@@ -135,6 +135,19 @@ class TestFind:
         sides = clusters_module._even_out(star, ({1}, {0, 2, 3, 4, 5}), [1, 0, 2, 3, 4, 5], 3)
         assert sides == ({1}, {0, 2, 3, 4, 5})
 
+    def test_a_tree_is_cut_where_a_side_comes_nearest_to_the_target(self):
+        path, members = make_network("path", names(10)), tuple(range(10))
+        for target in range(1, 10):
+            low, high = clusters_module._tree_cut(path, members, target)
+            assert (len(low), low | high) == (target, set(members))
+        branching = network_from_edges([(0, 1), (0, 2), (2, 3), (2, 4)], names(5))
+        order, below = clusters_module._spanning_tree(branching, (0, 1, 2, 3, 4))
+        assert (order, below) == ([0, 2, 4, 3, 1], {0: 5, 2: 3, 4: 1, 3: 1, 1: 1})
+        assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 2) == ({0, 1}, {2, 3, 4})
+        assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 3) == ({2, 3, 4}, {0, 1})
+        assert clusters_module._tree_cut(branching, (0, 1, 2, 3, 4), 1) == ({4}, {0, 1, 2, 3})
+        assert clusters_module._tree_cut(branching, (0, 2, 4), 1) in (({4}, {0, 2}), ({0}, {2, 4}))
+
     def test_order_by_distance_when_the_eigensolver_fails(self, monkeypatch):
         def fails(_):
             raise ArpackError(-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -144,3 +145,54 @@ def test_pieces_without_links_stay_apart(monkeypatch: pytest.MonkeyPatch) -> Non
     assert communities(make_network("empty", names(5)), 0) == tuple((k,) for k in range(5))
     pairs = network_from_edges(nx.Graph([(0, 1), (2, 3), (4, 5), (6, 7)]), names(8))
     assert communities(pairs, 0) == ((0, 1), (2, 3), (4, 5), (6, 7))
+
+
+@pytest.mark.parametrize(("limit", "value"), [("LARGEST_SIZE", 40), ("LARGEST_EDGES", 60)])
+def test_a_network_as_large_as_networkx_takes_is_not_contracted(
+    limit: str, value: int, seen: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = network_from_edges(nx.circular_ladder_graph(20), names(40))
+    expected = communities(network, 1)
+    monkeypatch.setattr(communities_module, limit, value)
+    assert communities(network, 1) == expected
+    assert seen == [(40, 60)] * 2
+    monkeypatch.setattr(communities_module, limit, value - 1)
+    communities(network, 1)
+    assert seen[2] < (40, 60)
+
+
+class Counting:
+    """In order, and how often."""
+
+    def __init__(self) -> None:
+        self.passes = 0
+
+    def permutation(self, size: int) -> range:
+        self.passes += 1
+        return range(size)
+
+
+def modularity(A: np.ndarray, labels: np.ndarray) -> float:
+    """sum over c of A_cc/total - (volume_c/total)^2."""
+    belongs = np.eye(labels.max() + 1)[labels]
+    inside, total = belongs.T @ A @ belongs, A.sum()
+    return float((np.diag(inside) / total - (inside.sum(axis=1) / total) ** 2).sum())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_after_the_local_moves_no_client_would_rather_be_elsewhere(seed: int) -> None:
+    """With weights, and with loops, as contracted networks have them."""
+    rng = np.random.default_rng(seed)
+    A = np.triu(rng.integers(1, 9, (12, 12)) * (rng.random((12, 12)) < 0.3)).astype(float)
+    A = A + A.T
+    order = Counting()
+    labels = communities_module._local_moves(sp.csr_array(A), order)
+    assert sorted(set(labels.tolist())) == list(range(labels.max() + 1))
+    best = modularity(A, labels)
+    assert best > modularity(A, np.arange(12))
+    for k in range(12):
+        for j in np.flatnonzero(A[k]):
+            other = labels.copy()
+            other[k] = labels[j]
+            assert modularity(A, other) <= best + 1e-12
+    assert 2 <= order.passes < communities_module.PASSES

@@ -42,6 +42,13 @@ def test_every_client_has_its_others():
         neighbours[4]
 
 
+def test_few_neighbours_are_stored_and_many_computed(monkeypatch):
+    monkeypatch.setattr(topology, "STORED", 4)
+    stored, computed = (make_network("complete", [str(k) for k in range(size)]) for size in (4, 5))
+    assert stored.neighbours == ((1, 2, 3), (0, 2, 3), (0, 1, 3), (0, 1, 2))
+    assert repr(computed.neighbours) == "CompleteNeighbours(5)"
+
+
 def test_ten_thousand_clients_take_a_megabyte_or_two():
     names = [str(k) for k in range(10_000)]
     tracemalloc.start()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from mtcd.config.read import check_config
 from mtcd.errors import ConfigError, NetworkError
 from mtcd.methods.mtcd import MTCD
+from mtcd.network import geometric
 from mtcd.network.geometric import random_geometric
 from mtcd.network.topology import make_network
 from mtcd.network.tours import closed_walk, ring
@@ -43,8 +44,20 @@ def test_the_links_are_the_pairs_within_the_radius_and_the_named_radius_connects
 
 @pytest.mark.parametrize("radius", [None, 0.0, -1.0, float("nan"), float("inf")])
 def test_a_radius_that_makes_no_sense_is_refused(radius: float | None) -> None:
-    with pytest.raises(NetworkError, match="radius"):
+    with pytest.raises(NetworkError, match="needs radius" if radius is None else "a distance above 0"):
         random_geometric(20, radius, 0)
+
+
+@pytest.mark.parametrize("least", [0.25, np.nextafter(0.25, 1), 0.123412, np.nextafter(0.1, 1), 0.0099991, 1.0001])
+def test_the_named_radius_is_rounded_up_to_four_digits(least: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It must not be too short by a rounding error; one that just connects is enough."""
+    monkeypatch.setattr(geometric, "_connecting", lambda places: least)
+    with pytest.raises(NetworkError, match="not connected") as told:
+        random_geometric(5, 0.999 * least, 0)
+    named = str(told.value).split("at least ")[1].split(" ")[0]
+    assert least <= float(named) <= 1.0011 * least
+    assert float(named) == float(f"{float(named):.4g}")
+    random_geometric(5, least, 0)
 
 
 def test_the_config_takes_radius_and_seed_for_this_kind_alone() -> None:

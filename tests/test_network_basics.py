@@ -2,15 +2,20 @@
 
 import math
 
+import networkx as nx
+import numpy as np
 import pytest
 
-from mtcd.errors import NetworkError
-from mtcd.network.changes import describe_changes, with_changes
+from mtcd.errors import ConfigError, NetworkError
+from mtcd.network.changes import absences, describe_changes, in_pieces, with_changes
+from mtcd.network.complete import Others
 from mtcd.network.edges import network_from_edges
 from mtcd.network.kinds import kind_of
+from mtcd.network.mixing import metropolis_weights
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks import Walk, make_walk
-from mtcd.network.walks.facts import Facts
+from mtcd.network.walks.facts import ChainFacts, Facts
+from mtcd.network.walks.lazy import lazy_chain
 
 NAMES = ["ann", "bob", "cleo", "dan", "eve", "fay"]
 
@@ -98,5 +103,56 @@ def test_of_a_walk_without_theory_nothing_is_promised() -> None:
 
     facts = Nothing()
     assert facts.takes_links(0.1) is False
+    chain = lazy_chain(make_network("path", NAMES))
+    assert [ChainFacts(lambda: chain, *every).takes_links(0.1) for every in ([], [True])] == [False, True]
     assert facts.tour() is None
     assert (facts.hitting_time(), facts.hitting_work()) == (math.inf, 0.0)
+
+
+@pytest.mark.parametrize("iteration", [-1, 0.5])
+def test_changes_are_at_iterations_from_0_on(iteration: float) -> None:
+    path = make_network("path", NAMES)
+    with pytest.raises(ConfigError, match="iteration of a change"):
+        with_changes(path, [Change(iteration, leave=["fay"])])
+    at_once = with_changes(path, [Change(0, leave=["fay"])])
+    assert absences(at_once) == ((0, frozenset({5})),)
+
+
+def test_views_in_which_clients_are_apart_are_told() -> None:
+    path = make_network("path", NAMES)
+    changes = [Change(1000, leave=["bob"]), Change(2000, leave=["dan"]), Change(3000, join=["bob", "dan"])]
+    assert in_pieces(path) == []
+    assert in_pieces(with_changes(path, [Change(5, leave=["ann"])])) == []
+    assert in_pieces(with_changes(path, changes)) == [
+        "from iteration 1,000 on the clients present are in 2 components",
+        "from iteration 2,000 on the clients present are in 3 components",
+    ]
+
+
+def test_what_a_graph_says_and_a_network_does_not_is_noted() -> None:
+    plain, one_way, both_ways = nx.path_graph(3), nx.DiGraph([(0, 1), (2, 1)]), nx.DiGraph([(0, 1), (1, 0)])
+    weighted, alike = nx.Graph(), nx.Graph()
+    weighted.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 3.0)])
+    alike.add_weighted_edges_from([(0, 1, 2.0), (1, 2, 2.0)])
+    for graph in (plain, both_ways, alike):
+        assert network_from_edges(graph, NAMES).notes == ()
+    (directions,), (weights,) = (network_from_edges(graph, NAMES).notes for graph in (one_way, weighted))
+    assert "directions are ignored" in directions
+    assert "weights, which walks do not use" in weights
+    half = nx.Graph(alike)
+    half.add_edge(2, 3)  # one without a weight is no other weight
+    assert network_from_edges(half, NAMES).notes == ()
+
+
+def test_a_slice_of_others_is_computed_and_not_stored_where_it_can_be() -> None:
+    others = Others(3, 100)
+    assert [isinstance(others[place:], range) for place in (2, 3, 4)] == [False, True, True]
+    assert [list(others[place:])[:3] for place in (2, 3, 4)] == [[2, 4, 5], [4, 5, 6], [5, 6, 7]]
+
+
+def test_metropolis_weights_by_hand() -> None:
+    """A star of three leaves, and one more link: degrees 3, 2, 2, 1."""
+    network = network_from_edges([(0, 1), (0, 2), (0, 3), (1, 2)], ["a", "b", "c", "d"])
+    expected = [[1, 1, 1, 1], [1, 5 / 3, 4 / 3, 0], [1, 4 / 3, 5 / 3, 0], [1, 0, 0, 3]]
+    assert metropolis_weights(network).toarray() == pytest.approx(np.array(expected) / 4)
+    assert metropolis_weights(make_network("empty", ["a", "b"])).toarray().tolist() == [[1.0, 0.0], [0.0, 1.0]]

@@ -5,15 +5,20 @@ import numpy as np
 import pytest
 
 from mtcd.errors import ConfigError, NetworkError
+from mtcd.network import clusters, spectrum
 from mtcd.network.changes import with_changes
 from mtcd.network.clusters import find_clusters
 from mtcd.network.edges import network_from_edges
+from mtcd.network.spectrum import adjacency, diameter, laplacian
 from mtcd.network.topology import Change, make_network
 from mtcd.network.walks.lazy import lazy_chain
+from mtcd.network.walks.non_backtracking import link_visits
+from mtcd.network.walks.random_tour import random_tour_visits
 from mtcd.network.walks.tour import tour_visits
 from mtcd.theory import mixing
 from mtcd.theory.bounds import LoneGuarantee
 from mtcd.theory.mixing import spectral_gap
+from mtcd.theory.visits import visit_probabilities
 
 
 def test_a_certain_visit_has_probability_1_whatever_the_rounding() -> None:
@@ -88,3 +93,57 @@ def test_a_usual_radius_is_proposed_where_none_is_given(clients: int) -> None:
         make_network("random-geometric", [f"c{k}" for k in range(clients)])
     proposed = float(str(told.value).split(f"{clients} clients, ")[1].split()[0])
     assert min(usual, np.sqrt(2)) <= proposed <= 1.001 * usual
+
+
+@pytest.mark.parametrize(
+    ("sizes", "count", "shares"),
+    [([30, 10], 4, [3, 1]), ([5, 5, 5], 7, [3, 2, 2]), ([1, 9, 4], 6, [1, 3, 2]), ([2, 7], 2, [1, 1])],
+)
+def test_clusters_are_dealt_to_the_fullest_part(sizes: list[int], count: int, shares: list[int]) -> None:
+    assert clusters._shares(sizes, count) == shares
+
+
+def test_the_order_of_a_complete_part_is_not_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = network_from_edges([*nx.complete_graph(4).edges, (3, 4)], [f"c{k}" for k in range(5)])
+    A = adjacency(network)
+    monkeypatch.setattr(clusters, "_fiedler", None)
+    assert clusters._order(network, A, (0, 1, 3)) == [0, 1, 3]
+    assert clusters._order(network, A, (0, 2, 1, 3)) == [0, 2, 1, 3]
+    with pytest.raises(TypeError):
+        clusters._order(network, A, (2, 3, 4))
+
+
+@pytest.mark.parametrize(("sweeps", "exact"), [(0, False), (1, False), (3, True)])
+def test_a_diameter_is_exact_if_there_was_time_for_it(
+    sweeps: int, exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ring of seven and one of three that share a client: none is as far apart as twice the way to the middle."""
+    graph = nx.compose(nx.cycle_graph(7), nx.Graph([(0, 7), (7, 8), (8, 0)]))
+    network = network_from_edges(graph, [f"c{k}" for k in range(9)])
+    assert diameter(network) == (nx.diameter(graph), True) == (4, True)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 8)
+    monkeypatch.setattr(spectrum, "SWEEPS", sweeps)
+    assert diameter(network) == (4, exact)
+    monkeypatch.setattr(spectrum, "EXACT_DIAMETER_LIMIT", 9)
+    assert diameter(network) == (4, True)
+
+
+def test_no_probability_of_a_visit_is_above_1_by_rounding() -> None:
+    """Each of these sums is 1 + 2e-16 or more."""
+
+    def start(K: int) -> np.ndarray:
+        return np.arange(1, K + 1) / (K * (K + 1) / 2)
+
+    cycle, path, everyone = (
+        make_network(kind, "abcde"[:K]) for kind, K in (("cycle", 5), ("path", 4), ("complete", 5))
+    )
+    assert link_visits(cycle, start(5), 5).max() == 1.0
+    assert random_tour_visits(path.neighbours, start(4), 5).max() == 1.0
+    assert visit_probabilities(lazy_chain(everyone).P, start(5), 200).max() == 1.0
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_an_eigenvector_of_a_large_network_grows_with_the_numbers(sign: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    L, found = laplacian(adjacency(make_network("path", [f"c{k}" for k in range(70)]))), np.linspace(-3, 2, 70)
+    monkeypatch.setattr(clusters, "fiedler_sparse", lambda _: (0.1, sign * found))
+    assert clusters._fiedler(L).tolist() == found.tolist()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mtcd.errors import NetworkError
 from mtcd.network.edges import network_from_edges
-from mtcd.network.repair import TOO_LONG, mended, repaired, repaired_tree
+from mtcd.network.repair import TOO_LONG, _shortened, mended, repaired, repaired_tree
 from mtcd.network.topology import Network, make_network
 from mtcd.network.tours import closed_walk, spanning_tree
 from mtcd.network.walks import make_walk
@@ -162,3 +162,28 @@ def test_a_repaired_walk_goes_everywhere_and_only_there(kind: str) -> None:
         previous = seen[-2]
     assert set(seen) == set(present)
     assert all(a == b or b in network.neighbours[a] for a, b in pairwise(seen))
+
+
+@pytest.mark.parametrize(
+    ("walk", "short"),
+    [
+        ([0, 1, 2, 1, 2, 3, 2, 1], [0, 1, 2, 3, 2, 1]),  # once up and down is enough
+        ([0, 1, 0, 1], [0, 1]),
+        ([0, 1, 0, 1, 0, 1, 0, 1], [0, 1]),
+        ([2, 1, 0, 1, 2, 3], [1, 0, 1, 2, 3, 2]),
+        ([1, 0, 1, 0, 1, 2, 3, 2], [0, 1, 2, 3, 2, 1]),
+        ([3, 3, 2, 1, 0, 1, 2], [3, 2, 1, 0, 1, 2]),
+        ([0], [0]),
+    ],
+)
+def test_spare_passages_are_dropped_and_the_last_one_of_a_client_never_is(walk: list[int], short: list[int]) -> None:
+    found = _shortened(list(walk), make_network("path", [f"c{k}" for k in range(4)]))
+    assert found in [short[i:] + short[:i] for i in range(len(short))]
+
+
+def test_a_passage_that_another_one_made_spare_is_dropped_too() -> None:
+    links = [(0, 1), (1, 2), (2, 3), (3, 0), (1, 3), (0, 4), (4, 2)]
+    network = network_from_edges(links, [f"c{k}" for k in range(5)])
+    walk = _shortened([4, 2, 1, 3, 1, 0, 3, 0], network)
+    assert len(walk) == 5
+    check_tour(walk, network, range(5))

@@ -48,3 +48,24 @@ def test_the_search_for_a_centre_is_short_on_large_networks(monkeypatch: pytest.
 def test_two_networks_with_the_same_links_have_the_same_tree() -> None:
     first, second = (make_network("erdos-renyi", names(60), p=0.1, seed=5) for _ in range(2))
     assert spanning_tree(first) == spanning_tree(second)
+
+
+@pytest.mark.parametrize(
+    ("kind", "clients", "root"),
+    [("path", 8, 4), ("cycle", 6, 4), ("cycle", 9, 2), ("grid", 12, 6), ("complete", 5, 1)],
+)
+def test_of_several_centres_every_version_chooses_the_same(kind: str, clients: int, root: int) -> None:
+    assert spanning_tree(make_network(kind, names(clients))).root == root
+    drawn = make_network("random-geometric", names(25), radius=0.4, seed=1)
+    assert spanning_tree(drawn).root == 15
+
+
+@pytest.mark.parametrize("kind", ["path", "star", "complete"])
+def test_the_centre_of_a_tree_or_a_complete_network_takes_few_searches(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three to find the middle of a long path, four at most to see that none is better, and one for the tree."""
+    searches, search = [], spanning.breadth_first
+    monkeypatch.setattr(spanning, "breadth_first", lambda *given: searches.append(0) or search(*given))
+    spanning_tree(make_network(kind, names(30)))
+    assert 5 <= len(searches) <= 8

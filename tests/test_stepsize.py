@@ -90,3 +90,29 @@ def test_the_limit_says_which_settings_the_theorems_do_not_cover(method: mtcd.MT
     assert rule.proven == (beyond is None)
     assert ("rule of thumb" in rule.reason) == (beyond is not None)
     assert beyond is None or beyond in rule.reason
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_largest_norm_of_a_block_knows_neither_curvature_nor_penalty_nor_weights(weighted: bool) -> None:
+    X = np.random.default_rng(3).standard_normal((9, 5))
+    y = np.array([0, 1, 1, 1, 1, 1, 1, 1, 0])
+    data = mtcd.split(X, y, {"a": [0, 1], "b": [2, 3, 4]})
+    model = mtcd.Glm("logistic", l2=0.7, class_weight={0: 9.0, 1: 1.0} if weighted else None)
+    smoothness = Smoothness(model.problem(data))
+    assert smoothness.norm == pytest.approx(max(sigma(X[:, :2]), sigma(X[:, 2:])), rel=1e-6)
+
+
+@pytest.mark.parametrize("l1", [0.0, 0.1])
+@pytest.mark.parametrize("beyond", [[], ["momentum"]])
+def test_the_rule_says_what_it_rests_on_and_whether_it_is_proven(l1: float, beyond: list[str]) -> None:
+    X = np.random.default_rng(4).standard_normal((8, 3))
+    data = mtcd.split(X, X[:, 0], {"a": [0], "b": [1, 2]})
+    smoothness = Smoothness(mtcd.Glm("linear", l1=l1, l2=0.2).problem(data))
+    for batch in (None, 2):
+        rule = theorem_limit(smoothness, 4, 3, batch, beyond)
+        named = [*(["l1"] if l1 else []), *beyond]
+        assert rule.proven == (not named)
+        assert ("rule of thumb" in rule.reason) == bool(named)
+        assert (f"they do not cover {' and '.join(named)})" in rule.reason) == bool(named)
+        assert ("L, of a mini-batch at worst, =" in rule.reason) == (batch is not None)
+        assert rule.reason.endswith(f"= {smoothness.batch(batch):.4g}, S = 4, Q = 3")

@@ -128,3 +128,49 @@ def test_what_cannot_be_less_than_nothing_is_refused(name: str) -> None:
     Guarantee(**fine)
     with pytest.raises(ConfigError, match=name):
         Guarantee(**(fine | {name: -1}))
+
+
+@pytest.mark.parametrize("name", ["stepsize", "pi", "smoothness", "hops", "local_updates", "batch"])
+def test_what_must_be_above_0_is_refused_at_0(name: str) -> None:
+    fine = {"delta": 0.0, "stepsize": 1e-3, "pi": 1.0, "hops": 1, "local_updates": 1, "smoothness": 4.0, "batch": 1}
+    promise = Guarantee(**fine, variance=0.0)  # nothing to gain and no noise: one iteration, and a batch of one
+    assert (promise.iterations(1e-9), promise.batch_size(1e-9), promise.floor) == (1, 1, 0.0)
+    with pytest.raises(ConfigError, match=name):
+        Guarantee(**(fine | {name: 0}))
+
+
+@pytest.mark.parametrize(("times", "fine"), [(1 - 1e-6, True), (1.0, True), (1 + 1e-12, True), (1.001, False)])
+def test_the_largest_step_of_the_theorems_may_be_exceeded_by_rounding_alone(times: float, fine: bool) -> None:
+    given = {"delta": 1.0, "pi": 1.0, "hops": 3, "local_updates": 7, "smoothness": 11.0}
+    stepsize = times / (2 * 11 * 3 * 7)
+    if fine:
+        assert Guarantee(**given, stepsize=stepsize).after(1) == pytest.approx(2 / stepsize)
+    else:
+        with pytest.raises(ConfigError, match="step sizes up to"):
+            Guarantee(**given, stepsize=stepsize)
+
+
+def test_a_target_at_the_floor_is_never_reached() -> None:
+    promise = Guarantee(delta=1.0, stepsize=0.01, pi=0.5, hops=5, local_updates=2, smoothness=4.0, variance=3.0)
+    with pytest.raises(ConfigError, match="for ever"):
+        promise.iterations(promise.floor)
+    for nothing in (0.0, -0.5):
+        with pytest.raises(ConfigError, match="target must be above 0"):
+            promise.iterations(nothing)
+    assert promise.after(promise.iterations(1.01 * promise.floor)) <= 1.01 * promise.floor
+    with pytest.raises(ConfigError, match="iterations"):
+        promise.after(0)
+
+
+def test_one_client_more_than_tokens_saves_one_uplink() -> None:
+    """Four tokens of five clients, three hops each: 5 + 4 messages to and from the server in place of 10."""
+    few = Comparison(clients=5, tokens=4, hops=3)
+    assert (few.server_messages, few.server_traffic, few.cost_ratio, few.time_ratio) == (9, 9.0, 12.0, 3.0)
+    assert (few.cost(2.0, 0.5), few.client_server_cost(2.0)) == (9 * 2 + 12 * 0.5, 20.0)
+    full = Comparison(clients=5, tokens=4, hops=3, full_batch=True)
+    assert (full.server_messages, full.cost_ratio, full.time_ratio) == (8, 6.0, 1.5)
+    sized = Comparison(clients=5, tokens=4, hops=3, uplink=3.0, downlink=0.5, hop=2.0)
+    assert (sized.server_traffic, sized.cost(1.0, 1.0)) == (5 * 3 + 4 * 0.5, 17.0 + 24.0)
+    for name in ("clients", "tokens", "hops", "local_updates"):
+        with pytest.raises(ConfigError, match=name):
+            Comparison(**({"clients": 5, "tokens": 4, "hops": 3} | {name: 0}))

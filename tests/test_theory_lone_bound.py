@@ -49,11 +49,23 @@ def test_the_right_hand_side_by_hand() -> None:
         ({"stepsize": 0.2}, "below 2/max_k L_k = 0.2"),
         ({"pi_min": 1.5}, "at most 1"),
         ({"mixing_time": -1}, "0 or more"),
+        ({"delta": -1.0}, "delta"),
+        *(({name: 0}, name) for name in ("stepsize", "pi_min", "smoothness", "block_smoothness", "local_updates")),
     ],
 )
 def test_what_it_does_not_hold_for_is_refused(change: dict[str, float], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         LoneGuarantee(**(SETTINGS | change))
+
+
+def test_one_client_that_is_visited_all_the_time_does_not_wait() -> None:
+    alone = LoneGuarantee(**(SETTINGS | {"pi_min": 1.0, "mixing_time": 0}))
+    assert alone.constant == pytest.approx(alone.omega_2 * 3.0) == pytest.approx(240.0)
+    assert LoneGuarantee(**(SETTINGS | {"mixing_time": 1, "local_updates": 1})).constant == pytest.approx(320.0 * 3)
+    done = LoneGuarantee(**(SETTINGS | {"delta": 0.0}))
+    assert (done.updates(1e-9), done.after(1)) == (1, 0.0)
+    with pytest.raises(ConfigError, match="updates"):
+        done.after(0)
 
 
 @pytest.mark.parametrize("make", [lazy_chain, metropolis_chain])

@@ -257,3 +257,28 @@ def test_a_walk_counts_as_mixed_at_a_distance_of_a_quarter_unless_said_otherwise
     chain = lazy_chain(network_of("path", 6))
     assert mixing_time(chain.P, chain.share) == brute_mixing(chain, 0.25)
     assert mixing_bounds(0.1, 0.02) == mixing_bounds(0.1, 0.02, 0.25)
+
+
+def test_distances_that_are_just_reached_count() -> None:
+    """A Metropolis walk on three clients is 2/3, 1/3, 1/6 away; a walk one way round a cycle of four has binomial
+    probabilities: 3/4, 1/2, 1/4, 1/4, 1/8 away."""
+    P, share = metropolis_chain(network_of("complete", 3))
+    assert mixing.mixing_times(P, share, [0.7, 2 / 3, 0.66, 1 / 3, 0.33, 1 / 6]) == [0, 0, 1, 1, 2, 2]
+    around = sp.csr_array(np.roll(np.eye(4), 1, axis=1) / 2 + np.eye(4) / 2)
+    assert mixing.mixing_times(around, np.full(4, 0.25), [0.75, 0.7, 0.5, 0.49, 0.25, 0.2, 0.125]) == [
+        0, 1, 1, 2, 2, 4, 4
+    ]  # fmt: skip
+    for distance, hops in ((0.5, 1), (0.25, 2), (0.2, 4), (0.125, 4)):
+        assert mixing._by_squaring(around, np.full(4, 0.25), distance) == hops
+
+
+def test_mixing_bounds_by_hand() -> None:
+    assert mixing_bounds(0.2, 0.05, 0.1) == (pytest.approx(4 * math.log(5)), pytest.approx(5 * math.log(200)))
+    assert mixing_bounds(0.9, 0.5) == (pytest.approx(math.log(2) / 9), pytest.approx(math.log(8) / 0.9))
+    assert mixing_bounds(0.5, 0.5, 0.75)[0] == 0.0  # no walk needs less than no hop
+    assert mixing_bounds(1.0, 1.0, 0.25) == (0.0, pytest.approx(math.log(4)))
+
+
+def test_the_bound_of_matthews_by_hand() -> None:
+    assert [cover_bound(6.0, K) for K in (1, 2, 3, 4)] == [0.0, 6.0, 9.0, 11.0]
+    assert cover_bound(math.inf, 1) == 0.0

@@ -105,6 +105,7 @@ def test_hops_before_a_branch_by_hand() -> None:
     expected = np.zeros(9)
     expected[[0, 2, 6, 8]] = 1 / 3, 1 / 6, 1 / 6, 1 / 3
     np.testing.assert_allclose(detours((1, 3), 99), expected, atol=1e-15)
+    np.testing.assert_allclose(detours((1, 3), 8), expected[:7], atol=1e-15)  # 8 visits are 7 hops
     np.testing.assert_allclose(detours((1, 3), 7), expected[:7], atol=1e-15)  # what is later than S is of no interest
     many = detours((1,) * 300, 10_000)  # any number of branches before: all equally likely
     np.testing.assert_allclose(many[::2], 1 / 301, rtol=1e-9)

@@ -249,6 +249,7 @@ def test_pieces_are_as_long_as_the_longest_of_their_tours() -> None:
     pieces = Pieces(tours)
     assert [tours[piece].length for piece in tours] == [2, 4]
     assert pieces.length == 4
+    assert Pieces({(0, 1): make_walk("lazy", network, (0, 1))}).length == 0
     assert [pieces.covers(k) for k in range(6)] == [True, True, False, True, True, True]
 
 

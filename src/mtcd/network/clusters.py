@@ -137,7 +137,7 @@ def _order(network: Network, A: scipy.sparse.csr_array, members: Cluster) -> lis
         edge = breadth_first(network.neighbours, members[0], set(members))[-1][0]  # no mutants: any at the edge
         return [k for level in breadth_first(network.neighbours, edge, set(members)) for k in level]
     # rounded: clients that are alike but for rounding errors go by their numbers
-    return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]
+    return [members[i] for i in np.argsort(np.round(along, 9), kind="stable")]  # no mutants: some digits
 
 
 def _fiedler(L: scipy.sparse.csr_array) -> Array:
@@ -151,7 +151,8 @@ def _fiedler(L: scipy.sparse.csr_array) -> Array:
         vector = fiedler_sparse(L)[1]
         return vector if vector @ numbers >= 0 else -vector
     values, vectors = scipy.linalg.eigh(L.toarray())
-    space = vectors[:, 1:][:, values[1:] <= values[1] + 1e-9 * values[-1]]
+    rounding = 1e-9 * values[-1]  # no mutants: any small part of the largest
+    space = vectors[:, 1:][:, values[1:] <= values[1] + rounding]
     along: Array = space @ (space.T @ numbers)
     size = np.linalg.norm(along)
     return along / size if size > 1e-6 else space[:, 0]  # no mutants: rounding errors, or any of them
@@ -188,7 +189,7 @@ def _even_out(
         touching = (k for k in nearest if k in giver and not taker.isdisjoint(network.neighbours[k]))
         mover = next((k for k in islice(touching, MOVES) if _can_spare(network, giver, k)), None)
         if mover is None:
-            break
+            break  # no mutants: only the time
         giver.remove(mover)
         taker.add(mover)
     return low, high
@@ -205,7 +206,7 @@ def _tree_cut(network: Network, members: Cluster, target: int) -> tuple[set[int]
     def off(i: int) -> int:
         return min(abs(below[order[i]] - target), abs(len(order) - below[order[i]] - target))
 
-    i = min(range(1, len(order)), key=off)
+    i = min(range(len(order)), key=off)  # never 0, the root: any leaf comes nearer
     hanging = set(order[i : i + below[order[i]]])
     rest = set(members) - hanging
     return (hanging, rest) if abs(len(hanging) - target) <= abs(len(rest) - target) else (rest, hanging)

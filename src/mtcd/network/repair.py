@@ -61,13 +61,13 @@ def _shortened(walk: list[int], network: Network) -> list[int]:
     times, place = Counter(walk), 0
     while place < len(walk):
         k, before, after = walk[place], walk[place - 1], walk[(place + 1) % len(walk)]
-        spare = times[k] > 1 and (k == after or before == after or after in network.neighbours[before])
+        spare = times[k] > 1 and (before == after or after in network.neighbours[before])
         if not spare:
             place += 1
             continue
         times[k] -= 1
         del walk[place]
-        place = max(place - 2, 0)
+        place = max(place - 1, 0)  # the one before has another neighbour now
     return walk
 
 

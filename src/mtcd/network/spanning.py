@@ -67,8 +67,8 @@ def _centre(network: Network) -> int:
     max(d, e - d). The search tries the client with the least bound, until none can be better than the best.
     """
     least = np.zeros(network.size, dtype=np.int64)  # what is known of each client's farthest
-    best, best_depth = 0, network.size
-    candidate = _middle(network)
+    best = candidate = _middle(network)
+    best_depth = network.size
     for _ in range(SEARCHES):
         levels = _levels(network, candidate)
         depth = len(levels) - 1

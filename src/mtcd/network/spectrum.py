@@ -63,7 +63,8 @@ def algebraic_connectivity(network: Network) -> float:
         return float(network.size)
     L = laplacian(adjacency(network))
     if network.size <= DENSE_LIMIT:
-        return float(scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])[0])
+        (second,) = scipy.linalg.eigvalsh(L.toarray(), subset_by_index=[1, 1])
+        return float(second)
     return float(fiedler_sparse(L)[0])
 
 
@@ -89,7 +90,7 @@ def fiedler_sparse(L: scipy.sparse.csr_array) -> tuple[float, Array]:
     from scipy.sparse.csgraph import dijkstra
     from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
-    K = L.shape[0]
+    K = L.shape[0]  # no mutants: L is square
     # Lanczos finds, of several eigenvectors, the one nearest to where it starts: with the numbers of the
     # clients that is a sensible one. The noise keeps it off symmetric vectors that never reach the rest.
     start = np.linspace(-1, 1, K) + 1e-3 * stream(0, "fiedler").standard_normal(K)  # no mutants: near enough is enough

@@ -65,7 +65,8 @@ class Network:
         """The same graph for networkx; its nodes are the numbers of the clients."""
         graph = nx.Graph()
         graph.add_nodes_from(range(self.size))
-        graph.add_edges_from((k, j) for k, near in enumerate(self.neighbours) for j in near if k < j)
+        edges = ((k, j) for k, near in enumerate(self.neighbours) for j in near if k < j)  # no mutants: each once
+        graph.add_edges_from(edges)
         return graph
 
     @cached_property
@@ -171,7 +172,7 @@ def neighbour_lists(edges: Edges, K: int) -> Neighbours:
     both = np.concatenate([edges, edges[:, ::-1]])
     both = both[both[:, 0] != both[:, 1]]
     codes = np.sort(both[:, 0] * K + both[:, 1])  # by client, then neighbour
-    codes = codes[np.diff(codes, prepend=-1) > 0]  # each once; np.unique takes ten times as long
+    codes = codes[np.diff(codes, prepend=0) > 0]  # each once, and none is 0; np.unique takes ten times as long
     ends = np.searchsorted(codes, np.arange(K + 1) * K).tolist()
     others = (codes % K).tolist()
     return tuple(tuple(others[ends[k] : ends[k + 1]]) for k in range(K))
@@ -198,7 +199,7 @@ def _grid(K: int, rows: int | None) -> Edges:
         rows = next(r for r in range(isqrt(K), 0, -1) if K % r == 0)
     elif rows < 1 or K % rows:
         most = 20  # no mutants: to be read by a person
-        fitting = listing([r for r in range(1, K + 1) if K % r == 0], limit=most)
+        fitting = listing([*(r for r in range(1, K) if K % r == 0), K], limit=most)
         raise NetworkError(f"{K} clients do not fill {rows} rows: choose rows from {fitting}")
     at = np.arange(K).reshape(rows, -1)
     along, down = (at[:, :-1], at[:, 1:]), (at[:-1], at[1:])

@@ -22,7 +22,7 @@ from mtcd.seeding import stream
 LARGEST_ROUND_TRIP = 150
 LARGEST_CYCLE = 5000
 ROTATIONS = 60  # per client, before a search for a cycle restarts
-ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # an attempt takes seconds on a large network
+ATTEMPTS, LARGE, ATTEMPTS_OF_LARGE = 12, 1000, 2  # no mutants: an attempt on a large network takes seconds
 
 
 def closed_walk(network: Network, members: Sequence[int]) -> list[int]:
@@ -95,7 +95,7 @@ def spanning_tree(network: Network, members: Sequence[int]) -> dict[int, list[in
 
 def around_the_tree(tree: dict[int, list[int]], root: int) -> list[int]:
     """Once along both sides of every branch: 2(K - 1) hops."""
-    walk, previous, here = [root], -1, root
+    walk, previous, here = [root], root, root
     for _ in range(2 * (len(tree) - 1) - 1):
         previous, here = here, following(tree[here], previous)
         walk.append(here)
@@ -115,7 +115,7 @@ def following(branches: Sequence[int], previous: int) -> int:
 
 def ring(graph: nx.Graph) -> list[int] | None:
     """The only cycle there is, where every client has two neighbours, however many there are."""
-    if len(graph) < 3 or any(degree != 2 for _, degree in graph.degree):
+    if any(degree != 2 for _, degree in graph.degree):
         return None
     start = min(graph)
     walk = [start, min(graph[start])]
@@ -132,7 +132,7 @@ def hamiltonian_cycle(graph: nx.Graph) -> list[int] | None:
     number = {k: i for i, k in enumerate(nodes)}
     near = [sorted(number[j] for j in graph[k]) for k in nodes]
     for attempt in range(ATTEMPTS if len(nodes) <= LARGE else ATTEMPTS_OF_LARGE):
-        rng = stream(0, "hamiltonian cycle", attempt)
+        rng = stream(0, "hamiltonian cycle", attempt)  # no mutants: any seed
         path = _rotated_path(near, ROTATIONS * len(nodes), rng)
         if path is not None:
             return [nodes[i] for i in path]
@@ -152,8 +152,8 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
     """One attempt: a path from 0 through all whose end is next to it, or None."""
     K = len(near)
     path, place = np.zeros(K, dtype=np.int64), np.full(K, K)  # arrays, as a rotation turns half of the path on average
-    seen, size, end = bytearray(K), 1, 0
-    place[0], seen[0] = 0, 1
+    seen, size, end = [False] * K, 1, 0
+    place[0], seen[0] = 0, True
     for draw in rng.random(most):
         if size == K and 0 in near[end]:
             return [int(k) for k in path]
@@ -162,7 +162,7 @@ def _rotated_path(near: list[list[int]], most: int, rng: np.random.Generator) ->
             dense = 2 * len(near[end]) > K  # no mutants: a rule of thumb; there, none is hard to reach
             easiest = fresh[0]  # no mutants: any will do
             end = easiest if dense else min(fresh, key=lambda k: (sum(not seen[j] for j in near[k]), k))
-            path[size], place[end], seen[end] = end, size, 1
+            path[size], place[end], seen[end] = end, size, True
             size += 1
             continue
         inner = [k for k in near[end] if place[k] < size - 2]
@@ -187,7 +187,7 @@ def round_trip(graph: nx.Graph, order: list[int]) -> list[int]:
     trip, better = np.arange(len(order)), True
     while better:
         better = False
-        for i in range(1, len(trip) - 1):
+        for i in range(1, len(trip)):
             before, first = trip[i - 1], trip[i]
             lasts, afters = trip[i:], np.append(trip[i + 1 :], trip[0])
             change = far[before, lasts] + far[first, afters] - far[before, first] - far[lasts, afters]

@@ -100,10 +100,10 @@ def _by_spectrum(P: sp.csr_array, pi: Array) -> Callable[[float], int]:
     def find(distance: float) -> int:
         low, high = mixing_bounds(1 - float(np.abs(values).max()), float(pi.min()), distance)
         far, near = max(0, int(low) - 1), math.ceil(high) + 1  # no mutants: widened where it is too narrow
-        if far > 0 and is_near(far, distance):  # by rounding, of a long walk
-            far = 0
+        if far > 0 and is_near(far, distance):  # no mutants: by rounding, of a long walk
+            far = 0  # no mutants: as above
         while not is_near(near, distance):
-            near *= 2
+            near *= 2  # no mutants: by rounding
         while near - far > 1:
             middle = (far + near) // 2
             far, near = (far, middle) if is_near(middle, distance) else (middle, near)
@@ -124,7 +124,7 @@ def _by_squaring(P: sp.csr_array, pi: Array, distance: float) -> int:
         powers.append(powers[-1] @ powers[-1])
     steps, far = 0, np.eye(len(pi))  # the longest walk so far that is not near enough, and its length
     for bit in reversed(range(len(powers) - 1)):
-        further = powers[bit] if steps == 0 else far @ powers[bit]
+        further = far @ powers[bit]
         if not near(further):
             steps, far = steps + 2**bit, further
     return steps + 1

@@ -86,15 +86,15 @@ def token_visits(network: Network, roam: Roam, walk: Walk, S: int) -> Array:
 
 def least_visits(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[Walk] | None = None) -> LeastVisits:
     """pi for these tokens, exactly. ``walks`` has one for each; by default the lazy walk."""
-    least, seen = 1.0, np.zeros(network.size)
+    least, seen = [], np.zeros(network.size)
     each = [make_walk("lazy", network)] * len(roams) if walks is None else walks
     for roam, walk, tokens in unlike(roams, each):
         p = token_visits(network, roam, walk, S)
-        least = min(least, float(p.min()))
+        least.append(float(p.min()))
         at = list(roam.clients)
         for _ in range(tokens):
             seen[at] += (1.0 - seen[at]) * p
-    return LeastVisits(least, float(seen.min()))
+    return LeastVisits(min(least), float(seen.min()))
 
 
 def unlike(roams: Sequence[R], walks: Sequence[Walk]) -> list[tuple[R, Walk, int]]:
@@ -128,14 +128,14 @@ def walk_bound(network: Network, roams: Sequence[Roam], S: int, walks: Sequence[
     It holds if S is *above* the diameter of every cluster. (The paper says S >= diameter; but S visits are S - 1
     hops, so with S = diameter the client at the far end is never reached.)
     """
-    p_0, d_max = 1.0, 0
+    degrees: list[int] = []
     for roam in set(roams):
         region = inside(network, roam.clients)
         longest, exact = diameter(region)
         if longest is None or longest * (1 if exact else 2) >= S:  # found from one client: at most twice as long
             return 0.0
-        p_0 = min(p_0, max(roam.start))
-        d_max = max(d_max, *map(len, region.neighbours))
+        degrees += map(len, region.neighbours)
+    p_0, d_max = min(max(roam.start) for roam in roams), max(degrees)
     for roam, walk, _ in unlike(roams, walks) if walks else ():
         facts = facts_of(walk, network, roam.clients)
         if facts is None or not facts.takes_links(1.0 / (1.0 + d_max)):

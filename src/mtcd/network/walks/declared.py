@@ -46,7 +46,7 @@ class DeclaredFacts(Facts):
 
     def takes_links(self, least: float) -> bool:
         links = ((k, j) for k in self.rows for j in self.network.neighbours[k] if j in self.rows)
-        return all(self.rows[k].get(j, 0.0) >= least * (1 - 1e-12) for k, j in links)
+        return all(j in self.rows[k] and self.rows[k][j] >= least * (1 - 1e-12) for k, j in links)
 
 
 def stationary(P: scipy.sparse.csr_array) -> Array:
@@ -61,9 +61,8 @@ def stationary(P: scipy.sparse.csr_array) -> Array:
     if not is_irreducible(P):
         return np.zeros(K)
     share = np.ones(K)
-    if K > 1:
-        back = scipy.sparse.csc_array(scipy.sparse.eye_array(K) - P.T)
-        share[1:] = scipy.sparse.linalg.spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())
+    back = scipy.sparse.csc_array(scipy.sparse.eye_array(K) - P.T)
+    share[1:] = scipy.sparse.linalg.spsolve(back[1:, 1:], -back[1:, [0]].toarray().ravel())
     return np.asarray(share / share.sum())
 
 

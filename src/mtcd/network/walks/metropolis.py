@@ -45,7 +45,7 @@ def metropolis_chain(network: Network) -> Chain:
     degrees = np.array([len(near) for near in network.neighbours])
     here, there = links.coords
     links.data = 1.0 / np.maximum(degrees[here], degrees[there])
-    refused = np.maximum(1.0 / degrees[here] - links.data, 0.0)  # summed up, so that no rounding makes a 0 into more
+    refused = 1.0 / degrees[here] - links.data  # summed up, so that no rounding makes a 0 into more
     stays = (degrees == 0) + np.bincount(here, weights=refused, minlength=network.size).astype(float)
     P = scipy.sparse.csr_array(links + scipy.sparse.diags_array(stays))
     P.eliminate_zeros()

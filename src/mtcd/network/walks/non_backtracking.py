@@ -88,8 +88,7 @@ class Links:
         X has those of links, ``at`` those of the clients that they lead to.
         """
         back, on = X[self.back], at[self.tails]
-        on -= back
-        np.maximum(on, 0.0, out=on)  # a difference of equals is 0 up to rounding, which must not make it negative
+        on -= back  # never negative, whatever the rounding: a sum of what is 0 or more is at least each part
         on *= self._share[:, None]
         on[self._dead_end] = back[self._dead_end]
         return np.asarray(on)
@@ -110,7 +109,7 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
     links, visited = Links(network), p.copy()
     if links.count == 0 or S == 1:
         return visited
-    width = max(1, NUMBERS // links.count)
+    width = max(1, NUMBERS // links.count)  # no mutants: only memory
     for first in range(0, network.size, width):
         targets = np.arange(first, min(first + width, network.size))
         there = (targets, targets - first)
@@ -119,28 +118,31 @@ def link_visits(network: Network, start: Sequence[float] | Array, S: int) -> Arr
         X = begin[links.tails]  # column j: the link that a token came along that has not been at j before
         into = np.flatnonzero((links.heads >= first) & (links.heads <= targets[-1]))
         arrived = (into, links.heads[into] - first)
-        for s in range(1, S):
+        at = links.at_clients(X)
+        visited[targets] += at[there]
+        for _ in range(S - 2):
+            X[arrived], at[there] = 0.0, 0.0
+            X = links.hop(X, at)
             at = links.at_clients(X)
             visited[targets] += at[there]
-            if s < S - 1:
-                X[arrived], at[there] = 0.0, 0.0
-                X = links.hop(X, at)
     return np.minimum(visited, 1.0)
 
 
 def longest_link_hitting_time(network: Network) -> float:
     """The largest expected number of hops to a client, over all clients and starting links.
 
-    One linear system per client, over the links that do not lead to it. Infinite on a disconnected network.
+    One linear system per client, over the links that do not lead to it. A start at a client is the mean of those over
+    the links to it. Infinite on a disconnected network.
     """
     if not network.connected:
         return math.inf
-    links = Links(network)
-    Q, longest = links.matrix(), 0.0
-    for target in range(network.size if network.size > 1 else 0):
+    if network.size == 1:
+        return 0.0
+    links, longest = Links(network), []
+    Q = links.matrix()
+    for target in range(network.size):
         away = np.flatnonzero(links.heads != target)
         left = np.zeros(links.count)
         left[away] = np.linalg.solve(np.eye(away.size) - Q[np.ix_(away, away)], np.ones(away.size))
-        from_client = 1.0 + np.bincount(links.tails, weights=left, minlength=network.size) / links.degrees
-        longest = max(longest, left.max(), np.delete(from_client, target).max())
-    return float(longest)
+        longest.append(float(left.max()))
+    return max(longest)

@@ -121,7 +121,7 @@ def random_tour_visits(tree: Tree, start: Sequence[float] | Array, S: int) -> Ar
     sizes, inwards = branch_sizes(tree), inwards_first(tree)
     arrival: dict[tuple[int, int], Array] = {}
     for u, parent in inwards:
-        if parent >= 0:
+        if u != parent:
             _depart(arrival, tree, sizes, p, u, [parent], S)
     for u, parent in reversed(inwards):
         _depart(arrival, tree, sizes, p, u, [v for v in tree[u] if v != parent], S)
@@ -160,7 +160,7 @@ def _depart(
 
 
 def _later(times: Array, delays: Array) -> Array:
-    return np.convolve(times, delays)[: times.size] if delays.size > 1 else times * delays
+    return np.convolve(times, delays)[: times.size]
 
 
 def _sums_without_one(rows: Sequence[Array]) -> list[Array]:
@@ -208,8 +208,8 @@ def detours(sizes: tuple[int, ...], S: int) -> Array:
 
 
 def inwards_first(tree: Tree) -> list[tuple[int, int]]:
-    """Every client and its parent (-1 for client 0, the root), children before parents."""
-    found = [(0, -1)]
+    """Every client and its parent (itself for client 0, the root), children before parents."""
+    found = [(0, 0)]
     for u, parent in found:
         found += [(v, u) for v in tree[u] if v != parent]
     return found[::-1]
@@ -220,7 +220,7 @@ def branch_sizes(tree: Tree) -> dict[tuple[int, int], int]:
     below = [1] * len(tree)
     sizes = {}
     for u, parent in inwards_first(tree):
-        if parent >= 0:
+        if u != parent:
             below[parent] += below[u]
             sizes[parent, u], sizes[u, parent] = below[u], len(tree) - below[u]
     return sizes

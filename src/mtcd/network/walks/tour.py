@@ -143,7 +143,7 @@ def tour_cover(tour: Sequence[int]) -> int:
     3
     """
     begins = _first_places(tour)
-    count, missing, end, longest = dict.fromkeys(tour, 0), len(set(tour)), -1, 0
+    count, missing, end, hops = dict.fromkeys(tour, 0), len(set(tour)), -1, []
     for place, client in enumerate(tour):  # the window from this place to the first one at which all were visited
         while missing:
             end += 1
@@ -151,10 +151,10 @@ def tour_cover(tour: Sequence[int]) -> int:
             missing -= count[reached] == 0
             count[reached] += 1
         if place in begins:
-            longest = max(longest, end - place)
+            hops.append(end - place)
         count[client] -= 1
         missing += count[client] == 0
-    return longest
+    return max(hops)
 
 
 def _first_places(tour: Sequence[int]) -> set[int]:

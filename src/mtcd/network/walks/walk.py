@@ -17,7 +17,7 @@ from mtcd.network.walks.declared import DeclaredFacts
 from mtcd.network.walks.facts import Facts
 from mtcd.registry import Registry
 
-NOWHERE = -1
+NOWHERE = -1  # no mutants: any number that is no client
 PACKAGE = __name__.partition(".")[0]
 
 
