@@ -25,7 +25,7 @@ class PrivateTours(SealedTours):
     ``secret``: noise from the operating system, as in a federation; otherwise it follows from the seed.
     """
 
-    dp: DP = field(default_factory=lambda: DP(epsilon=1.0))
+    dp: DP = field(kw_only=True)
     secret: bool = False
 
     noisy = True

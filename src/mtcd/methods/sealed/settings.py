@@ -28,11 +28,14 @@ from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
 from mtcd.schema.bounds import Bounds
 from mtcd.sealing.cipher import SchemeName
-from mtcd.sealing.parameters import choose_parameters
+from mtcd.sealing.parameters import SECURE_BITS, choose_parameters
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 FEWEST_ROWS = 10
 PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
+MOST_BYTES = 1_048_576  # of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
+HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
 DEPTH = 20
 
 
@@ -213,7 +216,7 @@ class SealedTours(Method):
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
-        ciphertexts = 2 * 8 * 16384 * 4 * (1 + self.token_numbers(samples) // 8192)
+        ciphertexts = 1 + self.token_numbers(samples) // min(SECURE_BITS)
         return replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
@@ -222,9 +225,9 @@ class SealedTours(Method):
             hops=self._roaming(network, seed)[1],
             snapshots=self.depth + 1,
             past=self.depth + 1,
-            products=16384,
-            sealed_bytes=ciphertexts + 4096,
-            sealed_keys=8 * 2**20,
+            products=max(SECURE_BITS),  # as many columns as the largest ring has room for
+            sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
+            sealed_keys=MOST_KEY_BYTES,
         )
 
 
