@@ -13,6 +13,7 @@ from mtcd.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.methods.roaming import Roaming
 from mtcd.methods.sealed.block import SealedBlock, corrects
+from mtcd.methods.sealed.payloads import SealedToken
 from mtcd.methods.sealed.scales import Scales
 from mtcd.methods.sealed.steering import Steering
 from mtcd.network.topology import Network
@@ -62,7 +63,7 @@ class SealedPlan:
         if t not in self._orders:
             found, previous = [self.home], NOWHERE
             for hop in range(1, self.length + 1):
-                found.append(self.roaming.next(0, t, hop, found[-1], previous))
+                found.append(self.roaming.next(SealedToken.index, t, hop, found[-1], previous))
                 previous = found[-2]
             self._orders.clear()
             self._orders[t] = found
