@@ -48,7 +48,7 @@ def plan_of(method: SealedTours = CLEAR, model: mtcd.Glm = LOGISTIC, kind: str =
 
 
 def test_the_sums_beside_g_are_those_of_theta_the_latest_move_and_the_change() -> None:
-    """With M moves: theta with itself and all moves, the latest move with all, the change with theta, itself and all."""
+    """With M moves: theta with itself and them, the latest move with all, the change with theta, itself and all."""
     for depth in (1, 2, 20):
         assert beside(depth) == (1 + depth) + depth + (2 + depth)
         assert SealedTours(depth=depth).token_numbers(100) == 100 + beside(depth)
