@@ -30,6 +30,7 @@ PRELOADED = (
 )
 SPARE = 20  # seconds of processor time on top of twice what the tests take: imports and fixtures take some
 THREADED = ("tests/test_strange_input.py",)  # use Polars while they are collected: its threads would not survive a fork
+FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
 
@@ -43,6 +44,8 @@ class Bench:
         self.source = place / "src"
         self.callers: dict[str, dict[str, float]] = {}
         """Of each function: the tests that call it, and how long they take."""
+        self.calls: dict[str, set[str]] = {}
+        """Of each test file: the functions that its tests call."""
         for copy in (self.source, *map(self._copy, range(jobs))):
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(root / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -70,7 +73,7 @@ class Bench:
                 waiting[number] = None  # type: ignore[call-overload]
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
             raise SystemExit("The tests could not be collected, see above.")
-        self.callers = self._read_callers()
+        self._read_recordings()
         yield from run_all((self._anew(one, seconds) for one in filter(None, waiting)), self.jobs)
 
     # in a process that has collected the tests
@@ -83,7 +86,7 @@ class Bench:
             imports.disable()
             _check_threads()
             self._record(session)
-            self.callers = self._read_callers()
+            self._read_recordings()
             prepared = self._prepared(session, mutations, seconds, called(imports, f"{self.source}{os.sep}"))
             with os.fdopen(writer, "w", buffering=1) as lines:
                 for number, outcome in run_all(prepared, self.jobs):
@@ -120,19 +123,16 @@ class Bench:
         content = (self.root / file).read_bytes()
         return self.place / "tests" / f"{Path(file).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
 
-    def _read_callers(self) -> dict[str, dict[str, float]]:
-        callers: dict[str, dict[str, float]] = defaultdict(dict)
+    def _read_recordings(self) -> None:
+        self.callers, self.calls = defaultdict(dict), defaultdict(set)
         for path in sorted((self.root / "tests").glob("test_*.py")):
             file = path.relative_to(self.root).as_posix()
             kept = self._kept(file)
-            if not file.startswith(tuple(self.tests)):
-                continue
-            known: Known = json.loads(kept.read_text()) if kept.exists() else {}
+            known: Known = json.loads(kept.read_text()) if kept.exists() and file.startswith(tuple(self.tests)) else {}
             for name, (spent, calls) in known.items():
-                if spent <= LONGEST:
-                    for call in calls:
-                        callers[call][name] = spent
-        return callers
+                self.calls[file].update(calls)
+                for call in calls if spent <= LONGEST else ():
+                    self.callers[call][name] = spent
 
     def _prepared(
         self, session: Collected, mutations: list[Mutation], seconds: float, imported: set[str]
@@ -163,16 +163,26 @@ class Bench:
 
     def _anew(self, mutation: Mutation, seconds: float) -> Task[Mutation]:
         """A fork that imports everything with the mutant in place."""
-        source, order = mutation.mutated(self.root), quickest(self.calling(mutation), seconds)
+        source, tests = mutation.mutated(self.root), self.calling(mutation)
+        files = self._nearest(mutation, {name.partition("::")[0] for name in tests})
+        order = quickest({name: spent for name, spent in tests.items() if name.partition("::")[0] in files}, seconds)
 
         def act(slot: int) -> int:
             self._use(self._mutate(slot, mutation, source))
-            files = list(dict.fromkeys(name.partition("::")[0] for name in order))
             failed = []
             code = collect(self.root, lambda session: failed.append(session.run(order)), files) if files else 0
             return code or max(failed, default=0)
 
         return Task(mutation, act, int(SPARE + 2 * sum(order.values())))
+
+    def _nearest(self, mutation: Mutation, files: Iterable[str]) -> list[str]:
+        """Of these test files, those that call little else than the module, as many as are soon collected."""
+        module = mutation.path.removeprefix("src/") + ":"
+
+        def share(file: str) -> float:
+            return sum(call.startswith(module) for call in self.calls[file]) / len(self.calls[file])
+
+        return sorted(files, key=share, reverse=True)[:FILES]
 
     def _mutate(self, slot: int, mutation: Mutation, source: str) -> Path:
         """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that a test starts."""
