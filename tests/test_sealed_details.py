@@ -124,6 +124,11 @@ def test_a_method_says_what_it_is() -> None:
     assert (SealedTours().local_updates, SealedTours().gradient_steps, SealedTours().reads_objective) == (1, 0, 0)
     assert CLEAR.in_federation(2) == replace(CLEAR, holder=2)
     assert CLEAR.sealed() is CLEAR
+    assert CLEAR.with_stepsize(0.1) is CLEAR
+    assert "key at the server" in CLEAR.describe()
+    assert "key at the label holder" in ALONE.describe()
+    assert "the server keeps the key" in CLEAR.notes(network_of())[0]
+    assert "the label holder keeps the key" in ALONE.notes(network_of())[0]
     with pytest.raises(ConfigError, match=r"mtcd.MTCD\(walk='tour'\)"):
         CLEAR.sealed(mtcd.DP(epsilon=1.0))
 
@@ -156,6 +161,31 @@ def test_the_columns_of_the_label_holder_do_not_count() -> None:
 )
 def test_parties_agree_on_a_power_of_two_above_f_at_the_start(labels: tuple[float, ...], bound: float) -> None:
     assert start_bound(with_labels(*labels)) == bound
+
+
+@pytest.mark.parametrize(
+    ("model", "words"),
+    [
+        (mtcd.Glm("huber"), "a loss of the form"),
+        (mtcd.Glm("multinomial"), "one number per sample"),
+        (mtcd.Glm("ridge", l1=0.1), "model.l1"),
+        (mtcd.Glm("logistic", class_weight="balanced"), "no weights"),
+    ],
+    ids=str,
+)
+def test_a_model_that_cannot_be_sealed_is_refused(model: mtcd.Glm, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        CLEAR.check_problem(problem_of(model))
+    CLEAR.check_problem(problem_of())
+
+
+def test_what_is_no_linear_problem_has_no_limit_of_tours_and_is_refused() -> None:
+    other: Any = object()
+    assert ALONE.most_iterations(other) is None
+    with pytest.raises(ConfigError, match="linear models only"):
+        CLEAR.check_problem(other)
+    with pytest.raises(ConfigError, match="needs a walk that is a tour"):
+        replace(CLEAR, walk="metropolis").plan(problem_of(), network_of(), 0, None)
 
 
 def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None:

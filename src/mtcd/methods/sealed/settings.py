@@ -134,7 +134,7 @@ class SealedTours(Method):
         return replace(self, holder=holder)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        length, K = self._roaming(network, 0)[1], network.size
+        length, K = self._roaming(network, 0)[1], network.size  # no mutants: of the same length with any seed
         hops = length * costs.between_clients(sizes.hop)
         if self.server:  # K requests and the token up; K answers and the token, in half of the bytes, down
             up = K * costs.with_server(sizes.uplink) + costs.with_server(2 * sizes.uplink)
@@ -144,7 +144,7 @@ class SealedTours(Method):
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
-        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))  # no mutants: for the ring
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)
@@ -155,10 +155,10 @@ class SealedTours(Method):
 
     def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
-        length = roaming.walks[0].length
-        if length is None:
+        [walk] = roaming.walks
+        if walk.length is None:
             raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
-        return replace(roaming, hops=length), length
+        return replace(roaming, hops=walk.length), walk.length
 
     def sizes_of(self, problem: LinearProblem) -> SealedSizes:
         """What parties must know of each other's parts, from a problem that has them all."""
