@@ -47,7 +47,7 @@ class Steering(Stateful):
         """The penalty's inner products of theta and the moves."""
         self.labels = np.zeros(1)
         """<y, Z>, and <y, .> of the moves' scores."""
-        self.noise = np.zeros((0, 0))
+        self.noise = np.zeros((0, 0))  # no mutants: empty, whichever side is
         """The covariance of the rounding errors in the scores of the moves."""
         self.weights = np.zeros(0)
         """Of the mix from which the tour starts: of the last change, and of the moves before."""

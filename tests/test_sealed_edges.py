@@ -1,21 +1,23 @@
-"""The block of a client in sealed tours: its account of rounding errors, and columns without curvature of their own."""
+"""The arithmetic of sealed tours at its edges: rounding errors, columns without curvature, room that is just enough."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import mtcd
 from mtcd.methods.sealed.block import SealedBlock
 from mtcd.methods.sealed.plan import beside
-from mtcd.methods.sealed.scales import Scales
+from mtcd.methods.sealed.scales import Scales, power_below
+from mtcd.methods.sealed.steering import Steering, _without_labels
 from mtcd.objective.penalty import Penalty
 from mtcd.sealing.parameters import choose_parameters
 
 N, DEPTH, TOKEN = 30, 2, 2.0**10
 
 
-def scales(curvature: float = 0.25) -> Scales:
-    return Scales(choose_parameters(N + beside(DEPTH), (4,), 10), N, curvature, 40.0, 3)
+def scales(curvature: float = 0.25, start: float = 40.0) -> Scales:
+    return Scales(choose_parameters(N + beside(DEPTH), (4,), 10), N, curvature, start, 3)
 
 
 def block_of(X: np.ndarray, l2: float = 0.0, free: int = 0) -> SealedBlock:
@@ -128,3 +130,70 @@ def test_other_keys_bring_other_scales_and_another_minimum() -> None:
     block.use(scales(curvature=1.0))
     block.update(products(block, g), TOKEN, rng.random(N))
     np.testing.assert_allclose(block.change, first / 4, rtol=1e-2)
+
+
+def test_powers_of_two_below() -> None:
+    assert [power_below(x) for x in (0.3, 0.5, 1.0, 3.9, 4.0, 4.1)] == [0.25, 0.5, 1.0, 2.0, 4.0, 4.0]
+
+
+def test_sums_leave_a_ninth_of_their_room() -> None:
+    half = scales().parameters.half
+    for start, k in ((half / (9 * 2.0**10) * (1 - 1e-9), 10), (half / (9 * 2.0**10) * (1 + 1e-9), 9)):
+        assert scales(start=start).sums == 2.0**k
+    assert np.frexp(scales(start=0.0).sums)[0] == 0.5  # a power of two
+
+
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_a_column_is_as_fine_as_its_length_with_its_rounding_leaves_room_for(tokens: int) -> None:
+    """Rounding N entries makes a column longer by half of the root of N at most; a thousandth is to spare."""
+    s = scales()
+    assert s.finer == 1.0
+    s = Scales(s.parameters, N, 0.25, 40.0, 3, 8.0)  # where the sum of the entries is not the tighter bound
+    longest = s.parameters.half / (1.001 * tokens * s.longest) - np.sqrt(N) / 2
+    column = np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] / np.sqrt(N)
+    for length, scale in ((longest * (1 - 1e-9), 1.0), (longest * (1 + 1e-9), 0.5), (longest / 4 * (1 - 1e-9), 4.0)):
+        assert s.integers(column * length, tokens)[1].tolist() == [scale]
+
+
+def steering_of(start: float = 64.0) -> Steering:
+    return Steering(mtcd.Glm("ridge").loss, N, DEPTH, start, 0.0)
+
+
+def test_a_steering_begins_without_moves() -> None:
+    steering = steering_of()
+    assert (steering.weights.size, steering.stretch, steering.objective()) == (0, 1.0, 0.0)
+    assert (steering.moves, steering.scores.tolist()) == ([], [0.0] * N)
+
+
+def test_a_move_is_kept_at_the_size_at_which_it_changes_f_by_about_f_at_the_start() -> None:
+    steering, move = steering_of(start=64.0), np.zeros(N)
+    assert steering._stretch(move, 0.0) == 1.0
+    assert steering._stretch(move, 4.0) == 4.0  # the root of 64 / 4
+    move[0] = 8.0
+    assert steering._stretch(move, 4.0) == 1.0  # the scores count for more than the penalty
+    assert steering._stretch(move, 65.0) == 0.5
+
+
+def test_a_tour_that_changes_nothing_is_over() -> None:
+    steering = steering_of()
+    steering.end_tour(np.zeros(N), np.zeros(beside(DEPTH)), 0.0, 0.0)
+    assert steering.weights.tolist() == [1.0]
+    assert steering.stretch == 1.0
+    assert not steering.scores.any()
+
+
+@pytest.mark.parametrize("constant", [-5.0, 0.0, 1.0])
+def test_f_may_rise_by_what_rounding_may_do_and_not_at_all_where_f_is_0(constant: float) -> None:
+    """Away from the minimum of z^2 / 2 at 0, by a change of one score that raises f by 1 / 200."""
+    steering, change = steering_of(), np.zeros(N)
+    steering.constant, change[0] = constant, 0.1
+    rounding = 0.005**2 / 2 * 1.01  # |g|^2 is 2 f at most
+    steering.end_tour(change, np.zeros(beside(DEPTH)), 0.0, rounding)
+    assert steering.weights.tolist() == [float(constant == 1.0)]
+
+
+def test_inner_products_without_labels_are_positive_semidefinite() -> None:
+    P = np.array([[5.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, -0.5]])
+    found = _without_labels(P, np.array([7.0, 10.0, 20.0]))
+    np.testing.assert_allclose(found, [[-9.0, -9.0, -18.0], [-9.0, 3.0, 0.0], [-18.0, 0.0, 0.0]], atol=1e-12)
+    assert P[0, 0] == 5.0
