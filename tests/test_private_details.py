@@ -199,6 +199,7 @@ def test_numbers_by_party() -> None:
     names = tuple("abcdefghi")
     assert by_party((2.0, 2.0, 2.0 + 1e-9), names[:3], "{:.1f}") == "2.0"
     assert by_party((2.0, 2.0 + 1e-7), names[:2], "{:.1f}") == "2.0 (a), 2.0 (b)"
+    assert by_party((0.0, 0.0), names[:2], "{:.1f}") == "0.0"
     assert by_party((1.0, 2.5), names[:2], "{:.1f}") == "1.0 (a), 2.5 (b)"
     eight = by_party(tuple(range(8)), names[:8], "{:.0f}")
     assert eight == "0 (a), 1 (b), 2 (c), 3 (d), 4 (e), 5 (f), 6 (g), 7 (h)"

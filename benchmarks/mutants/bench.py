@@ -58,7 +58,8 @@ class Bench:
         return self.place / f"copy-{slot}" / "src"
 
     def try_all(self, mutations: Iterable[Mutation], seconds: float) -> Iterator[tuple[Mutation, Outcome]]:
-        """What the tests say about each: first of mutants that can be put into imported functions, then of others."""
+        """What the tests say about each: first of mutants that can be put into imported functions, then of others, and
+        of those that survived in functions that were called at import."""
         waiting = list(mutations)
         reader, writer = os.pipe()
         child = os.fork()
@@ -87,10 +88,11 @@ class Bench:
             _check_threads()
             self._record(session)
             self._read_recordings()
-            prepared = self._prepared(session, mutations, seconds, called(imports, f"{self.source}{os.sep}"))
+            imported = called(imports, f"{self.source}{os.sep}")
             with os.fdopen(writer, "w", buffering=1) as lines:
-                for number, outcome in run_all(prepared, self.jobs):
-                    lines.write(json.dumps([number, outcome.status, outcome.seconds, outcome.said]) + "\n")
+                for number, outcome in run_all(self._prepared(session, mutations, seconds), self.jobs):
+                    if outcome.status != "passed" or self._call(mutations[number]) not in imported:
+                        lines.write(json.dumps([number, outcome.status, outcome.seconds, outcome.said]) + "\n")
 
         imports.enable()
         self._import_all()
@@ -134,19 +136,14 @@ class Bench:
                 for call in calls if spent <= LONGEST else ():
                     self.callers[call][name] = spent
 
-    def _prepared(
-        self, session: Collected, mutations: list[Mutation], seconds: float, imported: set[str]
-    ) -> Iterator[Task[int]]:
-        """Those whose change is in functions alone, of which none was called at import."""
+    def _prepared(self, session: Collected, mutations: list[Mutation], seconds: float) -> Iterator[Task[int]]:
+        """Those whose change is in functions alone."""
         functions = live_functions(f"{self.source}{os.sep}")
         for number, mutation in enumerate(mutations):
             source = mutation.mutated(self.root)
             file = self.place / mutation.path
             pairs = changed_functions(str(file), file.read_text(encoding="utf-8"), source)
-            module = mutation.path.removeprefix("src/")
-            if pairs is None or any(
-                place_of(old) not in functions or f"{module}:{old.co_qualname}" in imported for old, _ in pairs
-            ):
+            if pairs is None or any(place_of(old) not in functions for old, _ in pairs):
                 continue
             swaps = [(function, new) for old, new in pairs for function in functions[place_of(old)]]
             order = quickest(self.calling(mutation), seconds)
@@ -177,7 +174,7 @@ class Bench:
 
     def _nearest(self, mutation: Mutation, files: Iterable[str]) -> list[str]:
         """Of these test files, those that call little else than the module, as many as are soon collected."""
-        module = mutation.path.removeprefix("src/") + ":"
+        module = f"{mutation.path.removeprefix('src/')}:"
 
         def share(file: str) -> float:
             return sum(call.startswith(module) for call in self.calls[file]) / len(self.calls[file])
@@ -203,13 +200,15 @@ class Bench:
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(source))
 
+    def _call(self, mutation: Mutation) -> str:
+        return f"{mutation.path.removeprefix('src/')}:{mutation.function}"
+
     def calling(self, mutation: Mutation) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that call something of
         the module."""
-        module = mutation.path.removeprefix("src/")
         if mutation.function:
-            return self.callers.get(f"{module}:{mutation.function}", {})
-        mine = [tests for call, tests in self.callers.items() if call.startswith(f"{module}:")]
+            return self.callers.get(self._call(mutation), {})
+        mine = [tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))]
         return {name: spent for tests in mine for name, spent in tests.items()}
 
 
