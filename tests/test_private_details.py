@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,11 +13,16 @@ import pytest
 pytest.importorskip("dp_accounting")
 
 import mtcd
+from mtcd.engines.local import LocalEngine
 from mtcd.errors import ConfigError, WireError
+from mtcd.ledger.ledger import Ledger
 from mtcd.methods.private.block import PrivateBlock, clip_rows, clipping_length
 from mtcd.methods.private.plan import PrivatePlan, PrivateSteering
 from mtcd.methods.private.scales import PrivateScales
 from mtcd.methods.private.settings import PrivateTours, by_party
+from mtcd.methods.sealed.client import SealedClient
+from mtcd.methods.sealed.holder import SealedServer
+from mtcd.methods.sealed.payloads import SealedEnd
 from mtcd.objective.penalty import Penalty
 from mtcd.privacy.noise import gaussian_noise, secret_of_seed
 from mtcd.sealing.parameters import Parameters, choose_parameters
@@ -193,6 +199,24 @@ def test_a_tour_adds_its_change_to_the_scores_and_mixes_nothing() -> None:
         steering.end_tour(change, np.zeros(0), 0.0, 0.0)
     np.testing.assert_array_equal(steering.scores, 2 * change)
     assert steering.weights.size == 0
+
+
+def test_two_tours_move_the_scores_by_what_the_parameters_change() -> None:
+    problem: Any = MODEL.problem(make_data(MODEL, N, [3, 7, 5], seed=1))
+    parties = CLEAR.parties(problem, NETWORK, 5)
+    engine, ends = LocalEngine(parties, Ledger()), list[SealedEnd]()
+    see = lambda message: ends.append(message.payload) if isinstance(message.payload, SealedEnd) else None  # noqa: E731
+    engine.tracer = SimpleNamespace(see=see)  # type: ignore[assignment]
+    for told in engine.run():
+        if told is not None and told.hop == 2:
+            break
+    assert isinstance(parties.server, SealedServer)
+    holding, clients = parties.server.holding, cast(list[SealedClient], list(parties.clients))
+    scores = sum(X @ (one.block.theta + one.block.change) for X, one in zip(problem.blocks, clients, strict=True))
+    np.testing.assert_allclose(holding.steering.scores, scores, atol=2 * 3 / holding.scales.sums)
+    assert np.abs(scores).max() > 0
+    assert [(end.t, end.labels.size, end.constant) for end in ends] == [(1, 0, 0.0), (2, 0, 0.0)]
+    assert holding.answered == [0, 1, 2]
 
 
 def test_numbers_by_party() -> None:

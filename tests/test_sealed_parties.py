@@ -303,8 +303,11 @@ def test_a_restored_client_uses_the_keys_of_its_state() -> None:
 
 
 def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
-    """Client 1 has begun tour 3: it moves to the mix of tour 3 if that is the last one, and back if tour 2 is."""
-    for last, weights in ((3, [0.5, 2.0]), (2, [9.0, 9.0])):
+    """Client 1 has begun tour 3: it moves to the mix of tour 3 if that is the last one, and back if tour 2 is.
+
+    It has nothing from which it could go back further.
+    """
+    for last, weights in ((3, [0.5, 2.0]), (2, [9.0, 9.0]), (1, [9.0, 9.0])):
         client: Any = parties_of(problem_of())[0].clients[1]
         block, d = client.block, WIDTHS[1]
         theta, change, move = (np.arange(float(d)) + i for i in range(3))
@@ -313,6 +316,6 @@ def test_at_the_end_clients_are_where_the_last_complete_tour_ended() -> None:
         client.token = client.mask = object()
         np.testing.assert_array_equal(client.parameters(), theta + change)
         client.stop_at_sync(last, {i: np.array([w, 7.0]) for i, w in enumerate(weights)})  # the first of each
-        expected = theta + 0.5 * change + 2.0 * move if last == 3 else theta
+        expected = {3: theta + 0.5 * change + 2.0 * move, 2: theta, 1: theta + change}[last]
         np.testing.assert_array_equal(client.parameters(), expected)
-        assert (client.token, client.mask, block.tour) == (None, None, last + 1)
+        assert (client.token, client.mask, block.tour) == (None, None, max(last + 1, 3))

@@ -161,7 +161,9 @@ class LabelHolder(SealedClient):
         """Add y back, so that the server sees scores only, and <y, change> as one sum."""
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
-        labels, mask, scale = self._label_sum(vector) if self.plan.needs_label_sums else (NOTHING, 0.0, 1.0)
+        labels, mask, scale = NOTHING, 0.0, 1.0  # no mutants: without label sums, any positive scale will do
+        if self.plan.needs_label_sums:
+            labels, mask, scale = self._label_sum(vector)
         flooded = as_block(sealer.to_bytes(sealer.flood_vector(vector)))
         self.begun = NOTHING
         end = SealedEnd(token.t, flooded, labels, mask, scale, self.plan.constant_of(self.labels))
