@@ -103,6 +103,26 @@ def test_the_key_holder_knows_f_and_the_scores_of_the_models(kind: str, server: 
 
 
 @HOLDERS
+def test_the_model_is_that_of_the_tour_that_ended_last_while_the_next_is_under_way(server: bool) -> None:
+    parties, _ = parties_of(problem_of(), replace(CLEAR, server=server))
+    engine, latest, seen = LocalEngine(parties, Ledger()), list[list[np.ndarray]](), []
+
+    def see(message: Message) -> None:
+        seen.append(message)
+        for now, then in zip(parties.parameters(), latest[-1], strict=True):
+            np.testing.assert_array_equal(now, then)
+
+    engine.tracer = SimpleNamespace(see=see)  # type: ignore[assignment]
+    for told in engine.run():
+        latest.append([theta.copy() for theta in parties.parameters()])
+        if told is not None and told.hop == 2:
+            break
+    assert len(latest) == 3
+    assert all((a != b).any() for a, b in zip(latest[1], latest[2], strict=True))
+    assert len(seen) > 10
+
+
+@HOLDERS
 def test_what_the_key_holder_opens_is_flooded_and_nothing_else(server: bool) -> None:
     """The label holder is in the middle, where a tour passes it halfway."""
     parties, holding = parties_of(problem_of(), replace(CLEAR, server=server, holder=1))

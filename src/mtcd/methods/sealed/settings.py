@@ -137,8 +137,8 @@ class SealedTours(Method):
         length, K = self._roaming(network, 0)[1], network.size  # no mutants: of the same length with any seed
         hops = length * costs.between_clients(sizes.hop)
         if self.server:  # K requests and the token up; K answers and the token, in half of the bytes, down
-            up = K * costs.with_server(sizes.uplink) + costs.with_server(2 * sizes.uplink)
-            return hops + up + K * costs.with_server(1.0) + costs.with_server(sizes.downlink)
+            visits = K * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
+            return hops + visits + costs.with_server(2 * sizes.uplink) + costs.with_server(sizes.downlink)
         ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
         return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
 
