@@ -193,6 +193,7 @@ def test_columns_of_any_kind_may_single_out_no_row_or_ten_but_not_nine() -> None
     X[:10, 0], X[3:, 1], X[:, 2] = 1.0, 2.0, np.arange(50) < 1
     check_columns(X[:, [0]], "a")
     check_columns(sp.csr_array(X[:, [0]]), "a")
+    check_columns(np.ones((50, 1)), "a")
     check_columns(X[:, [0, 2]], "a", free=1)  # the intercept is not looked at
     for some in (X, sp.csr_array(X)):
         with pytest.raises(DataError, match="Column 2 of a differs from its usual value in 3 rows only"):
