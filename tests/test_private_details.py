@@ -105,8 +105,8 @@ def test_a_change_that_is_too_large_is_clipped_to_the_share_of_a_party() -> None
 
 
 def test_the_length_of_clipped_rows() -> None:
-    assert clipping_length(5, 0, 2.0) == pytest.approx(math.sqrt(20))
-    assert clipping_length(5, 1, 2.0) == pytest.approx(math.sqrt(16 + 1))
+    assert clipping_length(5, 0, 3.0) == pytest.approx(math.sqrt(45))
+    assert clipping_length(5, 1, 3.0) == pytest.approx(math.sqrt(36 + 1))
     X = np.array([[3.0, 4.0, 1.0], [0.3, 0.4, 1.0], [0.0, 0.0, 1.0]])
     np.testing.assert_allclose(clip_rows(X, 1, 1.0), [[3 * 2**0.5 / 5, 4 * 2**0.5 / 5, 1], [0.3, 0.4, 1], [0, 0, 1]])
     np.testing.assert_allclose(clip_rows(X[1:2], 1, 0.1), [[0.06 * 2**0.5, 0.08 * 2**0.5, 1]])

@@ -192,6 +192,17 @@ def test_f_may_rise_by_what_rounding_may_do_and_not_at_all_where_f_is_0(constant
     assert steering.weights.tolist() == [float(constant == 1.0)]
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+def test_f_may_rise_by_less_where_the_loss_is_less_curved(allowed: bool) -> None:
+    """log(1 + e^z) - z / 2 is least at 0, and has |l'|^2 <= 2 c l with c = 1/4."""
+    steering, change = Steering(mtcd.Glm("logistic").loss, N, DEPTH, 64.0, 0.0), np.zeros(N)
+    change[0] = 0.1
+    rise = np.log((1 + np.exp(0.1)) / 2) - 0.05
+    rounding = rise**2 / (2 * 0.25 * N * np.log(2))
+    steering.end_tour(change, np.zeros(beside(DEPTH)), 0.05, rounding * (1.01 if allowed else 0.99))
+    assert steering.weights.tolist() == [float(allowed)]
+
+
 def test_inner_products_without_labels_are_positive_semidefinite() -> None:
     P = np.array([[5.0, 1.0, 2.0], [1.0, 3.0, 0.0], [2.0, 0.0, -0.5]])
     found = _without_labels(P, np.array([7.0, 10.0, 20.0]))
