@@ -153,6 +153,13 @@ def test_a_column_is_as_fine_as_its_length_with_its_rounding_leaves_room_for(tok
     column = np.where(np.arange(N) % 2, 1.0, -1.0)[:, None] / np.sqrt(N)
     for length, scale in ((longest * (1 - 1e-9), 1.0), (longest * (1 + 1e-9), 0.5), (longest / 4 * (1 - 1e-9), 4.0)):
         assert s.integers(column * length, tokens)[1].tolist() == [scale]
+        assert (s.integers(column * length)[1].tolist() == [scale]) == (tokens == 1)
+
+
+@pytest.mark.parametrize("start", [20.0, 40.0])
+def test_the_finest_token_is_that_of_a_share_of_2_to_the_minus_40_of_f_at_the_start(start: float) -> None:
+    s = scales(start=start)
+    assert s.token(0.0) == s.token(start * 2.0**-40) == 2.0**20 * s.token(start)
 
 
 def steering_of(start: float = 64.0) -> Steering:
