@@ -147,6 +147,9 @@ def test_an_end_above_a_good_start_but_below_zero_is_no_divergence() -> None:
     assert [run.status for run in runs] == ["iterations", "diverged"]
 
 
+OTHER = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
@@ -158,15 +161,9 @@ def test_an_end_above_a_good_start_but_below_zero_is_no_divergence() -> None:
         ({"start": {c: ["a", "b", "c"] for c in DATA.clients}}, "are not numbers"),
         ({"start": 0.5}, "must be a run, or parameters by client"),
         ({"start": {c: np.ones(3) for c in [*DATA.clients, "who"]}}, "parameters of who"),
+        ({"start": mtcd.train(OTHER, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))}, "other clients"),
     ],
 )
 def test_what_cannot_be_a_start_is_refused(options, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         mtcd.train(DATA, MODEL, **{"method": mtcd.SVFL(), "stop": mtcd.Stop(iterations=2), **options})
-
-
-def test_a_run_of_other_clients_cannot_be_a_start() -> None:
-    wider = mtcd.synthetic("logistic", samples=120, features=15, clients=4)
-    run = mtcd.train(wider, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=1))
-    with pytest.raises(ConfigError, match="other clients"):
-        mtcd.train(DATA, MODEL, method=mtcd.SVFL(), stop=mtcd.Stop(iterations=2), start=run)

@@ -29,14 +29,14 @@ def key_of(mutation: Mutation) -> str:
 def keep(results: Results, mutation: Mutation, outcome: Outcome, seconds: float) -> None:
     """Keep and show whether tests notice it."""
     killer = next((line for line in outcome.said.splitlines() if line.startswith("KILLED BY ")), "")
-    uncalled = outcome.status == "passed" and (not outcome.said or "ASKED 0" in outcome.said)
+    asked = "ASKED 0" not in outcome.said and outcome.said
     row = results.add(
         key_of(mutation),
         seconds,
         place=f"{mutation.path}:{mutation.line}",
         package=mutation.package,
         killed=outcome.status != "passed",
-        how="no test calls it" if uncalled else outcome.status,
+        how=outcome.status if asked else "no test calls it",
         killer=killer.removeprefix("KILLED BY "),
         spent=round(outcome.seconds, 1),
         diff=mutation.diff(ROOT),

@@ -30,7 +30,6 @@ PRELOADED = (
 )
 SPARE = 20  # seconds of processor time on top of twice what the tests take: imports and fixtures take some
 THREADED = ("tests/test_strange_input.py",)  # use Polars while they are collected: its threads would not survive a fork
-FILES = 8  # of tests that are collected anew for a mutant that takes effect at import
 RECORDING = 1200  # seconds of processor time for the tests of one file, at most
 
 
@@ -44,8 +43,6 @@ class Bench:
         self.source = place / "src"
         self.callers: dict[str, dict[str, float]] = {}
         """Of each function: the tests that call it, and how long they take."""
-        self.calls: dict[str, set[str]] = {}
-        """Of each test file: the functions that its tests call."""
         for copy in (self.source, *map(self._copy, range(jobs))):
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(root / "src", copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
@@ -58,8 +55,7 @@ class Bench:
         return self.place / f"copy-{slot}" / "src"
 
     def try_all(self, mutations: Iterable[Mutation], seconds: float) -> Iterator[tuple[Mutation, Outcome]]:
-        """What the tests say about each: first of mutants that can be put into imported functions, then of others, and
-        of those that survived in functions that were called at import."""
+        """What the tests say about each: first of mutants that can be put into imported functions, then of others."""
         waiting = list(mutations)
         reader, writer = os.pipe()
         child = os.fork()
@@ -74,7 +70,7 @@ class Bench:
                 waiting[number] = None  # type: ignore[call-overload]
         if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0:
             raise SystemExit("The tests could not be collected, see above.")
-        self._read_recordings()
+        self.callers = self._read_callers()
         yield from run_all((self._anew(one, seconds) for one in filter(None, waiting)), self.jobs)
 
     # in a process that has collected the tests
@@ -87,12 +83,11 @@ class Bench:
             imports.disable()
             _check_threads()
             self._record(session)
-            self._read_recordings()
-            imported = called(imports, f"{self.source}{os.sep}")
+            self.callers = self._read_callers()
+            prepared = self._prepared(session, mutations, seconds, called(imports, f"{self.source}{os.sep}"))
             with os.fdopen(writer, "w", buffering=1) as lines:
-                for number, outcome in run_all(self._prepared(session, mutations, seconds), self.jobs):
-                    if outcome.status != "passed" or self._call(mutations[number]) not in imported:
-                        lines.write(json.dumps([number, outcome.status, outcome.seconds, outcome.said]) + "\n")
+                for number, outcome in run_all(prepared, self.jobs):
+                    lines.write(json.dumps([number, outcome.status, outcome.seconds, outcome.said]) + "\n")
 
         imports.enable()
         self._import_all()
@@ -125,25 +120,33 @@ class Bench:
         content = (self.root / file).read_bytes()
         return self.place / "tests" / f"{Path(file).stem}-{hashlib.sha256(content).hexdigest()[:12]}.json"
 
-    def _read_recordings(self) -> None:
-        self.callers, self.calls = defaultdict(dict), defaultdict(set)
+    def _read_callers(self) -> dict[str, dict[str, float]]:
+        callers: dict[str, dict[str, float]] = defaultdict(dict)
         for path in sorted((self.root / "tests").glob("test_*.py")):
             file = path.relative_to(self.root).as_posix()
             kept = self._kept(file)
-            known: Known = json.loads(kept.read_text()) if kept.exists() and file.startswith(tuple(self.tests)) else {}
+            if not file.startswith(tuple(self.tests)):
+                continue
+            known: Known = json.loads(kept.read_text()) if kept.exists() else {}
             for name, (spent, calls) in known.items():
-                self.calls[file].update(calls)
-                for call in calls if spent <= LONGEST else ():
-                    self.callers[call][name] = spent
+                if spent <= LONGEST:
+                    for call in calls:
+                        callers[call][name] = spent
+        return callers
 
-    def _prepared(self, session: Collected, mutations: list[Mutation], seconds: float) -> Iterator[Task[int]]:
-        """Those whose change is in functions alone."""
+    def _prepared(
+        self, session: Collected, mutations: list[Mutation], seconds: float, imported: set[str]
+    ) -> Iterator[Task[int]]:
+        """Those whose change is in functions alone, of which none was called at import."""
         functions = live_functions(f"{self.source}{os.sep}")
         for number, mutation in enumerate(mutations):
             source = mutation.mutated(self.root)
             file = self.place / mutation.path
             pairs = changed_functions(str(file), file.read_text(encoding="utf-8"), source)
-            if pairs is None or any(place_of(old) not in functions for old, _ in pairs):
+            module = mutation.path.removeprefix("src/")
+            if pairs is None or any(
+                place_of(old) not in functions or f"{module}:{old.co_qualname}" in imported for old, _ in pairs
+            ):
                 continue
             swaps = [(function, new) for old, new in pairs for function in functions[place_of(old)]]
             order = quickest(self.calling(mutation), seconds)
@@ -160,26 +163,16 @@ class Bench:
 
     def _anew(self, mutation: Mutation, seconds: float) -> Task[Mutation]:
         """A fork that imports everything with the mutant in place."""
-        source, tests = mutation.mutated(self.root), self.calling(mutation)
-        files = self._nearest(mutation, {name.partition("::")[0] for name in tests})
-        order = quickest({name: spent for name, spent in tests.items() if name.partition("::")[0] in files}, seconds)
+        source, order = mutation.mutated(self.root), quickest(self.calling(mutation), seconds)
 
         def act(slot: int) -> int:
             self._use(self._mutate(slot, mutation, source))
+            files = list(dict.fromkeys(name.partition("::")[0] for name in order))
             failed = []
             code = collect(self.root, lambda session: failed.append(session.run(order)), files) if files else 0
             return code or max(failed, default=0)
 
         return Task(mutation, act, int(SPARE + 2 * sum(order.values())))
-
-    def _nearest(self, mutation: Mutation, files: Iterable[str]) -> list[str]:
-        """Of these test files, those that call little else than the module, as many as are soon collected."""
-        module = f"{mutation.path.removeprefix('src/')}:"
-
-        def share(file: str) -> float:
-            return sum(call.startswith(module) for call in self.calls[file]) / len(self.calls[file])
-
-        return sorted(files, key=share, reverse=True)[:FILES]
 
     def _mutate(self, slot: int, mutation: Mutation, source: str) -> Path:
         """Write the mutant into the copy of a slot, whose last mutant is undone, for processes that a test starts."""
@@ -200,15 +193,13 @@ class Bench:
         sys.dont_write_bytecode = True
         sys.path.insert(0, str(source))
 
-    def _call(self, mutation: Mutation) -> str:
-        return f"{mutation.path.removeprefix('src/')}:{mutation.function}"
-
     def calling(self, mutation: Mutation) -> dict[str, float]:
         """The tests that call the function, and how long they take; outside of functions, all that call something of
         the module."""
+        module = mutation.path.removeprefix("src/")
         if mutation.function:
-            return self.callers.get(self._call(mutation), {})
-        mine = [tests for call, tests in self.callers.items() if call.startswith(self._call(mutation))]
+            return self.callers.get(f"{module}:{mutation.function}", {})
+        mine = [tests for call, tests in self.callers.items() if call.startswith(f"{module}:")]
         return {name: spent for tests in mine for name, spent in tests.items()}
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Generic, TypeVar
 
-CANNOT_RUN = (3, 70)  # an error of pytest's own, and an exception outside of tests
+CANNOT_RUN = (3, 4, 5, 70)  # pytest's own errors, and an exception outside of tests
 T = TypeVar("T")
 
 
