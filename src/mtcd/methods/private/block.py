@@ -61,7 +61,8 @@ class PrivateBlock(SealedBlock):
         return total / counted if counted > 0 else theta
 
     def parameters(self) -> Array:
-        return self.preview(self.tour + bool(self.change.any()), np.zeros(0))
+        weights = np.zeros(0)  # no mutants: without a mix, nothing uses them
+        return self.preview(self.tour + bool(self.change.any()), weights)
 
     def update(self, products: Array, token: float, draws: Array) -> Integers:
         """A step against the gradient with its noise; returns the change of the scores, beside g."""

@@ -58,7 +58,7 @@ class PrivateSteering(Steering):
     state_fields = (*Steering.state_fields, "secret")
 
     def __init__(self, plan: PrivatePlan) -> None:
-        super().__init__(plan.loss, plan.samples, 0, plan.start, plan.constant)
+        super().__init__(plan.loss, plan.samples, 0, plan.start, plan.constant)  # no mutants: it keeps no moves
         self.plan = plan
         self.secret = draw_secret() if plan.secret else secret_of_seed(plan.seed)
 

@@ -8,7 +8,7 @@ which the key holder adds noise, and it need not know how many columns a party h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -29,7 +29,7 @@ LARGEST_CHANGE = 2.0**14
 class PrivateScales(Scales):
     """``noisiest``: the largest noise multiplier."""
 
-    noisiest: float = 0.0
+    noisiest: float = field(kw_only=True)
 
     @property
     def _bits(self) -> int:

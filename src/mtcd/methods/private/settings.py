@@ -25,7 +25,7 @@ class PrivateTours(SealedTours):
     ``secret``: noise from the operating system, as in a federation; otherwise it follows from the seed.
     """
 
-    dp: DP = field(default_factory=lambda: DP(epsilon=1.0))
+    dp: DP = field(kw_only=True)
     secret: bool = False
 
     noisy = True
@@ -111,7 +111,7 @@ MOST_NAMED = 8
 def by_party(values: tuple[float, ...], names: tuple[str, ...], form: str) -> str:
     """One number if all are the same, otherwise by party."""
     if np.ptp(values) <= 1e-9 * max(values):
-        return form.format(values[0])
+        return form.format(values[0])  # no mutants: all are the same
     if len(values) > MOST_NAMED:
         return f"{form.format(min(values))} to {form.format(max(values))}"
     return ", ".join(f"{form.format(value)} ({name})" for name, value in zip(names, values, strict=True))

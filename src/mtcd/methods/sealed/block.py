@@ -118,9 +118,9 @@ class SealedBlock(Stateful):
         ridge[len(ridge) - self.penalty.free :] = 0.0
         hessian[np.diag_indices_from(hessian)] += ridge
         size = np.sqrt(np.diag(hessian))
-        size[size == 0.0] = 1.0
+        size += size == 0.0  # so that nothing is divided by 0
         values, axes = scipy.linalg.eigh(hessian / np.outer(size, size))  # columns may be of any size
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > LEAST * values[-1])
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > LEAST * values.max())
         return lambda v: axes @ (inverse * (axes.T @ (v / size))) / size
 
 

@@ -52,9 +52,10 @@ class SealedClient(Client):
 
     def stop_at_sync(self, t: int, past: Mapping[int, Array]) -> None:
         """The training has ended after tour t: move to its mix, or undo what a later tour has begun."""
-        weights = np.array([past[i][0] for i in sorted(past)])
+        weights = np.array([past[i][0] for i in sorted(past) if t == self.block.tour])
         if t + 1 >= self.block.tour:
-            self.block.start_tour(t + 1, weights if t == self.block.tour else np.zeros(0), 1.0)
+            stretch = 1.0  # no mutants: no tour follows that would use the move
+            self.block.start_tour(t + 1, weights, stretch)
         self.token = self.mask = None
 
     def receive(self, message: Message) -> Sequence[Message]:
@@ -160,7 +161,9 @@ class LabelHolder(SealedClient):
         """Add y back, so that the server sees scores only, and <y, change> as one sum."""
         sealer = self.sealer
         vector = sealer.add_plain(sealer.vector_from_bytes(token.data.tobytes()), self._y(token))
-        labels, mask, scale = self._label_sum(vector) if self.plan.needs_label_sums else (NOTHING, 0.0, 1.0)
+        labels, mask, scale = NOTHING, 0.0, 1.0  # no mutants: without label sums, any positive scale will do
+        if self.plan.needs_label_sums:
+            labels, mask, scale = self._label_sum(vector)
         flooded = as_block(sealer.to_bytes(sealer.flood_vector(vector)))
         self.begun = NOTHING
         end = SealedEnd(token.t, flooded, labels, mask, scale, self.plan.constant_of(self.labels))
@@ -171,8 +174,8 @@ class LabelHolder(SealedClient):
         sealer = self.sealer
         change = sealer.subtract(vector, sealer.vector_from_bytes(self.begun.tobytes()))
         column, [scale] = self.plan.scales(sealer.parameters).integers(self.labels[:, None], tokens=2)
-        product, mask = sealer.mask(sealer.product(change, sealer.encode(column)))
-        return as_block(sealer.to_bytes(sealer.flood(product))), float(mask[0]), float(scale)
+        product, [mask] = sealer.mask(sealer.product(change, sealer.encode(column)))
+        return as_block(sealer.to_bytes(sealer.flood(product))), float(mask), float(scale)
 
     def _y(self, token: SealedToken) -> Any:
         return self.plan.scales(self.sealer.parameters).vector(self.labels, token.scale)

@@ -39,9 +39,9 @@ class KeyHolding(Stateful):
         """Of the key that the clients know."""
         self.tour = self.completed = 0
         """The tour that began last, and the one that ended last."""
-        self.scale = 1.0
+        self.scale = 1.0  # no mutants: every tour has its own
         """Integers per unit of g in this tour."""
-        self.opened = np.zeros(0, np.int64)
+        self.opened = np.zeros(0, np.int64)  # no mutants: every tour has its own
         """The integers of the token at the start of the tour, without labels."""
         self.answered: list[int] = []
         """The clients whose requests were answered in this tour: one each."""
@@ -78,11 +78,11 @@ class KeyHolding(Stateful):
     def answer(self, sender: int, request: SealedRequest) -> Sequence[Message]:
         """Decrypt a masked gradient: one for each client and tour, whatever it is asked for."""
         client = request.client
-        if request.t != self.tour or request.place > self.plan.length:
+        if request.t != self.tour:
             raise WireError("sealed request", f"is of tour {request.t}, but tour {self.tour} is under way")
         if client in self.answered:
             raise WireError("sealed request", "is the second of this client in a tour")
-        if self.plan.order(request.t)[request.place] != client or (self.number == SERVER and sender != client):
+        if self.plan.order(request.t).index(client) != request.place or (self.number == SERVER and sender != client):
             raise WireError("sealed request", "is of a client that the token does not visit now")
         values = self.key.open_product(self.key.product_from_bytes(request.data.tobytes()))
         self.answered.append(client)
@@ -151,10 +151,10 @@ class SealedServer(Party):
         holding, key, scales = self.holding, self.holding.key, self.holding.scales
         if end.t != holding.tour or not end.scale > 0:
             raise WireError("sealed end", "is not of the tour that is under way")
-        label_sum = 0.0
+        label_sum = 0.0  # no mutants: without label sums, nothing uses it
         if self.plan.needs_label_sums:
-            opened = key.open_product(key.product_from_bytes(end.labels.tobytes()))
-            labels = centred(int(opened[0]) - int(end.mask), key.parameters.plain_modulus)
+            opened = key.open_product(key.product_from_bytes(end.labels.tobytes()))[0]  # no mutants: there is one
+            labels = centred(int(opened) - int(end.mask), key.parameters.plain_modulus)
             label_sum = labels / (end.scale * scales.curvature * holding.scale)
         holding.steering.constant = end.constant
         return holding.end_tour(holding.open(end.token), holding.opened, lambda change: label_sum)

@@ -13,9 +13,11 @@ from mtcd.arrays import Array
 from mtcd.data.vertical import Block
 from mtcd.methods.roaming import Roaming
 from mtcd.methods.sealed.block import SealedBlock, corrects
+from mtcd.methods.sealed.payloads import SealedToken
 from mtcd.methods.sealed.scales import Scales
 from mtcd.methods.sealed.steering import Steering
 from mtcd.network.topology import Network
+from mtcd.network.walks import NOWHERE
 from mtcd.objective.losses import Loss
 from mtcd.objective.penalty import Penalty
 from mtcd.protocol.party import SERVER
@@ -59,9 +61,9 @@ class SealedPlan:
     def order(self, t: int) -> Sequence[int]:
         """The clients of tour t, in order, the home client at both ends."""
         if t not in self._orders:
-            found, previous = [self.home], -1
+            found, previous = [self.home], NOWHERE
             for hop in range(1, self.length + 1):
-                found.append(self.roaming.next(0, t, hop, found[-1], previous))
+                found.append(self.roaming.next(SealedToken.index, t, hop, found[-1], previous))
                 previous = found[-2]
             self._orders.clear()
             self._orders[t] = found
@@ -85,7 +87,7 @@ class SealedPlan:
     def parameters(self) -> Parameters:
         """The parameters of the cipher, for the token with the sums that it carries besides."""
         # every update adds the noise of an encryption, and the label sum is that of a difference of two tokens
-        return choose_parameters(self.samples + beside(self.depth), (self.widest, 1), 2 * (self.clients + 2))
+        return choose_parameters(self.samples + beside(self.depth), (self.widest,), 2 * (self.clients + 2))
 
     def scales(self, parameters: Parameters) -> Scales:
         """The fixed point of the run."""

@@ -28,11 +28,14 @@ from mtcd.protocol.model import Problem
 from mtcd.protocol.party import MONITOR, Client, Message, OnDemand, Parties, Party, Progress
 from mtcd.schema.bounds import Bounds
 from mtcd.sealing.cipher import SchemeName
-from mtcd.sealing.parameters import choose_parameters
+from mtcd.sealing.parameters import SECURE_BITS, choose_parameters
 from mtcd.theory.stepsize import Smoothness, StepsizeRule
 
 FEWEST_ROWS = 10
 PRIME_BYTES = 7  # of a coefficient modulo one prime, on the wire
+MOST_BYTES = 1_048_576  # of one ciphertext: two polynomials of degree 16384, four primes of eight bytes each
+MOST_KEY_BYTES = 8_388_608  # of public keys: those of the largest ring have 5.5 MiB
+HEADER = 4096  # bytes of a ciphertext beside its polynomials, and some to spare
 DEPTH = 20
 
 
@@ -131,17 +134,17 @@ class SealedTours(Method):
         return replace(self, holder=holder)
 
     def iteration_cost(self, network: Network, tokens: int, costs: Costs, sizes: Sizes = UNIT) -> float:
-        length, K = self._roaming(network, 0)[1], network.size
+        length, K = self._roaming(network, 0)[1], network.size  # no mutants: of the same length with any seed
         hops = length * costs.between_clients(sizes.hop)
         if self.server:  # K requests and the token up; K answers and the token, in half of the bytes, down
-            up = K * costs.with_server(sizes.uplink) + costs.with_server(2 * sizes.uplink)
-            return hops + up + K * costs.with_server(1.0) + costs.with_server(sizes.downlink)
+            visits = K * (costs.with_server(sizes.uplink) + costs.with_server(1.0))
+            return hops + visits + costs.with_server(2 * sizes.uplink) + costs.with_server(sizes.downlink)
         ways = sum(len(way) - 1 for way in _ways(network, self.holder).values())
         return hops + ways * (costs.between_clients(sizes.uplink) + costs.between_clients(1.0))
 
     def sizes(self, samples: int, outputs: int, network: Network, seed: int) -> Sizes:
         """In numbers of eight bytes: of a request, of the token as the server sends it, and as a client does."""
-        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))
+        p = choose_parameters(self.token_numbers(samples), (1,), 2 * (network.size + 2))  # no mutants: for the ring
         token = 2 * p.degree * PRIME_BYTES * (len(p.modulus_bits) - 1) * p.layout().ciphertexts / 8
         request = p.degree * (2 * PRIME_BYTES * 2 - sum(p.dropped())) / 8
         return Sizes(request, token / 2, token)
@@ -152,10 +155,10 @@ class SealedTours(Method):
 
     def _roaming(self, network: Network, seed: int) -> tuple[Roaming, int]:
         roaming = plan_roaming(network, 1, None, self.walk, self.holder, seed, None)
-        length = roaming.walks[0].length
-        if length is None:
+        [walk] = roaming.walks
+        if walk.length is None:
             raise ConfigError("privacy.mode: sealed needs a walk that is a tour: set method.walk: tour.")
-        return replace(roaming, hops=length), length
+        return replace(roaming, hops=walk.length), walk.length
 
     def sizes_of(self, problem: LinearProblem) -> SealedSizes:
         """What parties must know of each other's parts, from a problem that has them all."""
@@ -213,7 +216,7 @@ class SealedTours(Method):
 
     def message_bounds(self, general: Bounds, network: Network, seed: int, samples: int) -> Bounds:
         kinds = {SealedKeys, SealedToken, SealedRequest, SealedAnswer, NextTour, Progress}
-        ciphertexts = 2 * 8 * 16384 * 4 * (1 + self.token_numbers(samples) // 8192)
+        ciphertexts = 1 + self.token_numbers(samples) // min(SECURE_BITS)
         return replace(
             general,
             kinds=frozenset(kinds | {SealedEnd} if self.server else kinds),
@@ -222,9 +225,9 @@ class SealedTours(Method):
             hops=self._roaming(network, seed)[1],
             snapshots=self.depth + 1,
             past=self.depth + 1,
-            products=16384,
-            sealed_bytes=ciphertexts + 4096,
-            sealed_keys=8 * 2**20,
+            products=max(SECURE_BITS),  # as many columns as the largest ring has room for
+            sealed_bytes=ciphertexts * MOST_BYTES + HEADER,
+            sealed_keys=MOST_KEY_BYTES,
         )
 
 

@@ -47,7 +47,7 @@ class Steering(Stateful):
         """The penalty's inner products of theta and the moves."""
         self.labels = np.zeros(1)
         """<y, Z>, and <y, .> of the moves' scores."""
-        self.noise = np.zeros((0, 0))
+        self.noise = np.zeros((0, 0))  # no mutants: empty, whichever side is
         """The covariance of the rounding errors in the scores of the moves."""
         self.weights = np.zeros(0)
         """Of the mix from which the tour starts: of the last change, and of the moves before."""
@@ -72,9 +72,9 @@ class Steering(Stateful):
         P = self._measured(sums)
         T = np.delete(np.eye(len(P)), 1, axis=0)  # theta + change, and the moves before
         T[0, 1] = 1.0
-        self.weights = np.eye(1, len(self.moves) + 1)[0]
+        self.weights = np.eye(len(self.moves) + 1)[0]
         self.scores = self.scores + change
-        self.products, self.labels = T @ P @ T.T, T @ np.insert(self.labels, 1, label_sum)
+        self.products, self.labels = T @ P @ T.T, self.labels + label_sum * self.weights
 
     def end_tour(self, change: Array, sums: Array, label_sum: float, rounding: float) -> None:
         """Choose the weights with which f is least, and move there. f never rises: all 0 stay where they are.
@@ -97,7 +97,7 @@ class Steering(Stateful):
         T = np.zeros((m + 2, m + 2))
         T[0, 0], T[0, 1:], T[1, 1:] = 1.0, w, self.stretch * w
         T[2:, 2:] = np.eye(m)
-        kept = 1 + min(m + 1, self.depth)
+        kept = 1 + self.depth  # at most
         self.products = (T @ P @ T.T)[:kept, :kept]
         self.labels = (T @ y)[:kept]
         self.noise = (T[1:, 1:] @ noise @ T[1:, 1:].T)[: kept - 1, : kept - 1]
@@ -114,9 +114,7 @@ class Steering(Stateful):
         known[0, :] = known[:, 0] = with_theta
         if m:
             known[1, 1:] = known[1:, 1] = with_latest
-        P = np.insert(np.insert(known, 1, 0.0, axis=0), 1, 0.0, axis=1)
-        P[1, :] = P[:, 1] = with_change
-        return P
+        return np.insert(np.insert(known, 1, np.delete(with_change, 1), axis=0), 1, with_change, axis=1)
 
     def _stretch(self, move: Array, penalty: float) -> float:
         """The factor, a power of two, by which a move is kept: the size at which it changes f by about f(0)."""
