@@ -136,8 +136,9 @@ def _lowest(gradient: Array, H: Array, w: Array, bounds: tuple[Array, Array]) ->
     """argmin over v of gradient.(v - w) + (v - w).H.(v - w)/2, in the bounds."""
     size = np.sqrt(np.maximum(np.diag(H), 0.0))
     size += size == 0.0  # where there is no change, any number does
-    curve, axes = np.linalg.eigh(H / np.outer(size, size))
-    root = np.sqrt(np.maximum(curve, DAMPING))  # makes the minimiser unique where two tokens made the same change
+    # damping makes the minimiser unique where two tokens made the same change
+    curve, axes = np.linalg.eigh(H / np.outer(size, size) + DAMPING * np.eye(len(w)))
+    root = np.sqrt(np.maximum(curve, DAMPING))
     A, b = root[:, None] * axes.T, -(axes.T @ (gradient / size)) / root
     limits = (bounds[0] * size, bounds[1] * size)
     most = 20 + 10 * len(w)  # no mutants: far more than it takes
