@@ -119,6 +119,13 @@ def test_the_last_visit_is_charged_a_hop_unless_every_round_goes_through_the_ser
     assert message.hop_floats == hops * message_floats(method)
 
 
+def test_a_hop_of_a_split_network_counts_as_a_change() -> None:
+    parties = parties_of(MTCD(2, 4, 1, 0.1))
+    (message,) = parties.clients[1].receive(Message(SERVER, 1, token_for(parties, 0)))
+    assert message.payload.hop == 1
+    assert not message.unchanged
+
+
 def message_floats(method: Any) -> int:
     return method.batch or SAMPLES
 

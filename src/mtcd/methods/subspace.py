@@ -23,7 +23,7 @@ NEWTON_STEPS = 30
 LEAST_CURVATURE = 1e-3
 TRIES = 13  # of a Newton step, halved each time: 2^-12 < LEAST_CURVATURE, and a step that short always lowers f
 ARMIJO = 1e-4
-EXACT = 1e-9  # stop when a further step promises this share of what was gained
+EXACT = 1e-9  # no mutants: a matter of taste; stop when a further step promises this share of what was gained
 # where f would fall by less than this share of it, rounding decides on the weights: no step then
 NOISE = 1e-14
 # a direction is left out if it is another one but for this share of its squared length

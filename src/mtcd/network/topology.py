@@ -139,7 +139,7 @@ def breadth_first(
         level = []
         for k in levels[-1]:
             if not unseen:  # worth a check: on dense graphs it ends the search after a few clients
-                break
+                break  # no mutants: only the time
             found = unseen.intersection(neighbours[k])
             unseen.difference_update(found)
             level.extend(sorted(found))

@@ -147,7 +147,9 @@ def _forgets(P: sp.csr_array) -> bool:
 def _lowest_eigenvalue(M: sp.csr_array) -> float:
     noise = stream(0, "spectral gap").standard_normal(M.shape[0])  # no mutants: any noise will do
     try:
-        return float(eigsh(M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)[0])
+        [lowest] = eigsh(M, k=1, which="SA", v0=noise, maxiter=LANCZOS_RESTARTS, return_eigenvectors=False)
+        return float(lowest)
     except ArpackNoConvergence:  # close to others, as on a long cycle: there its inverse is quick
         below = -1 - 1 / M.shape[0] ** 2  # no mutants: anything just below the lowest
-        return float(eigsh(M.tocsc(), k=1, sigma=below, v0=noise, return_eigenvectors=False)[0])
+        [lowest] = eigsh(M.tocsc(), k=1, sigma=below, v0=noise, return_eigenvectors=False)
+        return float(lowest)
