@@ -99,9 +99,9 @@ class Bench:
         return collect(self.root, drive, [*self.tests, *(f"--ignore={file}" for file in THREADED)])
 
     def _import_all(self) -> None:
-        """Every module that can be imported here: some need extras that are not installed."""
+        """Import every module, also those that are imported late, so that their functions exist."""
         package = importlib.import_module("mtcd")
-        for module in pkgutil.walk_packages(package.__path__, "mtcd.", onerror=lambda _: None):
+        for module in pkgutil.walk_packages(package.__path__, "mtcd."):
             if not module.name.endswith("__main__"):
                 importlib.import_module(module.name)
 
